@@ -1,0 +1,129 @@
+"""The settings of a daemon, as the rest of the program sees them: complete, checked, and frozen."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from memd.model import Source
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+# Every number has an upper bound: TOML knows inf and whole numbers of any length, SQLite and sleep() do not.
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the configuration file: an unknown key in it is an error."""
+
+
+class DaemonSettings(_Section, frozen=True):
+    """[daemon]: what concerns the process."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Chunking(_Section, frozen=True):
+    """How a document is cut; in estimated tokens (4 ASCII characters or 1 CJK character a token)."""
+
+    tokens: Annotated[int, Meta(ge=1, le=8192)] = 400
+    overlap: Annotated[int, Meta(ge=0, le=8191)] = 80  # less than tokens
+
+
+class Hybrid(_Section, frozen=True):
+    """How keywords and vectors are put together; the weights are normalised to sum 1 when they are read."""
+
+    enabled: bool = True  # False: vectors alone
+    vector_weight: Share = 0.7
+    text_weight: Share = 0.3
+    candidate_multiplier: Annotated[int, Meta(ge=1, le=20)] = 4
+
+
+class Query(_Section, frozen=True):
+    """What a search returns where the request does not say."""
+
+    max_results: Annotated[int, Meta(ge=1, le=50)] = 6
+    min_score: Share = 0.35
+    hybrid: Hybrid = Hybrid()
+
+
+class Limits(_Section, frozen=True):
+    """What an agent reads at most."""
+
+    max_snippet_chars: Annotated[int, Meta(ge=80, le=4000)] = 700
+
+
+class SyncSettings(_Section, frozen=True):
+    """When the index follows the disk."""
+
+    watch_debounce_ms: Annotated[int, Meta(ge=0, le=60_000)] = 1500
+    watch_max_wait_ms: Annotated[int, Meta(ge=0, le=600_000)] = 6000
+    interval_minutes: Annotated[float, Meta(ge=0, le=10_080)] = 10  # at most a week; 0: no scan on a timer
+    wait_ms: Annotated[int, Meta(ge=0, le=10_000)] = 500
+
+
+class Cache(_Section, frozen=True):
+    """The vectors kept by text hash, for all agents."""
+
+    enabled: bool = True
+    max_entries: Count = 50_000
+
+
+class Match(_Section, frozen=True):
+    """What a scope rule looks at; an absent field matches everything."""
+
+    channel: str | None = None
+    chat_type: Literal["direct", "group", "channel"] | None = None
+    key_prefix: str | None = None  # of the key without agent:<id>:, lower-cased
+    raw_key_prefix: str | None = None  # of the whole key, lower-cased
+
+
+class Rule(_Section, frozen=True):
+    """One scope rule; the first that matches decides."""
+
+    action: Literal["allow", "deny"]
+    match: Match = Match()
+
+
+class Scope(_Section, frozen=True):
+    """Which sessions may search; a request without a session key is the owner's and always may."""
+
+    default: Literal["allow", "deny"] = "deny"
+    rules: tuple[Rule, ...] = (Rule(action="allow", match=Match(chat_type="direct")),)
+
+
+class AgentSettings(_Section, frozen=True):
+    """[agents.<id>]: one agent, with [defaults] already merged under it."""
+
+    workspace: Path
+    extra_paths: tuple[Path, ...] = ()
+    exclude: tuple[str, ...] = ()  # globs, against the path in the index
+    max_file_mb: Annotated[float, Meta(gt=0, le=1024)] = 16
+    sources: tuple[Source, ...] = ("memory",)
+    backend: Literal["builtin"] = "builtin"
+    citations: Literal["auto", "on", "off"] = "auto"
+    provider: Literal["auto", "local", "none"] = "auto"
+    model: str = ""
+    chunking: Chunking = Chunking()
+    query: Query = Query()
+    limits: Limits = Limits()
+    sync: SyncSettings = SyncSettings()
+    cache: Cache = Cache()
+    scope: Scope = Scope()
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the daemon was told."""
+
+    daemon: DaemonSettings
+    agents: dict[str, AgentSettings]
+    file: Path | None  # None: no file, built-in defaults
+
+
+def differences(old: Config, new: Config) -> frozenset[str]:
+    """The ids of the agents that were added, removed or changed from one configuration to the next."""
+    return frozenset(
+        agent
+        for agent in old.agents.keys() | new.agents.keys()
+        if old.agents.get(agent) != new.agents.get(agent)
+    )

@@ -1,0 +1,295 @@
+"""What is wrong with a configuration, said for the person who wrote it. Pure."""
+
+import difflib
+import json
+import re
+import typing
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date, datetime, time
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from memd.config import AgentSettings, DaemonSettings
+from memd.configfile import unbuilt
+from memd.configfile.statements import Key
+
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_ROOT: Mapping[str, type[msgspec.Struct] | None] = {
+    "daemon": DaemonSettings,
+    "defaults": AgentSettings,
+    "agents": None,
+}
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing to mend."""
+
+    key: Key
+    text: str  # a sentence that names the key
+
+
+def dotted(key: Key) -> str:
+    """A key as it is written: ``agents.main.scope.rules[0].action``."""
+    written = ""
+    for part in key:
+        if isinstance(part, int):
+            written += f"[{part}]"
+        else:
+            written += ("." if written else "") + (part if _BARE.fullmatch(part) else _quoted(part))
+    return written
+
+
+def document_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with single keys and values of a whole document, in its order."""
+    for name, given in document.items():
+        table = _ROOT.get(name)
+        if table is not None:
+            yield from _table_problems(given, table, (name,))
+        elif name == "agents":
+            yield from _agents_problems(given)
+        else:
+            yield _unknown((name,), _ROOT, {"daemon": DaemonSettings, "agents.main": AgentSettings})
+
+
+def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """What is wrong between values that are right one by one.
+
+    Yields:
+        The keys that take part, relative to the agent; a sentence about them.
+    """
+    chunking, hybrid = settings.chunking, settings.query.hybrid
+    if chunking.overlap >= chunking.tokens:
+        yield (
+            (("chunking", "overlap"), ("chunking", "tokens")),
+            f"overlap must be less than tokens; here overlap is {chunking.overlap} and tokens is {chunking.tokens}",
+        )
+    # Weights say how much each side counts. Both 0 says that nothing does, and no order could follow from that.
+    if hybrid.vector_weight + hybrid.text_weight == 0:
+        yield (
+            (("query", "hybrid", "vector_weight"), ("query", "hybrid", "text_weight")),
+            "vector_weight and text_weight cannot both be 0: no result would be better than another",
+        )
+    if not settings.sources:
+        yield (("sources",),), 'at least one source is needed, such as "memory"'
+
+
+def missing_workspace(agent: str) -> Problem:
+    """The agent has no workspace, and only ``main`` has one by default."""
+    return Problem(
+        ("agents", agent), f"{dotted(('agents', agent))} needs a workspace: the directory of its notes"
+    )
+
+
+def _agents_problems(given: Any) -> Iterator[Problem]:
+    if not isinstance(given, dict):
+        yield Problem(
+            ("agents",), f"agents must hold a table for each agent, like [agents.main], not {_shown(given)}"
+        )
+        return
+    settings = _keys_of(AgentSettings)
+    seen: dict[str, str] = {}
+    for agent, table in given.items():
+        at = ("agents", agent)
+        if not isinstance(table, dict):
+            hint = f"; did you mean agents.main.{agent}?" if agent in settings else ""
+            yield Problem(at, f"{dotted(at)} must be a table, the settings of an agent of that name{hint}")
+            continue
+        if not _AGENT_ID.fullmatch(agent):
+            yield Problem(
+                at,
+                f"{dotted(at)} is not a name for an agent: 1 to 64 letters a-z, digits, - and _, "
+                "beginning with a letter or digit (it names a file)",
+            )
+        # One file a name, and some file systems do not tell capitals apart.
+        twin = seen.setdefault(agent.casefold(), agent)
+        if twin != agent:
+            yield Problem(
+                at, f"{dotted(at)} and {dotted(('agents', twin))} differ only in capitals; rename one"
+            )
+        yield from _table_problems(table, AgentSettings, at)
+
+
+def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterator[Problem]:
+    if not isinstance(given, dict):
+        yield Problem(at, f"{dotted(at)} must be a table, not {_shown(given)}")
+        return
+    fields = {field.name: field.type for field in msgspec.structs.fields(table)}
+    # The settings of an agent are complete only when [defaults] is under them.
+    needed = (
+        [] if table is AgentSettings else [field for field in msgspec.structs.fields(table) if field.required]
+    )
+    for field in needed:
+        if field.name not in given:
+            takes = _allowed(inspect.type_info(field.type))
+            yield Problem(at, f"{dotted(at)} needs the key {field.name}: {takes}")
+    planned = unbuilt.KEYS.get(table, {})
+    planned_values = unbuilt.VALUES.get(table, {})
+    for name, value in given.items():
+        here = (*at, name)
+        if name in fields:
+            yield from _value_problems(value, fields[name], here, planned_values.get(name, ()))
+        elif name in planned:
+            yield from _planned_problems(value, planned[name], here)
+        else:
+            yield _unknown(here, fields, {"": table}, planned)
+
+
+def _value_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) -> Iterator[Problem]:
+    info = inspect.type_info(kind)
+    match info:
+        case inspect.StructType():
+            yield from _table_problems(given, info.cls, at)
+        case inspect.VarTupleType():
+            if isinstance(given, list):
+                for place, member in enumerate(given):
+                    yield from _value_problems(member, typing.get_args(kind)[0], (*at, place), planned)
+            else:
+                yield Problem(at, f"{dotted(at)} must be {_allowed(info)}, not {_shown(given)}")
+        case inspect.CustomType():  # Path: msgspec leaves it to load
+            fault = _path_fault(given)
+            if fault:
+                yield Problem(at, f"{dotted(at)} {fault}")
+        case _:
+            if given in planned:
+                yield Problem(
+                    at,
+                    f"{dotted(at)} = {_shown(given)} is not built yet in this version of memd; it must be {_allowed(info, planned)}",
+                )
+                return
+            try:
+                msgspec.convert(given, kind)
+            except msgspec.ValidationError:
+                yield Problem(
+                    at,
+                    f"{dotted(at)} must be {_allowed(info, planned)}, not {_shown(given)}{_nearest(given, info)}",
+                )
+
+
+def _planned_problems(given: Any, default: Any, at: Key) -> Iterator[Problem]:
+    """A key that is planned may stand in a file, but only with the value that changes nothing."""
+    if isinstance(default, dict) and default and isinstance(given, dict):
+        for name, value in given.items():
+            here = (*at, name)
+            if name in default:
+                yield from _planned_problems(value, default[name], here)
+            else:
+                yield _unknown(here, (), {}, default)
+    elif type(given) is not type(default) or given != default:
+        # The value itself is not shown: it may be a key to somebody's account.
+        yield Problem(at, f"{dotted(at)} is not built yet in this version of memd; remove it")
+
+
+def _path_fault(given: Any) -> str | None:
+    if not isinstance(given, str):
+        return f"must be a path in quotes, not {_shown(given)}"
+    if not given.strip():
+        return "must be a path; it is empty"
+    if "\0" in given:
+        return "must be a path; it holds a NUL character"
+    if given.startswith("~") and given[1:2] not in {"", "/"}:
+        return "must begin with ~/ or / or a name: the home of somebody else is not looked up"
+    if given.startswith("$"):
+        return "must begin with ~/ or / or a name: variables are not looked up (./$name is a name)"
+    return None
+
+
+def _unknown(
+    key: Key,
+    known: Iterable[str],
+    tables: Mapping[str, type[msgspec.Struct]],
+    planned: Iterable[str] = (),
+) -> Problem:
+    """The key means nothing here: what was meant, as far as one can tell.
+
+    Args:
+        key: The key that was given.
+        known: The keys that may stand beside it.
+        tables: Where else to look for its name, by the dotted key of the table.
+        planned: Keys that may stand beside it one day.
+    """
+    name = str(key[-1])
+    elsewhere = [path for prefix, table in tables.items() for path in _keys_of(table, prefix)]
+    near = difflib.get_close_matches(name, (*known, *planned), n=1, cutoff=0.7)
+    near = near or [path for path in elsewhere if path.rpartition(".")[2] == name]
+    near = near or [
+        path for path in elsewhere if difflib.get_close_matches(name, [path.rpartition(".")[2]], cutoff=0.8)
+    ]
+    hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known) or 'nothing yet'}"
+    return Problem(key, f"{dotted(key)} is not a key memd knows; {hint}")
+
+
+def _keys_of(table: type[msgspec.Struct], prefix: str = "") -> list[str]:
+    """The dotted keys of a table that hold values, nested tables too."""
+    found: list[str] = []
+    for field in msgspec.structs.fields(table):
+        path = f"{prefix}.{field.name}" if prefix else field.name
+        nested = inspect.type_info(field.type)
+        found += _keys_of(nested.cls, path) if isinstance(nested, inspect.StructType) else [path]
+    return found
+
+
+def _nearest(given: Any, info: inspect.Type) -> str:
+    if not isinstance(given, str) or not isinstance(info, inspect.LiteralType):
+        return ""
+    near = difflib.get_close_matches(given.casefold(), [str(value) for value in info.values], n=1, cutoff=0.6)
+    return f"; did you mean {_shown(near[0])}?" if near else ""
+
+
+def _allowed(info: inspect.Type, planned: Collection[str] = ()) -> str:
+    """The values that a type takes, in words; without those that are planned."""
+    match info:
+        case inspect.BoolType():
+            words = "true or false"
+        case inspect.IntType():
+            words = f"a whole number{_range(info)}"
+        case inspect.FloatType():
+            words = f"a number{_range(info)}"
+        case inspect.LiteralType():
+            *others, last = (_shown(value) for value in info.values if value not in planned)
+            words = f"{', '.join(others)} or {last}" if others else last
+        case inspect.VarTupleType(item_type=inspect.StructType()):
+            words = "a list of tables"
+        case inspect.VarTupleType():
+            words = 'a list of texts in quotes, like ["one", "two"]'
+        case inspect.UnionType():  # X | None: TOML has no null, so None is a key that is absent
+            words = " or ".join(_allowed(one) for one in info.types if not isinstance(one, inspect.NoneType))
+        case _:
+            words = "text in quotes"
+    return words
+
+
+def _range(info: inspect.IntType | inspect.FloatType) -> str:
+    if info.gt is not None:
+        return f" above {info.gt:g}, up to {info.le:g}"
+    return (
+        f" from {info.ge} to {info.le}"
+        if isinstance(info, inspect.IntType)
+        else f" from {info.ge:g} to {info.le:g}"
+    )
+
+
+def _shown(given: Any) -> str:
+    """A value as its writer knows it, cut short."""
+    match given:
+        case bool():
+            return str(given).lower()
+        case str():
+            return _quoted(given)
+        case datetime() | date() | time():
+            return f"the time {given.isoformat()}"
+        case int() | float():
+            written = str(given)
+            return written if len(written) <= 40 else f"a number of {len(written)} digits"
+        case dict():
+            return "a table"
+        case _:
+            return "a list"
+
+
+def _quoted(text: str) -> str:
+    short = text if len(text) <= 60 else text[:59] + "…"
+    # A terminal would obey control characters.
+    return json.dumps(short, ensure_ascii=not short.isprintable())

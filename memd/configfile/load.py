@@ -1,0 +1,246 @@
+"""From a configuration file to the settings of the daemon."""
+
+import os
+import stat
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memd.config import AgentSettings, Config, DaemonSettings, Hybrid
+from memd.configfile.check import Problem, disagreements, document_problems, dotted, missing_workspace
+from memd.configfile.statements import Key, lines
+from memd.errors import FatalError
+from memd_client import paths
+
+DEFAULT_WORKSPACE = "~/.openclaw/workspace"
+_MAX_BYTES = 1024 * 1024
+_MAX_PROBLEMS = 10
+
+
+class ConfigError(FatalError):
+    """The configuration cannot be used; the message has a line for each problem."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, exit_code=78)
+
+
+def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
+    """Read the configuration, wherever it is.
+
+    Args:
+        file: The file named on the command line, which goes before ``MEMD_CONFIG`` in the environment. Without
+            both, the file at its usual place is read, and where there is none, built-in defaults hold.
+        environ: The environment. Only memd's own variables and ``XDG_CONFIG_HOME`` are looked at: what an agent's
+            shell knows, a service started at login does not, and both must come to the same workspace.
+        home: What ``~`` stands for.
+
+    Raises:
+        ConfigError: it cannot be read or is wrong.
+    """
+    path, is_named = location(file, environ, home)
+    if not is_named and not _stands(path):
+        return _config({}, "", None, home)
+    return parse(read(path, home), path, home)
+
+
+def location(
+    file: Path | None, environ: Mapping[str, str], home: Path, *, platform: str = sys.platform
+) -> tuple[Path, bool]:
+    """The absolute path of the configuration file, and whether somebody named it."""
+    path = paths.config_file(environ, platform, home) if file is None else _expanded(str(file), home)
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps `..`
+    return absolute, file is not None or bool(environ.get("MEMD_CONFIG"))
+
+
+def read(file: Path, home: Path) -> str:
+    """The text of a configuration file.
+
+    Raises:
+        ConfigError: there is none, or it is not a text of a sensible size.
+    """
+    shown = _shown(file, home)
+    try:
+        mode = file.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise ConfigError(f"{shown} is a directory; name a file, such as {shown}/config.toml")
+        if not stat.S_ISREG(mode):
+            raise ConfigError(f"{shown} is not a regular file")
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{shown} does not exist; `memd-ctl config init` writes one to start from"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{shown} cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"{shown} is larger than 1 MiB; it cannot be a configuration of memd")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{shown}:{line}: this is not UTF-8 text; save the file as UTF-8") from error
+
+
+def parse(text: str, file: Path, home: Path) -> Config:
+    """The configuration that a text means, as if it stood in a file.
+
+    Raises:
+        ConfigError: it is not TOML, or says something memd does not know.
+    """
+    return _config(document(text, _shown(file, home)), text, file, home)
+
+
+def document(text: str, shown: str) -> dict[str, Any]:
+    """The tables of a TOML text.
+
+    Args:
+        text: What is in the file.
+        shown: The name of the file for people.
+
+    Raises:
+        ConfigError: it is not TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # tomllib's own error is one, and so is that of a number with too many digits
+        raise ConfigError(f"{shown} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{shown} is not a configuration of memd: it is nested too deeply") from None
+
+
+def _stands(path: Path) -> bool:
+    """Whether something is there, be it a link to nowhere or behind a closed door: then reading it tells what."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) -> Config:
+    problems = list(document_problems(tables))
+    agents: dict[str, AgentSettings] = {}
+    if not problems:
+        base = file.parent if file is not None else home
+        defaults = tables.get("defaults", {})
+        for agent, table in (tables.get("agents") or {"main": {}}).items():
+            merged = _merged(defaults, table)
+            if "workspace" not in merged:
+                if agent != "main":
+                    problems.append(missing_workspace(agent))
+                    continue
+                merged["workspace"] = DEFAULT_WORKSPACE
+            settings = _settings(merged, base, home)
+            for keys, complaint in disagreements(settings):
+                key = _origin(keys, agent, tables)
+                problems.append(Problem(key, f"{dotted(key)}: {complaint}"))
+            agents[agent] = settings
+    if problems:
+        assert file is not None, "built-in defaults are right"
+        raise ConfigError(_report(problems, text, _shown(file, home)))
+    return Config(
+        daemon=msgspec.convert(_known(tables.get("daemon", {}), DaemonSettings), DaemonSettings),
+        agents={agent: _normalised(settings) for agent, settings in agents.items()},
+        file=file,
+    )
+
+
+def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """[defaults] with an agent's own table over it, key by key; the extra paths are those of both."""
+    merged = _overlaid(under, over)
+    if "extra_paths" in merged:
+        merged["extra_paths"] = [*under.get("extra_paths", ()), *over.get("extra_paths", ())]
+    return merged
+
+
+def _overlaid(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    overlaid = dict(under)
+    for key, value in over.items():
+        below = under.get(key)
+        overlaid[key] = (
+            _overlaid(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        )
+    return overlaid
+
+
+def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
+    def path(_: type, text: str) -> Path:
+        # `..` is taken as a shell's cd takes it, so that one directory has one name.
+        return Path(os.path.normpath(base / _expanded(text, home)))
+
+    settings = msgspec.convert(_known(merged, AgentSettings), AgentSettings, dec_hook=path)
+    return msgspec.structs.replace(
+        settings,
+        extra_paths=tuple(dict.fromkeys(settings.extra_paths)),
+        sources=tuple(dict.fromkeys(settings.sources)),
+    )
+
+
+def _known(table: dict[str, Any], struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """A checked table without the keys that do nothing yet."""
+    known: dict[str, Any] = {}
+    for field in msgspec.structs.fields(struct):
+        if field.name in table:
+            value = table[field.name]
+            known[field.name] = _known(value, field.type) if isinstance(value, dict) else value
+    return known
+
+
+def _normalised(settings: AgentSettings) -> AgentSettings:
+    """The same settings, the weights of keywords and vectors summing to 1."""
+    query, hybrid = settings.query, settings.query.hybrid
+    total = hybrid.vector_weight + hybrid.text_weight
+    shares: Hybrid = msgspec.structs.replace(
+        hybrid, vector_weight=hybrid.vector_weight / total, text_weight=hybrid.text_weight / total
+    )
+    return msgspec.structs.replace(settings, query=msgspec.structs.replace(query, hybrid=shares))
+
+
+def _origin(keys: Iterable[Key], agent: str, tables: dict[str, Any]) -> Key:
+    """Where the first of an agent's keys that somebody wrote stands: in the agent's table or in [defaults]."""
+    for above in (("agents", agent), ("defaults",)):
+        for key in keys:
+            value: Any = tables
+            for part in (*above, *key):
+                value = value.get(part) if isinstance(value, dict) else None
+            if value is not None:
+                return (*above, *key)
+    raise AssertionError("built-in defaults agree with each other")
+
+
+def _report(problems: Iterable[Problem], text: str, shown: str) -> str:
+    known = lines(text)
+    # What is wrong in [defaults] is wrong for every agent, and said once.
+    found = sorted({(_line(problem.key, known), problem.text) for problem in problems})
+    told = [
+        f"{shown}:{line}: {sentence}" if line else f"{shown}: {sentence}"
+        for line, sentence in found[:_MAX_PROBLEMS]
+    ]
+    if len(found) > _MAX_PROBLEMS:
+        told.append(f"{shown}: and {len(found) - _MAX_PROBLEMS} more")
+    return "\n".join(told)
+
+
+def _line(key: Key, known: Mapping[Key, int]) -> int:
+    """The line of a key, or of the table around it; 0 where it is not known."""
+    for length in range(len(key), 0, -1):
+        if key[:length] in known:
+            return known[key[:length]]
+    return 0
+
+
+def _expanded(path: str, home: Path) -> Path:
+    """A path with ~ taken for the home directory."""
+    return home / path[2:] if path == "~" or path.startswith("~/") else Path(path)
+
+
+def _shown(file: Path, home: Path) -> str:
+    """A file as a person would write it."""
+    return f"~/{file.relative_to(home)}" if file.is_relative_to(home) and home != Path("/") else str(file)

@@ -1,0 +1,184 @@
+"""Where log events go, and what may stand in them.
+
+An event is a name and values: ``log.info("sync.finished", files=3)``. Memory text is none of them. That is the duty
+of whoever logs; what is here keeps a slip small. A text under a name that carries memory is replaced by its length,
+any other is cut, and of an object only the type is told, since its repr may hold anything. Messages of exceptions
+are written, each cut like any other text: do not put memory into one.
+"""
+
+import logging
+import numbers
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any, Literal, TextIO
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+Level = Literal["debug", "info", "warning", "error"]
+
+_LONGEST = 500  # characters of one text
+_MOST = 50  # members of one list or table
+_DEEPEST = 4  # tables in tables
+# What a search, a note and the retries of a call (stamina logs its arguments) come under.
+_MEMORY = frozenset({"text", "texts", "snippet", "query", "content", "args", "kwargs"})
+_FIRST = ("timestamp", "level", "logger", "event")
+_OURS = "memd"
+
+
+def configure(level: Level, stream: TextIO | None, *, terminal: bool, color: bool) -> None:
+    """Send the events of memd, and the warnings of the libraries, to one stream.
+
+    Calling it again replaces what it did before, for loggers that exist too; only a logger that was bound to values
+    before the first call keeps writing to stdout. Logging never raises: where the stream is closed, broken or full,
+    events are lost.
+
+    Args:
+        level: The least severe events of memd that are written. Libraries begin at warning.
+        stream: Where to; None (a process without stderr): nowhere.
+        terminal: Lines for a person; otherwise a JSON document a line.
+        color: Whether those lines have colours; see ``wants_color``.
+    """
+    handler = _Nowhere() if stream is None else _Handler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[
+                structlog.stdlib.add_logger_name,
+                structlog.stdlib.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+            ],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _plain_values,
+                *((_visible, _console(color=color)) if terminal else (_json_line,)),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    for old in [other for other in root.handlers if isinstance(other, (_Handler, _Nowhere))]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    set_level(level)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=_our_logger,
+        # A logger that remembers this configuration would not see the next one.
+        cache_logger_on_first_use=False,
+    )
+
+
+def set_level(level: Level) -> None:
+    """Change the level; every logger follows at once."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logging.getLogger(_OURS).setLevel(number)
+    logging.getLogger().setLevel(max(number, logging.WARNING))
+
+
+def wants_color(environ: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether to write colours: on a terminal that knows them, unless NO_COLOR (https://no-color.org) is set."""
+    return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """Lose the event: there is nowhere left to complain."""
+
+
+class _Nowhere(logging.NullHandler):
+    """In place of a stream that a process does not have; without any handler logging would look for stderr."""
+
+
+def _our_logger(*_: Any) -> logging.Logger:
+    return logging.getLogger(_OURS)
+
+
+def _plain_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Make every value a short, plain one, and exc_info the text of a traceback."""
+    failure = _find_exception(event.pop("exc_info", None))
+    ordered = {**{name: event[name] for name in _FIRST if name in event}, **event}
+    plain: EventDict = {name: _plain(value, 0, is_memory=name in _MEMORY) for name, value in ordered.items()}
+    if failure is not None:
+        plain["exception"] = _traceback(failure)
+    return plain
+
+
+def _find_exception(exc_info: Any) -> BaseException | None:
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    if isinstance(exc_info, tuple):
+        return _find_exception(exc_info[1])
+    return sys.exception() if exc_info else None
+
+
+def _traceback(failure: BaseException) -> str:
+    """Where it happened, without local variables; each message cut, for it may quote what it was given."""
+    lines = traceback.TracebackException.from_exception(failure, capture_locals=False).format()
+    return "\n".join(_cut(line.rstrip("\n")) for line in lines)
+
+
+def _plain(value: Any, depth: int = 0, *, is_memory: bool = False) -> Any:
+    match value:
+        case None | bool():
+            plain: Any = value
+        case numbers.Integral():
+            plain = int(value) if int(value).bit_length() < 64 else f"<{int(value).bit_length()} bits>"
+        case numbers.Real():
+            plain = float(value)
+        case str() if is_memory:
+            plain = f"<{len(value)} characters>"
+        case str() | PurePath():
+            plain = _cut(str(value))
+        case BaseException():
+            plain = _cut(f"{type(value).__name__}: {value}")
+        case Mapping() if depth < _DEEPEST and not is_memory:
+            plain = {_cut(str(name)): _plain(value[name], depth + 1) for name in list(value)[:_MOST]}
+        case list() | tuple() | set() | frozenset() if depth < _DEEPEST and not is_memory:
+            plain = [_plain(member, depth + 1) for member in list(value)[:_MOST]]
+        case bytes():
+            plain = f"<{len(value)} bytes>"
+        case _:
+            plain = f"<{type(value).__name__}>"
+    return plain
+
+
+def _cut(text: str) -> str:
+    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    # A file name that is not UTF-8 comes as lone surrogates, which no stream takes.
+    return short.encode("utf-8", "backslashreplace").decode()
+
+
+def _json_line(_: WrappedLogger, __: str, event: EventDict) -> str:
+    return msgspec.json.encode(event).decode()
+
+
+def _visible(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Write control characters out: a terminal would obey those in a file name."""
+    trace = event.pop("exception", None)
+    shown: EventDict = {name: _printable(value) for name, value in event.items()}
+    if trace is not None:
+        shown["exception"] = "\n".join(_printable(line) for line in trace.split("\n"))
+    return shown
+
+
+def _printable(value: Any) -> Any:
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in value
+    )
+
+
+def _console(*, color: bool) -> structlog.dev.ConsoleRenderer:
+    return structlog.dev.ConsoleRenderer(
+        colors=color, sort_keys=False, exception_formatter=structlog.dev.plain_traceback
+    )

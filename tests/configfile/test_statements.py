@@ -1,0 +1,72 @@
+"""Which lines say what."""
+
+import pytest
+
+from memd.configfile.statements import Key, lines, statements
+
+_TEXT = """\
+# a comment
+title = "x"
+
+[agents.main]  # here
+workspace = "~/w"
+extra_paths = [
+  "a", # first
+  '''
+[agents.fake]
+''',
+]
+query = { max_results = 3, hybrid = { enabled = true } }
+scope.default = "deny"
+
+[[agents.main.scope.rules]]
+action = "allow"
+[[agents.main.scope.rules]]
+action = "deny"
+[agents.main.scope.rules.match]
+channel = "x"
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        (("title",), 2),
+        (("agents",), 4),
+        (("agents", "main"), 4),
+        (("agents", "main", "workspace"), 5),
+        (("agents", "main", "extra_paths"), 6),
+        (("agents", "main", "extra_paths", 1), 6),
+        (("agents", "main", "query", "hybrid", "enabled"), 12),
+        (("agents", "main", "scope", "default"), 13),
+        (("agents", "main", "scope", "rules", 0, "action"), 16),
+        (("agents", "main", "scope", "rules", 1, "action"), 18),
+        (("agents", "main", "scope", "rules", 1, "match", "channel"), 20),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_key_is_found_on_the_line_where_it_is_mentioned(key: Key, line: int, line_end: str) -> None:
+    """Keys in tables, inline tables, lists and arrays of tables have the line of their statement."""
+    assert lines(_TEXT.replace("\n", line_end))[key] == line
+
+
+def test_what_stands_in_a_text_is_no_statement() -> None:
+    """A line of a multi-line text that looks like a header opens no table."""
+    assert ("agents", "fake") not in lines(_TEXT)
+
+
+def test_a_statement_has_all_its_lines() -> None:
+    """A list over several lines is one statement."""
+    found = next(found for found in statements(_TEXT) if found.keys[0] == ("agents", "main", "extra_paths"))
+    assert (found.line, found.last_line, found.is_header) == (6, 11, False)
+
+
+def test_the_last_line_of_a_list_is_no_header() -> None:
+    """It may begin with a bracket all the same."""
+    assert [found.is_header for found in statements("a = [\n[1]]\n[b]")] == [False, True]
+
+
+def test_a_very_long_list_ends_the_search() -> None:
+    """Behind a list of a thousand lines nothing is looked for: it would cost more than it tells."""
+    text = "a = [\n" + "1,\n" * 1000 + "]\nb = 2\n"
+    assert lines(text) == {}

@@ -1,0 +1,57 @@
+"""The settings and their defaults."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memd.config import AgentSettings, Config, DaemonSettings, Limits, differences
+
+
+def _config(**workspaces: str) -> Config:
+    agents = {agent: AgentSettings(workspace=Path(workspace)) for agent, workspace in workspaces.items()}
+    return Config(daemon=DaemonSettings(), agents=agents, file=None)
+
+
+def _path(_: type, value: str) -> Path:
+    return Path(value)
+
+
+def test_defaults_pass_their_own_constraints() -> None:
+    """Every default is a value that the file could hold."""
+    config = _config(main="/workspace")
+    plain = msgspec.to_builtins(config, enc_hook=str)
+    assert msgspec.convert(plain, Config, dec_hook=_path) == config
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ({"a": "/a"}, {"a": "/a"}, set()),
+        ({"a": "/a"}, {"a": "/b"}, {"a"}),
+        ({"a": "/a"}, {"a": "/a", "b": "/b"}, {"b"}),
+        ({"a": "/a", "b": "/b"}, {"b": "/b"}, {"a"}),
+        ({"a": "/a", "b": "/b"}, {"b": "/c", "c": "/c"}, {"a", "b", "c"}),
+        ({}, {}, set()),
+    ],
+)
+def test_differences_name_added_removed_and_changed_agents(
+    old: dict[str, str], new: dict[str, str], changed: set[str]
+) -> None:
+    """An agent differs if it came, went, or has other settings."""
+    assert differences(_config(**old), _config(**new)) == changed
+
+
+def test_differences_see_nested_settings() -> None:
+    """A setting in a table within an agent counts."""
+    old = _config(main="/a")
+    settings = msgspec.structs.replace(old.agents["main"], limits=Limits(max_snippet_chars=100))
+    new = msgspec.structs.replace(old, agents={"main": settings})
+    assert differences(old, new) == {"main"}
+
+
+def test_differences_leave_the_process_out() -> None:
+    """The log level and the name of the file concern no agent."""
+    old = _config(main="/a")
+    new = msgspec.structs.replace(old, daemon=DaemonSettings(log_level="debug"), file=Path("/etc/memd.toml"))
+    assert differences(old, new) == frozenset()

@@ -1,0 +1,315 @@
+"""What is written to the log, and that writing never hurts."""
+
+import contextlib
+import io
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+import structlog
+
+from memd import logs
+from memd.model import Chunk, TextHash
+
+log = structlog.get_logger()  # as every module has one, made before the configuration
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Logging is global: each test leaves it as it found it."""
+    root, ours = logging.getLogger(), logging.getLogger("memd")
+    handlers, levels = root.handlers[:], (root.level, ours.level)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def stream() -> io.StringIO:
+    """A log that is not a terminal, from level info."""
+    stream = io.StringIO()
+    logs.configure("info", stream, terminal=False, color=False)
+    return stream
+
+
+def _events(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_an_event_is_one_json_document_a_line(stream: io.StringIO) -> None:
+    """Time in UTC, level and name come first."""
+    log.info("sync.finished", files=3, took_s=0.5, agent="main", failed=None, forced=True)
+    (event,) = _events(stream)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", event["timestamp"])
+    assert list(event) == ["timestamp", "level", "event", "files", "took_s", "agent", "failed", "forced"]
+    assert list(event.values())[1:] == ["info", "sync.finished", 3, 0.5, "main", None, True]
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+def test_events_below_the_level_are_not_written(level: logs.Level) -> None:
+    """The level is the least that is written."""
+    stream = io.StringIO()
+    logs.configure(level, stream, terminal=False, color=False)
+    order = ["debug", "info", "warning", "error"]
+    for name in order:
+        getattr(log, name)("a.happened")
+    assert [event["level"] for event in _events(stream)] == order[order.index(level) :]
+
+
+def test_a_change_of_level_reaches_loggers_that_exist(stream: io.StringIO) -> None:
+    """A logger bound long ago follows a reload."""
+    bound = log.bind(agent="main")
+    bound.debug("a.hidden")
+    logs.set_level("debug")
+    bound.debug("a.seen")
+    logs.set_level("error")
+    bound.warning("b.hidden")
+    assert [event["event"] for event in _events(stream)] == ["a.seen"]
+
+
+def test_a_new_configuration_replaces_the_old_one(stream: io.StringIO) -> None:
+    """An event is written once, to the newest stream, by loggers that exist too."""
+    bound = log.bind(agent="main")
+    newer = io.StringIO()
+    logs.configure("info", newer, terminal=False, color=False)
+    bound.info("a.happened")
+    logging.getLogger("httpx").warning("slow")
+    assert stream.getvalue() == ""
+    assert [event["event"] for event in _events(newer)] == ["a.happened", "slow"]
+
+
+def test_a_logger_that_was_used_follows_any_later_configuration(stream: io.StringIO) -> None:
+    """It remembers nothing, so that tests of other parts can look at their events too."""
+    log.info("a.happened")
+    structlog.reset_defaults()
+    with structlog.testing.capture_logs() as captured:
+        log.info("b.happened")
+    assert [event["event"] for event in captured] == ["b.happened"]
+
+
+def test_libraries_speak_from_warning_on(stream: io.StringIO) -> None:
+    """Their lines have the same shape and name the library."""
+    logs.set_level("debug")
+    for library in ("watchfiles", "httpx", "asyncio"):
+        logging.getLogger(library).info("quiet")
+        logging.getLogger(library).warning("trouble %d", 5)
+    assert [(event["logger"], event["level"], event["event"]) for event in _events(stream)] == [
+        ("watchfiles", "warning", "trouble 5"),
+        ("httpx", "warning", "trouble 5"),
+        ("asyncio", "warning", "trouble 5"),
+    ]
+    assert all(event["timestamp"].endswith("Z") for event in _events(stream))
+
+
+def test_libraries_are_no_louder_than_memd(stream: io.StringIO) -> None:
+    """At level error their warnings are left out too."""
+    logs.set_level("error")
+    logging.getLogger("httpx").warning("slow")
+    assert stream.getvalue() == ""
+
+
+def test_an_exception_has_a_traceback_without_locals(stream: io.StringIO) -> None:
+    """Where it happened is written; what variables held is not."""
+    note = "memory " + "text"
+    for write in (log.exception, logging.getLogger("asyncio").exception):
+        try:
+            os.environ["NO_SUCH_KEY"]
+        except KeyError:
+            write("a.failed")
+    assert note not in stream.getvalue()
+    for event in _events(stream):
+        assert event["event"] == "a.failed"
+        assert event["exception"].startswith("Traceback (most recent call last):\n")
+        assert "test_logs.py" in event["exception"]
+        assert event["exception"].endswith("KeyError: 'NO_SUCH_KEY'")
+        assert "exc_info" not in event
+
+
+@pytest.mark.parametrize("as_value", [True, False])
+def test_an_exception_may_be_given(stream: io.StringIO, *, as_value: bool) -> None:
+    """One that was caught elsewhere, as a value or for its traceback."""
+    failure = OSError(28, "No space left on device")
+    if as_value:
+        log.error("a.failed", error=failure)
+        assert _events(stream)[0]["error"] == "OSError: [Errno 28] No space left on device"
+    else:
+        log.error("a.failed", exc_info=failure)
+        assert _events(stream)[0]["exception"] == "OSError: [Errno 28] No space left on device"
+
+
+def test_a_group_of_exceptions_is_told_in_full(stream: io.StringIO) -> None:
+    """What ended several tasks at once is all there."""
+    log.error("a.failed", exc_info=ExceptionGroup("tasks", [ValueError("one"), OSError("two")]))
+    assert "ValueError: one" in _events(stream)[0]["exception"]
+    assert "OSError: two" in _events(stream)[0]["exception"]
+
+
+class _Colour(IntEnum):
+    RED = 3
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("x" * 500, "x" * 500),
+        ("x" * 501, "x" * 500 + "… (501 characters)"),
+        (Path("memory/笔记.md"), "memory/笔记.md"),
+        ("name\udcff", "name\\udcff"),
+        (b"\x00" * 32, "<32 bytes>"),
+        (2**64, "<65 bits>"),
+        (2**63 - 1, 2**63 - 1),
+        (float("nan"), None),
+        (np.int64(7), 7),
+        (np.float32(0.5), 0.5),
+        (np.zeros(3), "<ndarray>"),
+        (_Colour.RED, 3),
+        (("a", {"b"}, frozenset({1})), ["a", ["b"], [1]]),
+        (MappingProxyType({"a": Path("b"), 3: None}), {"a": "b", "3": None}),
+        (list(range(60)), list(range(50))),
+        ({"a": {"b": {"c": {"d": {}}}}}, {"a": {"b": {"c": {"d": "<dict>"}}}}),
+        (object(), "<object>"),
+        (Chunk(1, 2, "memory", "", TextHash(b"")), "<Chunk>"),
+    ],
+)
+def test_a_value_is_written_plainly(stream: io.StringIO, value: Any, written: Any) -> None:
+    """Short and plain, whatever it was; of an object only its type, since its repr may hold memory."""
+    log.info("a.happened", value=value)
+    assert _events(stream)[0]["value"] == written
+
+
+@pytest.mark.parametrize("name", ["text", "texts", "snippet", "query", "content", "args", "kwargs"])
+@pytest.mark.parametrize("value", ["my secret", ["my secret"], {"my secret": "my secret"}, ("my secret",)])
+def test_a_name_that_carries_memory_is_not_written(stream: io.StringIO, name: str, value: Any) -> None:
+    """Only how much there was, where that can be told."""
+    log.info("a.happened", **{name: value})
+    assert "secret" not in stream.getvalue()
+    assert _events(stream)[0][name] in {"<9 characters>", "<list>", "<dict>", "<tuple>"}
+
+
+def test_a_count_under_such_a_name_is_written(stream: io.StringIO) -> None:
+    """A number holds no memory."""
+    log.info("a.happened", texts=32)
+    assert _events(stream)[0]["texts"] == 32
+
+
+def test_a_long_message_of_an_exception_is_cut(stream: io.StringIO) -> None:
+    """It may quote what it was given."""
+    log.error("a.failed", exc_info=ValueError("secret " * 1000))
+    assert len(_events(stream)[0]["exception"]) < 600
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_a_terminal_gets_lines_for_people(*, color: bool) -> None:
+    """Colours only where they are wanted; nothing in a name steers the terminal."""
+    stream = io.StringIO()
+    logs.configure("info", stream, terminal=True, color=color)
+    log.info("sync.finished", files=3, path=Path("a\x1b[2J\x07b"), title="笔记")
+    logging.getLogger("httpx").warning("line\x1b[2J\nline")
+    log.error("a.failed", exc_info=ValueError("bad\x1b[2J"))
+    written = stream.getvalue()
+    assert ("\x1b[" in written) is color
+    plain = re.sub(r"\x1b\[[\d;]*m", "", written)
+    assert "\x1b" not in plain
+    assert "\x07" not in plain
+    assert re.search(r"^\S+Z \[info +\] sync.finished +files=3 path=\S+ title=笔记$", plain, re.MULTILINE)
+    assert r"line\x1b[2J\nline" in plain
+    assert re.search(r"^ValueError: bad\\x1b\[2J$", plain, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("environ", "terminal", "wanted"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "xterm-256color"}, True, True),
+    ],
+)
+def test_colours_are_for_terminals(environ: Mapping[str, str], *, terminal: bool, wanted: bool) -> None:
+    """And not where NO_COLOR is set to anything."""
+    assert logs.wants_color(environ, terminal=terminal) is wanted
+
+
+def _closed() -> io.TextIOWrapper:
+    stream = io.TextIOWrapper(io.BytesIO())
+    stream.close()
+    return stream
+
+
+def _closed_descriptor() -> io.TextIOWrapper:
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    stream = io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), write_through=True)
+    os.close(descriptor)
+    return stream
+
+
+def _broken_pipe() -> io.TextIOWrapper:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return io.TextIOWrapper(io.FileIO(writer, "w"), write_through=True)
+
+
+def _full_disk() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.FileIO("/dev/full", "w"), write_through=True)
+
+
+def _ascii() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+
+
+@pytest.mark.parametrize("make", [_closed, _closed_descriptor, _broken_pipe, _full_disk, _ascii])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_stream_that_cannot_be_written_is_no_failure(
+    make: Callable[[], io.TextIOWrapper], capfd: pytest.CaptureFixture[str], *, terminal: bool
+) -> None:
+    """Events are lost, and nobody hears of it."""
+    stream = make()
+    logs.configure("info", stream, terminal=terminal, color=False)
+    log.info("a.happened", title="笔记")
+    log.error("a.failed", exc_info=OSError("x"))
+    logging.getLogger("httpx").warning("slow")
+    assert capfd.readouterr() == ("", "")
+    with contextlib.suppress(OSError):
+        stream.close()  # what could not be written is tried once more
+
+
+def test_a_value_that_cannot_be_told_loses_its_event_only(stream: io.StringIO) -> None:
+    """Code that logs goes on, and so does the log."""
+
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    log.info("a.lost", value=Broken())
+    log.info("a.kept")
+    assert [event["event"] for event in _events(stream)] == ["a.kept"]
+
+
+def test_without_a_stream_nothing_is_written(capfd: pytest.CaptureFixture[str]) -> None:
+    """A process without stderr logs nowhere, not even by logging's last resort."""
+    logs.configure("debug", None, terminal=False, color=False)
+    log.error("a.failed")
+    logging.getLogger("asyncio").error("trouble")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_handlers_of_others_stay(stream: io.StringIO) -> None:
+    """Only what memd put there is replaced."""
+    other = logging.NullHandler()
+    logging.getLogger().addHandler(other)
+    logs.configure("info", stream, terminal=False, color=False)
+    assert other in logging.getLogger().handlers
+    log.info("a.happened")
+    assert len(_events(stream)) == 1
