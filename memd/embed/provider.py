@@ -1,0 +1,94 @@
+"""What the rest of memd knows of an embedding provider, and the ways one can fail."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.errors import MemdError, TransientError
+
+Vectors = NDArray[np.float32]  # shape (n, dimensions), each row of length 1
+Vector = NDArray[np.float32]  # shape (dimensions,), of length 1
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """How a model's cosines map to 0..1: unrelated text near 0, the closest text near 1. Monotone, piecewise linear.
+
+    Cosines of a multilingual model also tell which languages met: two Chinese texts that have nothing to do with each other
+    are nearer than two English ones, and those nearer than a Chinese and an English one. The two further ranges take that
+    out.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    cjk: tuple[float, float] | None = None  # low and high where both are CJK text; None: as any
+    across: tuple[float, float] | None = None  # where one of the two is
+
+    def __call__(self, cosine: float, *, question_is_cjk: bool = False, text_is_cjk: bool = False) -> float:
+        """The calibrated cosine: 0 at or below low, 1 at or above high."""
+        special = self.across if question_is_cjk != text_is_cjk else self.cjk if question_is_cjk else None
+        low, high = special or (self.low, self.high)
+        return min(1.0, max(0.0, (cosine - low) / (high - low)))
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What makes two vectors comparable: vectors of different identities never meet."""
+
+    provider: str  # local | openai | ...
+    model: str
+    key: str  # hash of whatever else shapes the vector: endpoint, dimensions, prefixes
+    dimensions: int
+
+
+class EmbedUnavailable(TransientError):
+    """The provider cannot answer now: a timeout, a dead worker, a server error."""
+
+
+class EmbedRejected(MemdError):
+    """The provider will never embed this text; the others of the request were not tried."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(reason)
+        self.index = index  # of the text in the request
+
+
+class Provider(Protocol):
+    """Texts to vectors. One instance serves all agents with the same settings."""
+
+    @property
+    def identity(self) -> Identity:
+        """What its vectors may be compared with."""
+        ...
+
+    @property
+    def calibration(self) -> Calibration:
+        """The range of its model's cosines."""
+        ...
+
+    @property
+    def batch_tokens(self) -> int:
+        """How many estimated tokens one call of embed_passages should carry at most."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed documents.
+
+        Raises:
+            EmbedUnavailable: try again later.
+            EmbedRejected: one text can never be embedded.
+        """
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed a question.
+
+        Raises:
+            EmbedUnavailable: answer without it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End worker, connections and threads."""
+        ...

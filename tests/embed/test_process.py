@@ -1,0 +1,85 @@
+import asyncio
+import os
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from memd.embed import bundled
+from memd.embed.process import Worker, WorkerDied
+from memd.embed.protocol import Ready
+from tests.embed import standin
+from tests.embed.processes import is_alive
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[Worker]:
+    """The scripted worker."""
+    started = await Worker.start(standin.COMMAND)
+    yield started
+    await started.stop()
+
+
+async def test_the_greeting_is_remembered(worker: Worker) -> None:
+    """Whoever asks later gets the same greeting."""
+    expected = Ready(bundled.find().version, bundled.DIMENSIONS)
+    assert await worker.greeting(10) == expected
+    assert await worker.greeting(10) == expected
+
+
+async def test_it_has_a_session_of_its_own(worker: Worker) -> None:
+    """A signal to the daemon's group does not reach it, and its priority is its own where sessions are scheduled."""
+    assert os.getsid(worker.pid) == worker.pid
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "by_itself"),
+    [
+        ("exit", "exit status 3", True),
+        ("crash", "SIGSEGV", True),
+        ("killed", "SIGKILL", False),
+        ("short", "something else than a vector", True),
+        ("hang", r"did not answer in 0\.6 s", True),
+    ],
+)
+async def test_a_death_says_how_and_whose_doing(text: str, how: str, by_itself: bool, worker: Worker) -> None:
+    """Crashes and hangs are the worker's own; a signal from outside says nothing about the text."""
+    await worker.greeting(10)
+    with pytest.raises(WorkerDied, match=how) as died:
+        await worker.embed(text, 0.6)
+    assert died.value.by_itself is by_itself
+    assert worker.ended
+    assert not is_alive(worker.pid)
+
+
+async def test_asking_the_dead_is_another_death(worker: Worker) -> None:
+    """A worker that is gone says so again, at once."""
+    for _ in range(2):
+        with pytest.raises(WorkerDied, match="exit status 3"):
+            await worker.embed("exit", 10)
+
+
+async def test_an_answer_nobody_waits_for_is_skipped(worker: Worker) -> None:
+    """After a request that was given up, the next one gets its own answer."""
+    await worker.greeting(10)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await worker.embed("pause", 10)
+    np.testing.assert_array_equal(await worker.embed("the next", 10), standin.vector_of("the next"))
+
+
+async def test_a_stranger_on_the_pipe_is_killed() -> None:
+    """A program that does not speak the protocol is ended."""
+    stranger = await Worker.start(("sh", "-c", "echo 'hello, this is not msgpack'; exec sleep 60"))
+    with pytest.raises(WorkerDied, match="something else"):
+        await stranger.greeting(10)
+    assert not is_alive(stranger.pid)
+
+
+async def test_stopping_twice_is_harmless(worker: Worker) -> None:
+    """A worker that is gone can be stopped again."""
+    await worker.greeting(10)
+    await worker.stop()
+    assert not is_alive(worker.pid)
+    await worker.stop()
+    assert worker.ended

@@ -1,0 +1,46 @@
+"""Waiting for a condition: the only code of the tests that sleeps."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_STEP_S = 0.005
+
+
+def until(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
+    """The first true value of the condition.
+
+    Args:
+        condition: Asked every few milliseconds, and once more at the end of the time.
+        timeout_s: How long it may take, in seconds.
+
+    Raises:
+        AssertionError: it did not come true in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        late = time.monotonic() >= deadline
+        if value := condition():
+            return value
+        if late:
+            raise AssertionError(_complaint(condition, timeout_s))
+        time.sleep(_STEP_S)
+
+
+async def until_async(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
+    """Like until, leaving the event loop to others meanwhile."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        late = time.monotonic() >= deadline
+        if value := condition():
+            return value
+        if late:
+            raise AssertionError(_complaint(condition, timeout_s))
+        await asyncio.sleep(_STEP_S)
+
+
+def _complaint(condition: Callable[[], object], timeout_s: float) -> str:
+    return f"not true within {timeout_s} s: {getattr(condition, '__qualname__', condition)}"
