@@ -1,0 +1,174 @@
+"""Files of an index, with their chunks, keywords and vectors: changed together or not at all."""
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+
+import apsw
+import msgspec
+
+from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
+from memd.store import keywords, vectors
+
+
+class KnownFile(msgspec.Struct, frozen=True):
+    """What the index holds of a file."""
+
+    path: str
+    kind: Kind
+    stamp: Stamp
+    hash: bytes  # sha256 of its bytes
+
+
+class Replaced(msgspec.Struct, frozen=True):
+    """What a change did to the chunks of a file."""
+
+    removed: tuple[ChunkId, ...]
+    added: int
+    embedded: tuple[
+        tuple[ChunkId, int, bytes], ...
+    ]  # (chunk id, kind, vector) of new chunks whose vector was known
+
+
+def known(connection: apsw.Connection) -> dict[str, KnownFile]:
+    """Every file by path."""
+    return {
+        path: KnownFile(path, Kind(kind), Stamp(size, mtime_ns, inode), content_hash)
+        for path, kind, size, mtime_ns, inode, content_hash in connection.execute(
+            "SELECT path, kind, size, mtime_ns, inode, hash FROM files"
+        )
+    }
+
+
+def find(connection: apsw.Connection, path: str) -> KnownFile | None:
+    """One file, if it is indexed."""
+    row = connection.execute(
+        "SELECT kind, size, mtime_ns, inode, hash FROM files WHERE path = ?", (path,)
+    ).fetchone()
+    return None if row is None else KnownFile(path, Kind(row[0]), Stamp(row[1], row[2], row[3]), row[4])
+
+
+def restamp(connection: apsw.Connection, found: FoundFile) -> None:
+    """Remember the new stamp of a file whose content is the same."""
+    connection.execute(
+        "UPDATE files SET size = ?, mtime_ns = ?, inode = ? WHERE path = ?",
+        (found.stamp.size, found.stamp.mtime_ns, found.stamp.inode, found.path),
+    )
+
+
+def replace(
+    connection: apsw.Connection,
+    found: FoundFile,
+    content_hash: bytes,
+    chunks: Sequence[Chunk],
+    vector_of: Mapping[TextHash, bytes],
+    refused: frozenset[TextHash],
+) -> Replaced:
+    """Make the index hold exactly these chunks for a file.
+
+    A chunk whose embedded text is the same as before keeps its id, keywords and vector: only its lines are set.
+
+    Args:
+        connection: Of the writer, in a transaction.
+        found: The file.
+        content_hash: sha256 of its bytes.
+        chunks: Of the file as it is now.
+        vector_of: Float32 vectors that are known already, by text hash.
+        refused: Hashes of texts that are set aside.
+    """
+    file_id, old_kind = _put_file(connection, found, content_hash)
+    before: dict[tuple[TextHash, str], deque[ChunkId]] = defaultdict(deque)
+    if old_kind == found.kind:
+        for chunk_id, text_hash, text in connection.execute(
+            "SELECT id, hash, text FROM chunks WHERE file_id = ? ORDER BY id", (file_id,)
+        ):
+            before[text_hash, text].append(chunk_id)
+    else:
+        _remove_chunks(connection, file_id)
+    fresh: list[Chunk] = []
+    for chunk in chunks:
+        same = before[chunk.hash, chunk.text]
+        if same:
+            connection.execute(
+                "UPDATE chunks SET start_line = ?, end_line = ? WHERE id = ? AND (start_line <> ? OR end_line <> ?)",
+                (chunk.start_line, chunk.end_line, same[0], chunk.start_line, chunk.end_line),
+            )
+            same.popleft()
+        else:
+            fresh.append(chunk)
+    gone = [chunk_id for left in before.values() for chunk_id in left]
+    _remove(connection, gone)
+    embedded = _insert(connection, file_id, found.kind, fresh, vector_of, refused)
+    return Replaced(tuple(gone), len(fresh), tuple(embedded))
+
+
+def _put_file(connection: apsw.Connection, found: FoundFile, content_hash: bytes) -> tuple[int, int | None]:
+    """(file id, the kind it had before)."""
+    values = (
+        int(found.kind),
+        found.stamp.size,
+        found.stamp.mtime_ns,
+        found.stamp.inode,
+        content_hash,
+        found.path,
+    )
+    row = connection.execute("SELECT id, kind FROM files WHERE path = ?", (found.path,)).fetchone()
+    if row is None:
+        connection.execute(
+            "INSERT INTO files (kind, size, mtime_ns, inode, hash, path) VALUES (?, ?, ?, ?, ?, ?)", values
+        )
+        return connection.last_insert_rowid(), None
+    connection.execute(
+        "UPDATE files SET kind = ?, size = ?, mtime_ns = ?, inode = ?, hash = ? WHERE path = ?", values
+    )
+    return row[0], row[1]
+
+
+def _insert(
+    connection: apsw.Connection,
+    file_id: int,
+    kind: Kind,
+    chunks: Sequence[Chunk],
+    vector_of: Mapping[TextHash, bytes],
+    refused: frozenset[TextHash],
+) -> list[tuple[ChunkId, int, bytes]]:
+    terms: list[tuple[ChunkId, str, str]] = []
+    known_vectors: list[tuple[ChunkId, TextHash, bytes]] = []
+    for chunk in chunks:
+        state = vectors.SET_ASIDE if chunk.hash in refused else vectors.WAITING
+        connection.execute(
+            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (file_id, chunk.start_line, chunk.end_line, chunk.text, chunk.context, chunk.hash, state),
+        )
+        chunk_id = ChunkId(connection.last_insert_rowid())
+        terms.append((chunk_id, chunk.text, chunk.context))
+        if chunk.hash in vector_of:
+            known_vectors.append((chunk_id, chunk.hash, vector_of[chunk.hash]))
+    keywords.add(connection, terms)
+    vectors.add(connection, known_vectors)
+    return [(chunk_id, int(kind), vector) for chunk_id, _, vector in known_vectors]
+
+
+def remove(connection: apsw.Connection, paths: Sequence[str]) -> list[ChunkId]:
+    """Take files out, with all that belongs to them; the ids of the chunks that went."""
+    gone: list[ChunkId] = []
+    for path in paths:
+        row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
+        if row is not None:
+            gone += _remove_chunks(connection, row[0])
+            connection.execute("DELETE FROM files WHERE id = ?", (row[0],))
+    return gone
+
+
+def _remove_chunks(connection: apsw.Connection, file_id: int) -> list[ChunkId]:
+    gone = [
+        ChunkId(chunk_id)
+        for (chunk_id,) in connection.execute("SELECT id FROM chunks WHERE file_id = ?", (file_id,))
+    ]
+    _remove(connection, gone)
+    return gone
+
+
+def _remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
+    vectors.remove(connection, chunk_ids)
+    keywords.remove(connection, chunk_ids)
+    connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in chunk_ids])

@@ -1,0 +1,80 @@
+"""What an index says of itself."""
+
+import apsw
+import msgspec
+
+# Raised by whoever changes what memd.chunk or memd.text.fts_text gives for the same file: indexes are then rebuilt.
+CHUNKING = 1
+TOKENIZER = 1
+
+
+class Fingerprint(msgspec.Struct, frozen=True):
+    """What decides whether an index fits the settings, or must be built anew.
+
+    The text part always counts. The vector part counts only when a provider is there: an index is not thrown away
+    because a key or a package is missing today.
+    """
+
+    chunking: str  # version and sizes of the chunks
+    tokenizer: str  # version of the keyword text
+    sources: tuple[str, ...]
+    provider: str | None = None  # None: built without one
+    model: str | None = None
+    key: str | None = None
+    dimensions: int | None = None
+
+    @property
+    def text_part(self) -> tuple[object, ...]:
+        """What the chunks and keywords depend on."""
+        return self.chunking, self.tokenizer, self.sources
+
+    @property
+    def vector_part(self) -> tuple[object, ...]:
+        """What the vectors depend on."""
+        return self.provider, self.model, self.key, self.dimensions
+
+
+def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
+    """Why an index cannot serve as it is, or None.
+
+    An index that never had a provider only lacks vectors: they are added to it.
+    """
+    if stored is None:
+        return "it does not say what it was built for"
+    if stored.text_part != wanted.text_part:
+        changed = [
+            name
+            for name in ("chunking", "tokenizer", "sources")
+            if getattr(stored, name) != getattr(wanted, name)
+        ]
+        return f"{' and '.join(changed)} changed"
+    if None not in (stored.provider, wanted.provider) and stored.vector_part != wanted.vector_part:
+        return f"the embedding model changed from {stored.provider}/{stored.model} to {wanted.provider}/{wanted.model}"
+    return None
+
+
+def usable_part(stored: Fingerprint | None, wanted: Fingerprint) -> Fingerprint:
+    """What an index that does not fit may be used for until it is rebuilt: its text always, its vectors if they do."""
+    if stored is not None and stored.vector_part == wanted.vector_part:
+        return stored
+    text_part = wanted if stored is None else stored
+    return Fingerprint(text_part.chunking, text_part.tokenizer, text_part.sources)
+
+
+def get_fingerprint(connection: apsw.Connection) -> Fingerprint | None:
+    """The fingerprint that was stored, or None where there is none that can be read."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'fingerprint'").fetchone()
+    if row is None:
+        return None
+    try:
+        return msgspec.json.decode(row[0], type=Fingerprint)
+    except msgspec.DecodeError:
+        return None
+
+
+def put_fingerprint(connection: apsw.Connection, fingerprint: Fingerprint) -> None:
+    """Store it."""
+    connection.execute(
+        "INSERT OR REPLACE INTO meta (key, value) VALUES ('fingerprint', ?)",
+        (msgspec.json.encode(fingerprint).decode(),),
+    )

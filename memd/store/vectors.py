@@ -1,0 +1,123 @@
+"""The durable copy of an index's vectors: vec0 where sqlite-vec loads, an ordinary table where it does not.
+
+A store that was written with the extension and is opened without it cannot reach its vec0 rows. The chunks then count
+as waiting again, and their vectors come back from the cache, which costs nothing; the other way round, the rows of the
+ordinary table move into vec0.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import apsw
+import numpy as np
+import sqlite_vec
+from numpy.typing import NDArray
+
+from memd.model import ChunkId, TextHash
+
+WAITING, DONE, SET_ASIDE = 0, 1, 2
+
+
+def find_extension() -> tuple[str | None, str | None]:
+    """(loadable path, None), or (None, why sqlite-vec cannot be used)."""
+    file = sqlite_vec.loadable_path()
+    try:
+        probe = apsw.Connection(":memory:")
+        probe.enable_load_extension(True)
+        probe.load_extension(file)
+        probe.close()
+    except (apsw.Error, AttributeError) as error:
+        return None, f"sqlite-vec does not load: {error}"
+    return file, None
+
+
+def _tables(connection: apsw.Connection) -> set[str]:
+    return {
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE name IN ('vectors', 'vectors_plain')"
+        )
+    }
+
+
+def _has_vec0(connection: apsw.Connection) -> bool:
+    return bool(connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'vec0'").fetchone())
+
+
+def table(connection: apsw.Connection) -> str:
+    """The name of the table that this connection can read and write."""
+    return "vectors" if _has_vec0(connection) else "vectors_plain"
+
+
+def prepare(connection: apsw.Connection, dimensions: int) -> None:
+    """Make the table for vectors of so many dimensions, and mend what an opening without sqlite-vec left behind."""
+    present = _tables(connection)
+    here = table(connection)
+    if here not in present:
+        connection.execute(
+            f"CREATE VIRTUAL TABLE vectors USING vec0(chunk_id INTEGER PRIMARY KEY, embedding FLOAT[{dimensions}] distance_metric=cosine)"
+            if here == "vectors"
+            else "CREATE TABLE vectors_plain (chunk_id INTEGER PRIMARY KEY, embedding BLOB NOT NULL)"
+        )
+    if here == "vectors" and "vectors_plain" in present:
+        connection.execute(
+            "INSERT INTO vectors (chunk_id, embedding) SELECT chunk_id, embedding FROM vectors_plain"
+            " WHERE chunk_id NOT IN (SELECT chunk_id FROM vectors)"
+        )
+        connection.execute("DROP TABLE vectors_plain")
+    connection.execute(f"DELETE FROM {here} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
+    connection.execute(
+        f"UPDATE chunks SET vector = {WAITING} WHERE vector = {DONE} AND id NOT IN (SELECT chunk_id FROM {here})"
+    )
+    connection.execute(
+        f"UPDATE chunks SET vector = {DONE} WHERE vector <> {DONE} AND id IN (SELECT chunk_id FROM {here})"
+    )
+
+
+def load(connection: apsw.Connection) -> list[tuple[ChunkId, int, bytes]]:
+    """(chunk id, kind of its file, float32 vector) of every vector."""
+    rows: list[tuple[ChunkId, int, bytes]] = connection.execute(
+        f"SELECT chunks.id, files.kind, stored.embedding FROM {table(connection)} AS stored"
+        " JOIN chunks ON chunks.id = stored.chunk_id JOIN files ON files.id = chunks.file_id"
+    ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
+    return rows
+
+
+def add(
+    connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, bytes]]
+) -> list[tuple[ChunkId, int]]:
+    """Store vectors of chunks that still are what was embedded; the others are dropped.
+
+    Returns:
+        (chunk id, kind of its file) of those that were stored.
+    """
+    here = table(connection)
+    stored: list[tuple[ChunkId, int]] = []
+    for chunk_id, text_hash, vector in rows:
+        row = connection.execute(
+            "SELECT files.kind FROM chunks JOIN files ON files.id = chunks.file_id"
+            f" WHERE chunks.id = ? AND chunks.hash = ? AND chunks.vector = {WAITING}",
+            (chunk_id, text_hash),
+        ).fetchone()
+        if row is not None:
+            connection.execute(f"INSERT INTO {here} (chunk_id, embedding) VALUES (?, ?)", (chunk_id, vector))
+            connection.execute(f"UPDATE chunks SET vector = {DONE} WHERE id = ?", (chunk_id,))
+            stored.append((chunk_id, row[0]))
+    return stored
+
+
+def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
+    """Take the vectors of chunks out, before the chunks themselves go."""
+    if chunk_ids and table(connection) in _tables(connection):
+        connection.executemany(
+            f"DELETE FROM {table(connection)} WHERE chunk_id = ?", [(chunk_id,) for chunk_id in chunk_ids]
+        )
+
+
+def nearest(
+    connection: apsw.Connection, query: NDArray[np.float32], limit: int
+) -> list[tuple[ChunkId, float]]:
+    """(chunk id, cosine) of the chunks nearest to a vector of length 1, by vec0; what the resident matrix must agree with."""
+    rows: list[tuple[ChunkId, float]] = connection.execute(
+        "SELECT chunk_id, distance FROM vectors WHERE embedding MATCH ? AND k = ?", (query.tobytes(), limit)
+    ).fetchall()  # type: ignore[assignment]  # likewise
+    return [(chunk_id, 1.0 - distance) for chunk_id, distance in rows]

@@ -1,0 +1,274 @@
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memd.model import ChunkId, Kind
+from memd.store import matrix, vectors
+from memd.store.index import Index
+from memd.store.meta import Fingerprint, why_rebuild
+from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
+
+EVERYTHING = frozenset(Kind)
+NOTHING: frozenset[bytes] = frozenset()
+
+
+async def test_replaced_file_is_found_by_its_new_words_only(index: Index) -> None:
+    """A changed file is found by what it says now, and not by what it said."""
+    file = found_file("memory/a.md")
+    await index.replace(file, b"1", [chunk_of("the quick fox")], {}, frozenset())
+    await index.replace(file, b"2", [chunk_of("a slow turtle")], {}, frozenset())
+    assert await index.keywords('"fox"', 10, EVERYTHING) == []
+    [(chunk_id, r)] = await index.keywords('"turtle"', 10, EVERYTHING)
+    assert r > 0
+    assert (await index.read(lambda reader: reader.texts([chunk_id])))[chunk_id].text == "a slow turtle"
+
+
+async def test_unchanged_chunk_keeps_id_and_vector(index: Index) -> None:
+    """A chunk that only moved keeps its id and vector, and gets its new lines."""
+    kept = chunk_of("kept text", 1)
+    file = found_file("memory/a.md")
+    await index.replace(file, b"1", [kept], {kept.hash: vector_of(1)}, frozenset())
+    (before,) = await index.keywords('"kept"', 10, EVERYTHING)
+    await index.replace(file, b"2", [chunk_of("new first line"), chunk_of("kept text", 2)], {}, frozenset())
+    (after,) = await index.keywords('"kept"', 10, EVERYTHING)
+    assert after[0] == before[0]
+    assert (await index.read(lambda reader: reader.texts([after[0]])))[after[0]].start_line == 2
+    counts = await index.counts()
+    assert (counts.done, counts.waiting) == (1, 1)
+
+
+async def test_same_text_twice_in_a_file_stays_two_chunks(index: Index) -> None:
+    """Two chunks of one text stay two, through an edit as well."""
+    file = found_file("memory/a.md")
+    await index.replace(file, b"1", [chunk_of("same", 1), chunk_of("same", 5)], {}, frozenset())
+    await index.replace(
+        file, b"2", [chunk_of("same", 1), chunk_of("same", 9), chunk_of("same", 12)], {}, frozenset()
+    )
+    found = await index.keywords('"same"', 10, EVERYTHING)
+    lines = sorted(
+        chunk.start_line
+        for chunk in (await index.read(lambda reader: reader.texts([one for one, _ in found]))).values()
+    )
+    assert lines == [1, 9, 12]
+
+
+async def test_hidden_kinds_take_no_place_among_the_candidates(index: Index) -> None:
+    """A chunk that may not be seen does not push out one that may."""
+    await index.replace(
+        found_file("MEMORY.md", kind=Kind.CURATED),
+        b"1",
+        [chunk_of("secret secret secret plan")],
+        {},
+        frozenset(),
+    )
+    await index.replace(
+        found_file("memory/a.md"),
+        b"2",
+        [chunk_of("a secret handshake among many other words here")],
+        {},
+        frozenset(),
+    )
+    [(only, _)] = await index.keywords('"secret"', 1, frozenset({Kind.NOTE}))
+    assert (await index.read(lambda reader: reader.texts([only])))[only].path == "memory/a.md"
+
+
+async def test_a_late_vector_for_a_chunk_that_is_gone_is_dropped(index: Index) -> None:
+    """A vector that arrives after its chunk was replaced is stored nowhere."""
+    file = found_file("memory/a.md")
+    await index.replace(file, b"1", [chunk_of("old")], {}, frozenset())
+    [waiting] = await index.waiting(10)
+    await index.replace(file, b"2", [chunk_of("new")], {}, frozenset())
+    assert await index.add_vectors([(waiting.id, waiting.hash, vector_of(1))]) == 0
+    assert not index.has_vectors
+
+
+async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> None:
+    """What is loaded into memory at start is what vec0 holds, and both rank alike."""
+    first = Index(tmp_path / "main.sqlite")
+    await first.open()
+    await first.adopt(FINGERPRINT)
+    for number in range(40):
+        one = chunk_of(f"text {number}")
+        await first.replace(
+            found_file(f"memory/{number}.md"), b"1", [one], {one.hash: vector_of(number)}, frozenset()
+        )
+    await first.remove([f"memory/{number}.md" for number in range(0, 40, 4)])
+    await first.close()
+    second = Index(tmp_path / "main.sqlite")
+    await second.open()
+    await second.adopt(FINGERPRINT)
+    rows = second.snapshot()
+    assert rows is not None
+    query = np.frombuffer(vector_of(1), "<f4")
+    near = matrix.nearest(rows, query, 10, EVERYTHING)
+    by_vec0 = await second._database.read(vectors.nearest, query, 10)
+    assert near == [chunk_id for chunk_id, _ in by_vec0]
+    exact = matrix.cosines(rows, query, near)
+    assert [exact[chunk_id] for chunk_id in near] == pytest.approx(
+        [cosine for _, cosine in by_vec0], abs=1e-5
+    )
+    await second.close()
+
+
+async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_path: Path) -> None:
+    """An index that is opened without the extension asks for its vectors again, keeps them, and gives them back."""
+    kept = chunk_of("kept")
+
+    async def opened(extension: bool) -> Index:
+        index = Index(tmp_path / "main.sqlite")
+        if not extension:
+            index._database._extension = None
+        await index.open()
+        await index.adopt(FINGERPRINT)
+        return index
+
+    index = await opened(extension=True)
+    await index.replace(found_file("memory/a.md"), b"1", [kept], {kept.hash: vector_of(1)}, frozenset())
+    await index.close()
+    index = await opened(extension=False)
+    [waiting] = await index.waiting(10)
+    assert await index.add_vectors([(waiting.id, waiting.hash, vector_of(1))]) == 1
+    other = chunk_of("other")
+    await index.replace(found_file("memory/b.md"), b"1", [other], {other.hash: vector_of(2)}, frozenset())
+    await index.remove(["memory/a.md"])
+    await index.close()
+    index = await opened(extension=True)
+    counts = await index.counts()
+    assert (counts.done, counts.waiting) == (1, 0)
+    rows = index.snapshot()
+    assert rows is not None
+    assert len(matrix.nearest(rows, np.frombuffer(vector_of(2), "<f4"), 10, EVERYTHING)) == 1
+    await index.close()
+
+
+async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path: Path) -> None:
+    """After a swap the index holds what was built beside it, under ids that were never given before."""
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("old words")], {}, frozenset())
+    beside = Index(tmp_path / "main.sqlite.next")
+    await beside.open()
+    await beside.adopt(FINGERPRINT)
+    await beside.start_ids_at(5000)
+    built = chunk_of("new words")
+    await beside.replace(found_file("memory/b.md"), b"1", [built], {built.hash: vector_of(3)}, frozenset())
+    await index.become(beside)
+    assert await index.keywords('"old"', 10, EVERYTHING) == []
+    [(chunk_id, _)] = await index.keywords('"words"', 10, EVERYTHING)
+    assert chunk_id == 5000
+    rows = index.snapshot()
+    assert rows is not None
+    assert matrix.nearest(rows, np.frombuffer(vector_of(3), "<f4"), 10, EVERYTHING) == [chunk_id]
+    await index.replace(found_file("memory/c.md"), b"1", [chunk_of("later words")], {}, frozenset())
+    assert len(await index.keywords('"words"', 10, EVERYTHING)) == 2
+
+
+async def test_damaged_file_is_set_aside_and_made_anew(tmp_path: Path) -> None:
+    """A file that is no database is kept under another name, and the index starts empty."""
+    file = tmp_path / "main.sqlite"
+    file.write_bytes(b"this is no database at all " * 100)
+    index = Index(file)
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    assert (await index.counts()).files == 0
+    await index.close()
+    assert (tmp_path / "main.sqlite.damaged-1").read_bytes().startswith(b"this is no database")
+
+
+async def test_two_writes_at_once_both_arrive(index: Index) -> None:
+    """Writes wait for each other, whoever sends them."""
+    await asyncio.gather(
+        *(
+            index.replace(found_file(f"memory/{n}.md"), b"1", [chunk_of(f"word{n}")], {}, frozenset())
+            for n in range(30)
+        )
+    )
+    assert (await index.counts()).chunks == 30
+
+
+async def test_the_file_is_an_ordinary_database(index: Index) -> None:
+    """Anyone with SQLite can read the chunks."""
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("plain")], {}, frozenset())
+    connection = sqlite3.connect(index.file)
+    try:
+        assert connection.execute("SELECT text FROM chunks").fetchall() == [("plain",)]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "reason"),
+    [
+        (None, FINGERPRINT, "does not say"),
+        (FINGERPRINT, FINGERPRINT, None),
+        (FINGERPRINT, Fingerprint("c2", "t1", ("memory",), "fake", "m", "k", DIMENSIONS), "chunking changed"),
+        (
+            FINGERPRINT,
+            Fingerprint("c1", "t2", ("memory",), "fake", "m", "k", DIMENSIONS),
+            "tokenizer changed",
+        ),
+        (
+            FINGERPRINT,
+            Fingerprint("c1", "t1", ("memory", "sessions"), "fake", "m", "k", DIMENSIONS),
+            "sources changed",
+        ),
+        (
+            FINGERPRINT,
+            Fingerprint("c1", "t1", ("memory",), "fake", "m2", "k", DIMENSIONS),
+            "embedding model changed",
+        ),
+        (FINGERPRINT, Fingerprint("c1", "t1", ("memory",), "fake", "m", "k", 9), "embedding model changed"),
+        (FINGERPRINT, Fingerprint("c1", "t1", ("memory",)), None),
+        (Fingerprint("c1", "t1", ("memory",)), FINGERPRINT, None),
+    ],
+)
+def test_what_makes_a_rebuild(stored: Fingerprint | None, wanted: Fingerprint, reason: str | None) -> None:
+    """Chunking, tokenizer, sources and model decide; a provider that is missing or new does not."""
+    why = why_rebuild(stored, wanted)
+    assert (why is None) if reason is None else (why is not None and reason in why)
+
+
+async def test_index_keeps_its_vectors_while_the_provider_is_missing(tmp_path: Path) -> None:
+    """An index that is opened without a provider has its vectors again when the provider is back."""
+    one = chunk_of("one")
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    await index.replace(found_file("memory/a.md"), b"1", [one], {one.hash: vector_of(1)}, frozenset())
+    await index.close()
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(Fingerprint("c1", "t1", ("memory",)))
+    assert not index.has_vectors
+    assert await index.fingerprint() == FINGERPRINT
+    await index.close()
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    assert index.has_vectors
+    await index.close()
+
+
+def test_matrix_forgets_what_is_removed_while_it_grows() -> None:
+    """Rows that are removed never come back, however often the arrays are made anew."""
+    rows = matrix.Matrix(DIMENSIONS)
+    for number in range(500):
+        rows.add([(ChunkId(number), int(Kind.NOTE), vector_of(number))])
+        if number % 3:
+            rows.remove([ChunkId(number)])
+    assert len(rows) == 167
+    snapshot = rows.snapshot()
+    near = matrix.nearest(snapshot, np.frombuffer(vector_of(3), "<f4"), 1000, EVERYTHING)
+    assert near[0] == 3
+    assert sorted(near) == list(range(0, 500, 3))
+
+
+def test_equal_vectors_tie_exactly_wherever_they_stand() -> None:
+    """The cosine of a text does not depend on its place in the matrix."""
+    rows = matrix.Matrix(DIMENSIONS)
+    rows.add([(ChunkId(number), int(Kind.NOTE), vector_of(number % 7)) for number in range(100)])
+    query = np.frombuffer(vector_of(99), "<f4")
+    found = matrix.cosines(rows.snapshot(), query, [ChunkId(number) for number in range(100)])
+    for number in range(100):
+        assert found[ChunkId(number)] == found[ChunkId(number % 7)]
