@@ -1,0 +1,330 @@
+"""Which paths are memory, and what they are called in the index: rules about names, without any I/O.
+
+A path below a root is a tuple of its parts. The name in the index is made of them in Unicode form NFC, because the
+same file is called differently by different file systems: relative to the workspace for what lies in it, absolute
+for extra paths.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+
+Parts = tuple[str, ...]
+
+MEMORY_DIRECTORY = "memory"
+VENV_MARK = "pyvenv.cfg"  # a directory that holds this file is a virtual environment, whatever its name
+
+_CURATED = frozenset({"memory.md", "user.md"})
+_PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})  # others begin with a dot
+# Deeper trees are accidents (a loop of bind mounts), and each level costs the scan an open directory.
+_MAX_DEPTH = 64
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class Exclude(msgspec.Struct, frozen=True):
+    """The globs of a configuration, ready to be matched; see exclude_of."""
+
+    below: re.Pattern[str] | None = None  # against the path below the root
+    absolute: re.Pattern[str] | None = None  # against the whole path
+
+
+class Workspace(msgspec.Struct, frozen=True):
+    """The workspace of an agent: MEMORY.md and USER.md in it, and memory/ below it."""
+
+    directory: Path  # absolute, symlinks resolved once; nothing below is followed
+    exclude: Exclude = Exclude()
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """An extra path that is a directory: every Markdown file below it."""
+
+    directory: Path
+    exclude: Exclude = Exclude()
+
+
+class SingleFile(msgspec.Struct, frozen=True):
+    """An extra path that is a file: this one, in its directory."""
+
+    directory: Path
+    file: str  # as the disk spells it
+    exclude: Exclude = Exclude()
+
+
+Root = Workspace | Tree | SingleFile
+
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+
+def nfc(name: str) -> str:
+    """The name in Unicode form NFC."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def is_markdown(name: str) -> bool:
+    """Whether the name ends in .md.
+
+    In any case: NOTES.MD means the same, and on many file systems it is the same.
+    """
+    return name[-3:].lower() == ".md"
+
+
+def is_curated(name: str) -> bool:
+    """Whether a name in the index is that of a MEMORY.md or USER.md.
+
+    In any case and at any depth: an extra path may hold somebody's workspace, and what describes the owner must not
+    reach a group because of where it lies.
+    """
+    return name.rpartition("/")[2].lower() in _CURATED
+
+
+def has_control(name: str) -> bool:
+    """Whether a name cannot be printed on one line: nobody could cite it, and it could forge the output of a tool."""
+    return _CONTROL.search(name) is not None
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a name from the disk is valid UTF-8; Python shows other bytes as lone surrogates."""
+    return name.isascii() or _SURROGATE.search(name) is None
+
+
+def prefix_of(root: Root) -> str:
+    """What the names in the index of a root lie under; empty for the workspace."""
+    match root:
+        case Workspace():
+            return ""
+        case Tree():
+            return nfc(str(root.directory))
+        case SingleFile():
+            return nfc(str(root.directory / root.file))
+        case _:
+            assert_never(root)
+
+
+def name_of(root: Root, parts: Parts) -> str:
+    """The name in the index of what lies at parts below the root."""
+    below = nfc("/".join(parts))
+    if isinstance(root, Workspace):
+        return below
+    directory = nfc(str(root.directory))
+    if not below:
+        return directory
+    return f"{directory}{below}" if directory.endswith("/") else f"{directory}/{below}"
+
+
+def is_under(name: str, prefix: str) -> bool:
+    """Whether a name in the index is the prefix or lies below it; the empty prefix is the workspace."""
+    if not prefix:
+        return not name.startswith("/")
+    return name == prefix or name.startswith(prefix if prefix.endswith("/") else f"{prefix}/")
+
+
+def is_under_any(name: str, prefixes: Collection[str]) -> bool:
+    """Like is_under, for any of many prefixes; fast where they are a set."""
+    if not prefixes:
+        return False
+    if name in prefixes or ("/" if name.startswith("/") else "") in prefixes:
+        return True
+    end = name.rfind("/")
+    while end > 0:
+        if name[:end] in prefixes:
+            return True
+        end = name.rfind("/", 0, end)
+    return False
+
+
+def parts_below(root: Root, path: Path) -> Parts | None:
+    """The parts of an absolute path below the directory of the root; None where it lies elsewhere."""
+    parts, base = path.parts, root.directory.parts
+    return parts[len(base) :] if parts[: len(base)] == base else None
+
+
+def find_place(name: str, roots: Iterable[Root]) -> tuple[Root, Parts] | None:
+    """The root a name in the index belongs to, with the parts below it.
+
+    The name must be exactly as the index has it. That it passes here does not mean that it is indexed: only the
+    store knows that.
+
+    Returns:
+        None where no root holds a file of this name.
+    """
+    if not name or nfc(name) != name:
+        return None
+    for root in roots:
+        if isinstance(root, Workspace):
+            below = name if not name.startswith("/") else ""
+        else:
+            directory = name_of(root, ())
+            below = name[len(directory) :].removeprefix("/") if is_under(name, directory) else ""
+        parts = tuple(below.split("/"))
+        # The comparison refuses what only resembles the name: doubled slashes, for one.
+        if admits(root, parts) and name_of(root, parts) == name:
+            return root, parts
+    return None
+
+
+# --- rules -------------------------------------------------------------------------------------------------------
+
+
+def admits(root: Root, parts: Parts) -> bool:
+    """Whether a regular file at these parts below the root belongs into the index."""
+    return bool(parts) and descends(root, parts[:-1]) and admits_file(root, parts)
+
+
+def admits_file(root: Root, parts: Parts) -> bool:
+    """Like admits, for a caller who knows that the root descends into the directory of the file."""
+    name = parts[-1]
+    if not is_markdown(name) or not _is_sound(name):
+        return False
+    match root:
+        case Workspace():
+            fits = name[0] != "." and (len(parts) > 1 or is_curated(name))
+        case Tree():
+            fits = name[0] != "."
+        case SingleFile():
+            fits = len(parts) == 1 and nfc(name) == nfc(root.file)
+        case _:
+            assert_never(root)
+    return fits and not _is_excluded(root, parts, end="")
+
+
+def descends(root: Root, parts: Parts) -> bool:
+    """Whether files in the directory at these parts below the root can belong into the index."""
+    return not parts or (all(map(_is_open, parts[:-1])) and descends_into(root, parts))
+
+
+def descends_into(root: Root, parts: Parts) -> bool:
+    """Like descends, for a caller who knows that the root descends into the directory above."""
+    return (
+        len(parts) < _MAX_DEPTH
+        and _is_open(parts[-1])
+        and _reaches(root, parts)
+        and not _is_excluded(root, parts, end="/")
+    )
+
+
+def _reaches(root: Root, parts: Parts) -> bool:
+    match root:
+        case Workspace():
+            return parts[0] == MEMORY_DIRECTORY
+        case Tree():
+            return True
+        case SingleFile():
+            return False
+        case _:
+            assert_never(root)
+
+
+def _is_open(directory: str) -> bool:
+    return directory not in _PRUNED and directory[:1] != "." and _is_sound(directory)
+
+
+def _is_sound(part: str) -> bool:
+    return part not in {"", ".", ".."} and "/" not in part and not has_control(part) and is_utf8(part)
+
+
+def _is_excluded(root: Root, parts: Parts, *, end: str) -> bool:
+    exclude = root.exclude
+    if exclude.below is None and exclude.absolute is None:
+        return False
+    below = nfc("/".join(parts)) + end
+    if exclude.below is not None and exclude.below.match(below):
+        return True
+    if exclude.absolute is None:
+        return False
+    directory = nfc(str(root.directory)).rstrip("/")
+    return exclude.absolute.match(f"{directory}/{below}") is not None
+
+
+# --- globs -------------------------------------------------------------------------------------------------------
+
+
+def exclude_of(globs: Iterable[str]) -> Exclude:
+    """Globs of a configuration, ready to be matched.
+
+    * ``*``, ``?`` and ``[...]`` stay within one part of a path, ``**`` spans directories.
+    * A glob without ``/`` matches the name of any file or directory below a root.
+    * One with ``/`` matches the path below its root; for the workspace that is the path in the index. One that
+      begins with ``/`` matches the absolute path.
+    * One that ends in ``/`` matches directories only. A directory that matches takes everything below with it.
+
+    The case of letters counts. A bracket that is never closed stands for itself.
+    """
+    below: list[str] = []
+    absolute: list[str] = []
+    for glob in map(nfc, globs):
+        if glob.strip("/"):
+            (absolute if glob.startswith("/") else below).append(_expression(glob))
+    return Exclude(_any_of(below), _any_of(absolute))
+
+
+def _any_of(expressions: list[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(f"(?:{expression})" for expression in expressions)) if expressions else None
+
+
+def _expression(glob: str) -> str:
+    # Directories are matched with a slash at their end, so "everything below" is: a slash, then anything.
+    end = r"/.*\Z" if glob.endswith("/") else r"(?:/.*)?\Z"
+    body = glob.strip("/")
+    if glob.startswith("/"):
+        begin = "/"
+    elif "/" not in body:
+        begin = "(?:.*/)?"
+    else:
+        begin = ""
+    return f"(?s:{begin}{_body(body.split('/'))}{end})"
+
+
+def _body(parts: list[str]) -> str:
+    expression = ""
+    last = len(parts) - 1
+    for at, part in enumerate(parts):
+        if part == "**":
+            expression += ".*" if at == last else "(?:.*/)?"
+        else:
+            expression += _part(part) + ("" if at == last else "/")
+    return expression
+
+
+_TOKEN = re.compile(r"\*\*+|\*|\?|\[(!?+)(\]?+[^\]]*)\]|(.)", re.DOTALL)
+_MEMBER = re.compile(r"(\w)-(\w)|(.)", re.DOTALL)
+
+
+def _part(part: str) -> str:
+    literals, stars = [""], list[str]()
+    for token in _TOKEN.finditer(part):
+        match token.group():
+            case "?":
+                literals[-1] += "[^/]"
+            case text if text.startswith("*"):
+                stars.append("[^/]*" if text == "*" else ".*")
+                literals.append("")
+            case _ if token.group(3) is None:
+                literals[-1] += _bracket(token.group(2), negated=bool(token.group(1)))
+            case text:
+                literals[-1] += re.escape(text)
+    # Each star but the last may take the first fit and keep it. Tried in all ways, six stars would take minutes.
+    expression = literals[0]
+    for at, star in enumerate(stars, start=1):
+        is_last = at == len(stars)
+        expression += f"{star}{literals[at]}" if is_last else f"(?>{star}?{literals[at]})"
+    return expression
+
+
+def _bracket(members: str, *, negated: bool) -> str:
+    allowed = ""
+    for member in _MEMBER.finditer(members):
+        first, last, alone = member.groups()
+        if alone is not None:
+            allowed += re.escape(alone)
+        elif first <= last:
+            allowed += f"{first}-{last}"
+    if not allowed:
+        return "[^/]" if negated else r"(?!)"
+    # Neither kind of bracket may match the slash between two parts.
+    return f"(?!/)[{'^' if negated else ''}{allowed}]"

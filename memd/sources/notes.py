@@ -1,0 +1,120 @@
+"""A note on the disk as a document: its bytes read through the fence, then decoded."""
+
+import codecs
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from memd.model import Document, Kind, Stamp
+from memd.paths import Root, find_place, is_curated
+from memd.sources.fence import Missing, SourceError, open_inside, refusal
+
+_PIECE_BYTES = 1 << 20
+# str.splitlines() would also end a line at form feeds, U+0085, U+2028 and others, where no editor does.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+# A kernel stamps files with the time of its last tick, 10 ms apart at most; file systems that keep whole seconds
+# do it every second, FAT every other.
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+_SECOND_NS = 1_000_000_000
+_NEVER_NS = -1
+
+
+class TooLarge(SourceError):
+    """The file is larger than the configuration allows."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A note as it was read."""
+
+    document: Document
+    sha256: bytes  # of the bytes on the disk
+    stamp: Stamp  # from before the first byte was read: a write during the reading shows in the next scan
+
+
+def read_note(path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int) -> Reading:
+    """Read the note of this name in the index.
+
+    Args:
+        path: The name, exactly as the index has it.
+        roots: As sources.roots gives them.
+        max_bytes: What the configuration allows.
+        now_ns: Unix time in nanoseconds. A file written only a moment before may be written again without its
+            stamp changing, so its stamp is given back as one that no later scan will meet.
+
+    Raises:
+        Missing: there is no such file, or no root holds one of this name.
+        OutsideFence: it is a symlink, lies behind one, or is no regular file.
+        TooLarge: it has more than max_bytes.
+        Unreadable: no permission, or a failing disk.
+        Exhausted: no more descriptors.
+    """
+    place = find_place(path, roots)
+    if place is None:
+        raise Missing(path, "in no root")
+    root, parts = place
+    descriptor = open_inside(root.directory, parts)
+    try:
+        stamp = _stamp(os.fstat(descriptor))
+        raw = _read(descriptor, max_bytes) if stamp.size <= max_bytes else None
+    except OSError as failure:
+        raise refusal(failure, path) from failure
+    finally:
+        os.close(descriptor)
+    if raw is None:
+        raise TooLarge(path, f"larger than {max_bytes} bytes")
+    kind = Kind.CURATED if is_curated(path) else Kind.NOTE
+    document = Document(path=path, kind=kind, lines=lines_of(decoded(raw)))
+    return Reading(document, hashlib.sha256(raw).digest(), settled(stamp, now_ns))
+
+
+def decoded(raw: bytes) -> str:
+    """The text of a file, whatever its bytes.
+
+    UTF-8 unless it begins with the byte order mark of UTF-16; no mark is part of the text. What is not valid becomes
+    U+FFFD, so no lone surrogate is left. NUL characters are taken out: they say nothing, a crash can leave
+    thousands in a row, and code written in C stops at the first.
+    """
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = raw.decode("utf-16", errors="replace")
+    else:
+        text = raw.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
+    return text.replace("\0", "")
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    r"""The lines an editor shows, without their ends: \n, \r\n or \r. The end of the last line begins no other."""
+    lines = _LINE_END.split(text)
+    if not lines[-1]:
+        lines.pop()
+    return tuple(lines)
+
+
+def settled(stamp: Stamp, now_ns: int) -> Stamp:
+    """The stamp, or one that equals no other while a second write could still leave it as it is."""
+    tick_ns = _COARSE_TICK_NS if stamp.mtime_ns % _SECOND_NS == 0 else _TICK_NS
+    return (
+        stamp
+        if abs(now_ns - stamp.mtime_ns) > tick_ns
+        else msgspec.structs.replace(stamp, mtime_ns=_NEVER_NS)
+    )
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
+
+
+def _read(descriptor: int, max_bytes: int) -> bytes | None:
+    """All bytes of an open file; None where there are too many: it may have grown since it was looked at."""
+    pieces: list[bytes] = []
+    left = max_bytes
+    while piece := os.read(descriptor, _PIECE_BYTES):
+        left -= len(piece)
+        if left < 0:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)

@@ -1,0 +1,58 @@
+"""Which raw events of the file system concern memory."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+from watchfiles import Change
+
+from memd.paths import Root, admits, descends, parts_below
+from memd.watch.survey import Survey
+
+
+class Sighting(msgspec.Struct, frozen=True):
+    """What a batch of raw events amounts to."""
+
+    paths: frozenset[Path]  # files that may be notes, and directories that may hold some
+    restructured: bool  # other directories must be watched than before
+
+
+def sight(
+    batch: Iterable[tuple[Change, str]],
+    roots: Iterable[Root],
+    ground: Survey,
+    is_directory: Callable[[Path], bool],
+) -> Sighting:
+    """Keep the events that concern memory.
+
+    A directory that is created, renamed or deleted gives no events for the files in it, so it stands for them all.
+
+    Args:
+        batch: Changes with absolute paths.
+        roots: As sources.roots gives them.
+        ground: What is watched: a path among it was a directory.
+        is_directory: Whether a path is one now, symlinks not followed.
+    """
+    roots = tuple(roots)
+    paths: set[Path] = set()
+    restructured = False
+    for change, raw in batch:
+        path = Path(raw)
+        below = [(root, parts) for root in roots if (parts := parts_below(root, path)) is not None]
+        is_watched = path in ground.flat or path in ground.deep
+        # A watch with everything below goes along with the directories there, and knows none by name.
+        is_deep = any(above in ground.deep for above in path.parents)
+        if any(descends(root, parts) for root, parts in below):
+            if change is Change.deleted:
+                came_or_went, stands_for_files = is_watched, is_watched or is_deep
+            else:
+                is_now = is_directory(path)
+                # One that is watched and only modified had its permissions or times changed.
+                came_or_went = is_now and (change is Change.added or not is_watched)
+                stands_for_files = is_now
+            restructured |= came_or_went and not is_deep
+        else:
+            stands_for_files = False
+        if stands_for_files or any(admits(root, parts) for root, parts in below):
+            paths.add(path)
+    return Sighting(frozenset(paths), restructured)

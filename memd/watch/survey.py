@@ -1,0 +1,118 @@
+"""Which directories must be watched to see every change of memory."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from memd.paths import (
+    MEMORY_DIRECTORY,
+    VENV_MARK,
+    Parts,
+    Root,
+    SingleFile,
+    Tree,
+    Workspace,
+    descends,
+    descends_into,
+    is_utf8,
+)
+
+Identity = tuple[int, int]  # device, inode
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """The directories to watch, and what tells that they are still the same."""
+
+    flat: frozenset[Path]  # each for itself
+    deep: frozenset[Path]  # with everything below
+    identities: dict[Path, Identity | None]  # of the directories that memory hangs on; None: there is none
+
+    @property
+    def size(self) -> int:
+        """How many watches that takes."""
+        return len(self.flat) + len(self.deep)
+
+
+def survey(roots: Iterable[Root], *, recursive: bool) -> Survey:
+    """Find the directories to watch.
+
+    Args:
+        roots: As sources.roots gives them.
+        recursive: Whether the system itself watches a directory with everything below, at no cost for what is
+            below. Where it does not, each directory costs a watch, so those that hold no notes are left out:
+            a node_modules alone could use up what a user may have.
+    """
+    roots = tuple(roots)
+    flat: set[Path] = set()
+    deep: set[Path] = set()
+    for root in roots:
+        if not isinstance(root, Tree) and _is_listable(root.directory):
+            flat.add(root.directory)
+        if isinstance(root, SingleFile):
+            continue
+        top: Parts = (MEMORY_DIRECTORY,) if isinstance(root, Workspace) else ()
+        directory = root.directory.joinpath(*top)
+        if not descends(root, top) or not _is_listable(directory):
+            continue
+        if recursive:
+            deep.add(directory)
+        else:
+            flat.update(_directories(root, directory, top))
+    return Survey(frozenset(flat), frozenset(deep), identities_of(roots))
+
+
+def identities_of(roots: Iterable[Root]) -> dict[Path, Identity | None]:
+    """What the directories that memory hangs on are just now: replaced, unmounted or missing ones show in it."""
+    identities: dict[Path, Identity | None] = {}
+    for root in roots:
+        identities[root.directory] = _identity(root.directory)
+        if isinstance(root, Workspace):
+            memory = root.directory / MEMORY_DIRECTORY
+            identities[memory] = _identity(memory)
+    return identities
+
+
+def _directories(root: Root, directory: Path, parts: Parts) -> Iterator[Path]:
+    """The directory and those below it that can hold notes, without those that cannot be listed."""
+    waiting = [(directory, parts)]
+    while waiting:
+        here, above = waiting.pop()
+        try:
+            with os.scandir(here) as listing:
+                entries = [entry for entry in listing if entry.name == VENV_MARK or _is_directory(entry)]
+        except OSError:
+            continue
+        if above and any(entry.name == VENV_MARK for entry in entries):
+            continue
+        yield here
+        for entry in entries:
+            parts = (*above, entry.name)
+            if descends_into(root, parts):
+                waiting.append((here / entry.name, parts))
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_listable(directory: Path) -> bool:
+    return (
+        # The library takes names in UTF-8 only. Below a root no others are entered, but a root may lie anywhere.
+        is_utf8(str(directory))
+        and not directory.is_symlink()
+        and directory.is_dir()
+        and os.access(directory, os.R_OK | os.X_OK)
+    )
+
+
+def _identity(directory: Path) -> Identity | None:
+    try:
+        status = directory.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

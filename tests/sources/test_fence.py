@@ -1,0 +1,272 @@
+"""What may be opened: files below a root, by a way without symlinks."""
+
+import errno
+import os
+import resource
+import socket
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from memd.sources import fence
+from memd.sources.fence import Exhausted, Missing, OutsideFence, SourceError, Unreadable, open_inside, refusal
+from tests.otheruser import as_other_user, shared_directory
+
+NFC = unicodedata.normalize("NFC", "café.md")
+NFD = unicodedata.normalize("NFD", "café.md")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with memory/a.md, beside a secret."""
+    root = Path(os.path.realpath(tmp_path)) / "root"
+    (root / "memory" / "sub").mkdir(parents=True)
+    (root / "memory" / "a.md").write_text("inside")
+    (root / "memory" / "sub" / "b.md").write_text("inside")
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "a.md").write_text("secret")
+    (outside / "b.md").write_text("secret")
+    return root
+
+
+def read(root: Path, *parts: str) -> str:
+    descriptor = open_inside(root, parts)
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        return file.read()
+
+
+def descriptors() -> int:
+    """How many the process has open."""
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
+def test_opens_a_file(root: Path) -> None:
+    """A regular file below the root is opened."""
+    assert read(root, "memory", "a.md") == "inside"
+    assert read(root, "memory", "sub", "b.md") == "inside"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (),
+        ("",),
+        (".",),
+        ("..",),
+        ("memory", "..", "memory", "a.md"),
+        ("..", "outside", "a.md"),
+        ("memory", "", "a.md"),
+        ("memory", ".", "a.md"),
+        ("memory/a.md",),
+        ("/etc/passwd",),
+        ("memory", "a.md\0"),
+        ("memory", "\ud800.md"),
+    ],
+)
+def test_refuses_what_is_no_path_below(root: Path, parts: tuple[str, ...]) -> None:
+    """Parts that could lead elsewhere are refused before anything is opened."""
+    with pytest.raises(OutsideFence):
+        open_inside(root, parts)
+
+
+@pytest.mark.parametrize(
+    "parts", [("memory", "none.md"), ("none", "a.md"), ("memory", "x" * 300), ("memory", "é" * 20)]
+)
+def test_what_is_not_there_is_missing(root: Path, parts: tuple[str, ...]) -> None:
+    """Nothing by this name is missing."""
+    with pytest.raises(Missing):
+        open_inside(root, parts)
+
+
+def test_a_root_that_is_not_there_is_missing(root: Path) -> None:
+    """Files of a root that went away are missing."""
+    with pytest.raises(Missing):
+        open_inside(root / "gone", ("a.md",))
+
+
+def test_refuses_a_symlinked_file(root: Path) -> None:
+    """A symlink in place of the file is not followed, wherever it leads."""
+    (root / "memory" / "out.md").symlink_to(root.parent / "outside" / "a.md")
+    (root / "memory" / "in.md").symlink_to("a.md")
+    (root / "memory" / "dangling.md").symlink_to("nowhere")
+    for name in ("out.md", "in.md", "dangling.md"):
+        with pytest.raises(OutsideFence):
+            open_inside(root, ("memory", name))
+
+
+def test_refuses_a_symlinked_directory(root: Path) -> None:
+    """A symlink on the way is not followed, at any level."""
+    (root / "memory" / "link").symlink_to(root.parent / "outside")
+    (root / "linked").symlink_to("memory")
+    for parts in (("memory", "link", "a.md"), ("linked", "a.md"), ("linked", "sub", "b.md")):
+        with pytest.raises(OutsideFence):
+            open_inside(root, parts)
+
+
+def test_refuses_a_symlink_above_the_root(root: Path) -> None:
+    """A root moved behind a symlink after it was configured is not followed."""
+    moved = root.parent / "moved"
+    root.rename(moved)
+    root.symlink_to(moved)
+    with pytest.raises(OutsideFence):
+        open_inside(root, ("memory", "a.md"))
+
+
+def test_refuses_a_file_in_place_of_a_directory(root: Path) -> None:
+    """A file on the way leads nowhere."""
+    with pytest.raises(OutsideFence):
+        open_inside(root, ("memory", "a.md", "a.md"))
+
+
+def test_refuses_what_is_not_regular(root: Path) -> None:
+    """A directory, a FIFO or a socket is no note; none of them blocks."""
+    (root / "memory" / "dir.md").mkdir()
+    os.mkfifo(root / "memory" / "fifo.md")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(root / "memory" / "socket.md"))
+        for name in ("dir.md", "fifo.md", "socket.md"):
+            with pytest.raises(OutsideFence):
+                open_inside(root, ("memory", name))
+
+
+def test_finds_another_unicode_form(root: Path) -> None:
+    """A name in NFC opens the file whose name the disk keeps decomposed, in directories as well."""
+    (root / NFD).mkdir()
+    (root / NFD / NFD).write_text("decomposed")
+    assert read(root, NFC, NFC) == "decomposed"
+    (root / NFD / NFC).write_text("composed")
+    assert read(root, NFC, NFC) == "composed"
+
+
+def test_leaves_no_descriptor_open(root: Path) -> None:
+    """Whether it opens or refuses, nothing else stays open."""
+    (root / "memory" / "link").symlink_to(root.parent / "outside")
+    before = descriptors()
+    for parts in (("memory", "link", "a.md"), ("memory", "none.md"), ("none", "a.md"), ("memory", "sub")):
+        with pytest.raises(SourceError):
+            open_inside(root, parts)
+    os.close(open_inside(root, ("memory", "a.md")))
+    assert descriptors() == before
+
+
+def test_descriptors_run_out(root: Path) -> None:
+    """A process without descriptors says so: it must not look as if the files were gone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + 1, hard))
+    try:
+        with pytest.raises(Exhausted):
+            open_inside(root, ("memory", "sub", "b.md"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (errno.ENOENT, Missing),
+        (errno.ELOOP, OutsideFence),
+        (errno.EACCES, Unreadable),
+        (errno.EIO, Unreadable),
+        (errno.ESTALE, Unreadable),
+        (errno.EMFILE, Exhausted),
+    ],
+)
+def test_refusal(number: int, error: type[Exception]) -> None:
+    """A failed call says what can be done about it."""
+    assert type(refusal(OSError(number, "no"), "memory/a.md")) is error
+
+
+def opened_by_other_user(path: str) -> str:
+    root = Path(path)
+    outcomes = []
+    for parts in (("a.md",), ("closed.md",), ("closed", "a.md"), ("passage", "a.md")):
+        try:
+            outcomes.append(read(root, *parts))
+        except SourceError as failure:
+            outcomes.append(type(failure).__name__)
+    return " ".join(outcomes)
+
+
+def test_permissions() -> None:
+    """What the user may not read is unreadable; a directory need not be listable to be passed through."""
+    with shared_directory() as root:
+        for name in ("closed", "passage"):
+            (root / name).mkdir()
+            (root / name / "a.md").write_text("passed")
+        (root / "a.md").write_text("open")
+        (root / "closed.md").write_text("closed")
+        (root / "closed.md").chmod(0)
+        (root / "closed").chmod(0)
+        (root / "passage").chmod(0o711)
+        seen = as_other_user(__name__, opened_by_other_user.__name__, str(root))
+    assert seen == "open Unreadable Unreadable passed"
+
+
+@contextmanager
+def running(step: Callable[[], None]) -> Iterator[None]:
+    """Repeats a step in another thread."""
+    stop = threading.Event()
+
+    def repeat() -> None:
+        while not stop.is_set():
+            step()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("swapped", "target", "parts"),
+    [
+        ("memory/sub", "outside", ("memory", "sub", "b.md")),
+        ("memory", "outside", ("memory", "a.md")),
+        ("memory/a.md", "outside/a.md", ("memory", "a.md")),
+    ],
+)
+def test_a_swap_during_the_walk_never_escapes(
+    root: Path, swapped: str, target: str, parts: tuple[str, ...]
+) -> None:
+    """While a component turns into a symlink and back, what is opened is always inside."""
+    place, aside, link = root / swapped, root.parent / "aside", root.parent / "link"
+    link.symlink_to(root.parent / target)
+
+    def swap() -> None:
+        place.rename(aside)
+        link.rename(place)
+        place.rename(link)
+        aside.rename(place)
+
+    opened = refused = 0
+    with running(swap):
+        for _ in range(100_000):
+            try:
+                assert read(root, *parts) == "inside"
+                opened += 1
+            except (Missing, OutsideFence):
+                refused += 1
+            if opened >= 1000 and refused >= 1000:
+                break
+    assert opened
+    assert refused
+
+
+def test_on_disk_prefers_the_name_itself(root: Path) -> None:
+    """An ASCII name is taken as it is; one that is nowhere is given back."""
+    descriptor = os.open(root / "memory", os.O_RDONLY)
+    try:
+        assert fence.on_disk(descriptor, "a.md") == "a.md"
+        assert fence.on_disk(descriptor, NFC) == NFC
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,209 @@
+"""From bytes on the disk to documents."""
+
+import codecs
+import hashlib
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.model import Document, Kind, Stamp
+from memd.paths import Root, SingleFile, Tree, Workspace
+from memd.sources.fence import Missing, OutsideFence, SourceError
+from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
+from tests.otheruser import as_other_user, shared_directory
+
+LATER_NS = 4_000_000_000_000_000_000
+MAX_BYTES = 1 << 20
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    workspace = Path(os.path.realpath(tmp_path)) / "ws"
+    (workspace / "memory").mkdir(parents=True)
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"", ""),
+        (b"plain", "plain"),
+        ("日记 café".encode(), "日记 café"),
+        (codecs.BOM_UTF8 + b"marked", "marked"),
+        (codecs.BOM_UTF8, ""),
+        (codecs.BOM_UTF16_LE + "日记".encode("utf-16-le"), "日记"),
+        (codecs.BOM_UTF16_BE + "日记".encode("utf-16-be"), "日记"),
+        (codecs.BOM_UTF16_LE + b"a\0\x3d", "a\ufffd"),
+        (codecs.BOM_UTF16_LE + b"\x3d\xd8a\0", "\ufffda"),
+        (b"caf\xe9!", "caf\ufffd!"),
+        (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd"),
+        (b"\xe6\x97", "\ufffd"),
+        (b"a\0b\0\0\n\0", "ab\n"),
+    ],
+)
+def test_decoded(raw: bytes, text: str) -> None:
+    """Text comes out of any bytes: marks and NUL characters gone, what is invalid replaced."""
+    assert decoded(raw) == text
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=64))
+def test_decoded_text_can_be_stored(raw: bytes) -> None:
+    """Whatever the bytes, the text is valid Unicode without NUL."""
+    text = decoded(raw)
+    text.encode()
+    assert "\0" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", ()),
+        ("\n", ("",)),
+        ("\r\n", ("",)),
+        ("a", ("a",)),
+        ("a\n", ("a",)),
+        ("a\n\n", ("a", "")),
+        ("\na", ("", "a")),
+        ("a\r\nb\rc\nd", ("a", "b", "c", "d")),
+        ("a\r\n\r\nb", ("a", "", "b")),
+        ("a\n\rb", ("a", "", "b")),
+        ("a\r\rb\r", ("a", "", "b")),
+        ("a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i", ("a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i",)),
+    ],
+)
+def test_lines(text: str, lines: tuple[str, ...]) -> None:
+    """Lines are those an editor numbers."""
+    assert lines_of(text) == lines
+
+
+def test_reads_a_note(workspace: Path) -> None:
+    """A note comes with its lines, the hash of its bytes and its stamp."""
+    raw = codecs.BOM_UTF8 + "# Tag\r\n日记\r\n".encode()
+    file = workspace / "memory" / "a.md"
+    file.write_bytes(raw)
+    status = file.stat()
+    reading = read_note("memory/a.md", [Workspace(workspace)], max_bytes=MAX_BYTES, now_ns=LATER_NS)
+    assert reading.document == Document("memory/a.md", Kind.NOTE, ("# Tag", "日记"))
+    assert reading.sha256 == hashlib.sha256(raw).digest()
+    assert reading.stamp == Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def test_reads_from_every_root(workspace: Path) -> None:
+    """Names of extra paths lead to their files."""
+    (workspace / "MEMORY.md").write_text("curated")
+    vault = workspace.parent / "vault"
+    vault.mkdir()
+    (vault / "a.md").write_text("in a tree")
+    (workspace.parent / "todo.md").write_text("alone")
+    roots: list[Root] = [Workspace(workspace), Tree(vault), SingleFile(workspace.parent, "todo.md")]
+    names = ("MEMORY.md", str(vault / "a.md"), str(workspace.parent / "todo.md"))
+    readings = [read_note(name, roots, max_bytes=MAX_BYTES, now_ns=LATER_NS).document for name in names]
+    assert [reading.lines for reading in readings] == [("curated",), ("in a tree",), ("alone",)]
+    assert [reading.kind for reading in readings] == [Kind.CURATED, Kind.NOTE, Kind.NOTE]
+
+
+@pytest.mark.parametrize(
+    "name", ["memory/none.md", "README.md", "../secret.md", "memory/../../secret.md", "/etc/a.md", ""]
+)
+def test_missing(workspace: Path, name: str) -> None:
+    """What is not there and what may not be read look the same."""
+    (workspace / "README.md").touch()
+    (workspace.parent / "secret.md").touch()
+    with pytest.raises(Missing):
+        read_note(name, [Workspace(workspace)], max_bytes=MAX_BYTES, now_ns=LATER_NS)
+
+
+def test_refuses_a_symlink(workspace: Path) -> None:
+    """A symlink is no note."""
+    (workspace / "memory" / "a.md").symlink_to("/etc/hosts")
+    with pytest.raises(OutsideFence):
+        read_note("memory/a.md", [Workspace(workspace)], max_bytes=MAX_BYTES, now_ns=LATER_NS)
+
+
+def test_too_large(workspace: Path) -> None:
+    """A file of exactly the size that is allowed is read; one more byte is too much."""
+    file = workspace / "memory" / "a.md"
+    file.write_bytes(b"x" * 100)
+    assert read_note("memory/a.md", [Workspace(workspace)], max_bytes=100, now_ns=LATER_NS).stamp.size == 100
+    with pytest.raises(TooLarge):
+        read_note("memory/a.md", [Workspace(workspace)], max_bytes=99, now_ns=LATER_NS)
+
+
+def test_growing_past_the_limit(workspace: Path) -> None:
+    """A file that grows while it is read is never taken beyond the limit, and a growth shows in the stamp."""
+    file = workspace / "memory" / "a.md"
+    file.touch()
+    stop = threading.Event()
+
+    def grow() -> None:
+        with file.open("ab", buffering=0) as log:
+            while not stop.is_set():
+                log.write(b"x" * 4096)
+                if log.tell() > 32 << 20:
+                    log.truncate(0)
+
+    thread = threading.Thread(target=grow)
+    thread.start()
+    try:
+        for _ in range(300):
+            try:
+                reading = read_note("memory/a.md", [Workspace(workspace)], max_bytes=1 << 16, now_ns=LATER_NS)
+            except TooLarge:
+                continue
+            assert sum(map(len, reading.document.lines)) <= 1 << 16
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("mtime_ns", "age_ns", "kept"),
+    [
+        (1_000_000_001, 19_000_000, False),
+        (1_000_000_001, 21_000_000, True),
+        (1_000_000_001, -19_000_000, False),
+        (1_000_000_001, -21_000_000, True),
+        (5_000_000_000, 1_900_000_000, False),
+        (5_000_000_000, 2_100_000_000, True),
+    ],
+)
+def test_settled(mtime_ns: int, age_ns: int, kept: bool) -> None:
+    """A stamp counts only when the next write must change it: by the tick of the clock that stamps the file."""
+    stamp = Stamp(size=1, mtime_ns=mtime_ns, inode=2)
+    assert (settled(stamp, mtime_ns + age_ns) == stamp) is kept
+
+
+def test_a_write_in_the_same_tick_is_not_missed(workspace: Path) -> None:
+    """Of a file read in the moment it was written, no later stamp is equal."""
+    file = workspace / "memory" / "a.md"
+    file.write_text("old")
+    written_ns = file.stat().st_mtime_ns
+    reading = read_note("memory/a.md", [Workspace(workspace)], max_bytes=MAX_BYTES, now_ns=written_ns + 1)
+    file.write_text("new")
+    os.utime(file, ns=(written_ns, written_ns))
+    status = file.stat()
+    assert reading.stamp != Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def read_by_other_user(workspace: str) -> str:
+    try:
+        read_note("memory/a.md", [Workspace(Path(workspace))], max_bytes=MAX_BYTES, now_ns=LATER_NS)
+    except SourceError as failure:
+        return type(failure).__name__
+    return "read"
+
+
+def test_unreadable() -> None:
+    """A file that the user may not read is there, but unreadable."""
+    with shared_directory() as workspace:
+        (workspace / "memory").mkdir()
+        file = workspace / "memory" / "a.md"
+        file.write_text("closed")
+        assert as_other_user(__name__, read_by_other_user.__name__, str(workspace)) == "read"
+        file.chmod(0)
+        assert as_other_user(__name__, read_by_other_user.__name__, str(workspace)) == "Unreadable"

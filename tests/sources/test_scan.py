@@ -1,0 +1,454 @@
+"""What a scan finds, skips, misses and cannot see."""
+
+import os
+import resource
+import shutil
+import socket
+import threading
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from memd.model import FoundFile, Kind, Stamp
+from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
+from memd.sources.fence import Exhausted
+from memd.sources.scan import Anchor, Scan, Skip, scan
+from tests.otheruser import as_other_user, shared_directory
+
+MAX_BYTES = 1000
+NFC = unicodedata.normalize("NFC", "café.md")
+NFD = unicodedata.normalize("NFD", "café.md")
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A directory with an empty workspace ws and an empty vault."""
+    base = Path(os.path.realpath(tmp_path))
+    (base / "ws" / "memory").mkdir(parents=True)
+    (base / "vault").mkdir()
+    return base
+
+
+def write(directory: Path, *names: str) -> None:
+    for name in names:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(name)
+
+
+def look(*roots: Root, within: Sequence[Path] | None = None) -> Scan:
+    return scan(roots, max_bytes=MAX_BYTES, within=within)
+
+
+def test_workspace(base: Path) -> None:
+    """A workspace gives its curated files and the Markdown below memory/, in the order of their names."""
+    workspace = base / "ws"
+    write(
+        workspace,
+        "USER.md",
+        "MEMORY.md",
+        "README.md",
+        "src/a.md",
+        "memory/b.md",
+        "memory/a/c.MD",
+        "memory/x.txt",
+    )
+    seen = look(Workspace(workspace))
+    assert list(seen.found) == ["MEMORY.md", "USER.md", "memory/a/c.MD", "memory/b.md"]
+    assert [file.kind for file in seen.found.values()] == [Kind.CURATED, Kind.CURATED, Kind.NOTE, Kind.NOTE]
+    assert not seen.skipped
+    assert not seen.missing_roots
+    assert not seen.blind
+
+
+def test_found_file(base: Path) -> None:
+    """A found file has its name in the index, its place and its stamp."""
+    write(base / "ws", "memory/a.md")
+    file = base / "ws" / "memory" / "a.md"
+    status = file.stat()
+    assert look(Workspace(base / "ws")).found == {
+        "memory/a.md": FoundFile(
+            "memory/a.md", file, Kind.NOTE, Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+        )
+    }
+
+
+def test_both_spellings_of_a_curated_file(base: Path) -> None:
+    """MEMORY.md and memory.md are two files where the disk has both, each curated."""
+    write(base / "ws", "MEMORY.md", "memory.md")
+    kinds = {name: file.kind for name, file in look(Workspace(base / "ws")).found.items()}
+    # On a disk that ignores case they are one.
+    assert set(kinds) <= {"MEMORY.md", "memory.md"}
+    assert set(kinds.values()) == {Kind.CURATED}
+
+
+def test_extra_paths(base: Path) -> None:
+    """Extra paths go by absolute names; what looks like an owner's file there is curated."""
+    write(base, "vault/a.md", "vault/deep/er/b.md", "vault/MEMORY.md", "todo.md", "other.md")
+    found = look(Tree(base / "vault"), SingleFile(base, "todo.md")).found
+    assert {name.removeprefix(str(base)): file.kind for name, file in found.items()} == {
+        "/todo.md": Kind.NOTE,
+        "/vault/MEMORY.md": Kind.CURATED,
+        "/vault/a.md": Kind.NOTE,
+        "/vault/deep/er/b.md": Kind.NOTE,
+    }
+
+
+def test_what_is_pruned_is_not_counted(base: Path) -> None:
+    """Hidden, excluded and foreign directories are left out without a word: nobody expects them."""
+    write(
+        base / "vault",
+        ".obsidian/a.md",
+        ".a.md",
+        "node_modules/p/README.md",
+        "x/.git/a.md",
+        "env/pyvenv.cfg",
+        "env/lib/a.md",
+        "drafts/a.md",
+        "kept.md",
+    )
+    seen = look(Tree(base / "vault", exclude_of(["drafts/"])))
+    assert [Path(name).name for name in seen.found] == ["kept.md"]
+    assert not seen.skipped
+
+
+def test_a_root_below_a_hidden_directory(base: Path) -> None:
+    """Only what is hidden below the root is hidden."""
+    write(base, ".openclaw/workspace/memory/a.md", ".openclaw/workspace/memory/.x/a.md")
+    assert list(look(Workspace(base / ".openclaw" / "workspace")).found) == ["memory/a.md"]
+
+
+def test_a_root_that_is_a_virtual_environment(base: Path) -> None:
+    """A root is what a person configured, even with a pyvenv.cfg in it."""
+    write(base / "vault", "pyvenv.cfg", "a.md")
+    assert len(look(Tree(base / "vault")).found) == 1
+
+
+def test_skipped(base: Path) -> None:
+    """What one might expect to be indexed is counted with the reason."""
+    memory = base / "ws" / "memory"
+    write(base, "elsewhere/a.md", "ws/memory/a.md")
+    (memory / "big.md").write_bytes(b"x" * (MAX_BYTES + 1))
+    (memory / "limit.md").write_bytes(b"x" * MAX_BYTES)
+    (memory / "link.md").symlink_to(base / "elsewhere" / "a.md")
+    (memory / "linked").symlink_to(base / "elsewhere")
+    (memory / "image.png").symlink_to("nowhere")
+    os.mkfifo(memory / "fifo.md")
+    os.mkfifo(memory / "fifo")
+    (memory / "line\nbreak.md").touch()
+    (memory / "tab\tdir").mkdir()
+    Path(os.fsdecode(os.fsencode(memory) + b"/latin\xe9.md")).touch()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(memory / "s.md"))
+        seen = look(Workspace(base / "ws"))
+    assert set(seen.found) == {"memory/a.md", "memory/limit.md"}
+    assert seen.skipped == {
+        "memory/big.md": Skip.TOO_LARGE,
+        "memory/link.md": Skip.SYMLINK,
+        "memory/linked": Skip.SYMLINK,
+        "memory/fifo.md": Skip.NOT_REGULAR,
+        "memory/s.md": Skip.NOT_REGULAR,
+        "memory/line\nbreak.md": Skip.CONTROL,
+        "memory/tab\tdir": Skip.CONTROL,
+        "memory/latin\\xe9.md": Skip.NOT_UTF8,
+    }
+
+
+def test_a_file_that_is_no_markdown(base: Path) -> None:
+    """An extra file that is not Markdown is counted: a person named it."""
+    write(base, "notes.txt")
+    assert look(SingleFile(base, "notes.txt")).skipped == {str(base / "notes.txt"): Skip.NOT_MARKDOWN}
+
+
+def test_memory_as_a_symlink(base: Path) -> None:
+    """The directory memory/ itself must not be a symlink."""
+    write(base, "elsewhere/a.md")
+    (base / "ws" / "memory").rmdir()
+    (base / "ws" / "memory").symlink_to(base / "elsewhere")
+    seen = look(Workspace(base / "ws"))
+    assert not seen.found
+    assert seen.skipped == {"memory": Skip.SYMLINK}
+
+
+def test_a_directory_called_like_a_note(base: Path) -> None:
+    """A directory whose name ends in .md is a directory."""
+    write(base / "ws", "memory/topic.md/a.md")
+    assert list(look(Workspace(base / "ws")).found) == ["memory/topic.md/a.md"]
+
+
+def test_overlapping_roots(base: Path) -> None:
+    """A file that two roots hold is found once; the workspace names it."""
+    write(base, "ws/MEMORY.md", "ws/memory/sub/a.md", "ws/README.md", "b.md")
+    workspace = base / "ws"
+    seen = look(
+        Tree(base), Workspace(workspace), Tree(workspace / "memory" / "sub"), SingleFile(base, "b.md")
+    )
+    assert list(seen.found) == [
+        str(base / "b.md"),
+        str(workspace / "README.md"),
+        "MEMORY.md",
+        "memory/sub/a.md",
+    ]
+    assert not seen.skipped
+
+
+def test_hard_links(base: Path) -> None:
+    """A file with several names goes by the first of them; the others are counted."""
+    write(base / "ws", "memory/b.md")
+    for name in ("memory/a.md", "memory/c/d.md"):
+        (base / "ws" / name).parent.mkdir(exist_ok=True)
+        (base / "ws" / name).hardlink_to(base / "ws" / "memory" / "b.md")
+    (base / "vault" / "0.md").hardlink_to(base / "ws" / "memory" / "b.md")
+    seen = look(Tree(base / "vault"), Workspace(base / "ws"))
+    assert list(seen.found) == ["memory/a.md"]
+    assert set(seen.skipped.values()) == {Skip.SAME_FILE}
+    assert len(seen.skipped) == 3
+
+
+def test_a_partial_scan_knows_hard_links(base: Path) -> None:
+    """A partial scan that meets a file with several names looks everywhere, and finds the same one."""
+    write(base / "ws", "memory/a.md")
+    (base / "ws" / "memory" / "b.md").hardlink_to(base / "ws" / "memory" / "a.md")
+    seen = look(Workspace(base / "ws"), within=[base / "ws" / "memory" / "b.md"])
+    assert list(seen.found) == ["memory/a.md"]
+    assert seen.looked is None
+
+
+def test_unicode_forms(base: Path) -> None:
+    """The index name is NFC, the file keeps the name of the disk."""
+    write(base / "ws", f"memory/{NFD}")
+    seen = look(Workspace(base / "ws"))
+    assert list(seen.found) == [f"memory/{NFC}"]
+    assert seen.found[f"memory/{NFC}"].file.name == NFD
+
+
+@pytest.mark.parametrize("within", [None, NFC, NFD])
+def test_two_unicode_forms_of_one_name(base: Path, within: str | None) -> None:
+    """Where the disk has a name in two forms, the composed one is indexed, however the scan comes to it."""
+    memory = base / "ws" / "memory"
+    write(memory, NFC, NFD)
+    seen = look(Workspace(base / "ws"), within=None if within is None else [memory / within])
+    assert [file.file.name for file in seen.found.values()] == [NFC]
+    assert list(seen.skipped.values()) == ([Skip.SAME_NAME] if within is None else [])
+
+
+def test_missing_roots(base: Path) -> None:
+    """A root that is not there is missing, and nothing is said about its files."""
+    write(base, "ws/memory/a.md")
+    seen = look(
+        Workspace(base / "none"), Tree(base / "away"), SingleFile(base / "off", "a.md"), Tree(base / "ws")
+    )
+    assert seen.missing_roots == {base / "none", base / "away", base / "off"}
+    assert seen.blind == {"", str(base / "away"), str(base / "off" / "a.md")}
+    assert len(seen.found) == 1
+
+
+def test_a_root_that_is_no_directory_is_missing(base: Path) -> None:
+    """A file or a symlink where the root was is not the root."""
+    write(base, "file")
+    (base / "link").symlink_to(base / "vault")
+    assert look(Tree(base / "file"), Tree(base / "link")).missing_roots == {base / "file", base / "link"}
+
+
+def test_a_root_with_an_unsound_name(base: Path) -> None:
+    """A root whose own path no index name can hold is counted, not indexed."""
+    write(base / "tab\there", "a.md")
+    seen = look(Tree(base / "tab\there"))
+    assert not seen.found
+    assert seen.skipped == {str(base / "tab\there"): Skip.CONTROL}
+
+
+def test_anchors(base: Path) -> None:
+    """The directories that may be mount points are told apart by device and inode, empty ones above all."""
+    write(base, "ws/memory/a.md", "todo.md")
+    anchors = look(Workspace(base / "ws"), Tree(base / "vault"), SingleFile(base, "todo.md")).anchors
+
+    def anchor(path: Path, *, empty: bool) -> Anchor:
+        return Anchor(path.stat().st_dev, path.stat().st_ino, empty)
+
+    assert anchors == {
+        "": anchor(base / "ws", empty=False),
+        "memory": anchor(base / "ws" / "memory", empty=False),
+        str(base / "vault"): anchor(base / "vault", empty=True),
+        str(base / "todo.md"): anchor(base, empty=False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("within", "found", "looked"),
+    [
+        (["ws/memory/a.md"], ["memory/a.md"], {"memory/a.md"}),
+        (["ws/memory/gone.md"], [], {"memory/gone.md"}),
+        (["ws/memory/sub"], ["memory/sub/b.md", "memory/sub/deep/c.md"], {"memory/sub"}),
+        (
+            ["ws/memory/sub", "ws/memory/sub/b.md"],
+            ["memory/sub/b.md", "memory/sub/deep/c.md"],
+            {"memory/sub"},
+        ),
+        (["ws/MEMORY.md", "ws/README.md"], ["MEMORY.md"], {"MEMORY.md", "README.md"}),
+        (["ws/memory/.git/a.md"], [], {"memory/.git/a.md"}),
+        (["ws/memory/env/a.md"], [], {"memory/env/a.md"}),
+        (["ws/memory/env"], [], {"memory/env"}),
+        (["ws/src/a.md"], [], {"src/a.md"}),
+        (["elsewhere/a.md"], [], set()),
+        (["ws"], ["MEMORY.md", "memory/a.md", "memory/sub/b.md", "memory/sub/deep/c.md"], {""}),
+        (["."], ["MEMORY.md", "memory/a.md", "memory/sub/b.md", "memory/sub/deep/c.md"], {""}),
+    ],
+)
+def test_partial_scans(base: Path, within: list[str], found: list[str], looked: set[str]) -> None:
+    """A partial scan sees what a full one would see at these places, and says where it looked."""
+    write(
+        base / "ws",
+        "MEMORY.md",
+        "README.md",
+        "src/a.md",
+        "memory/a.md",
+        "memory/sub/b.md",
+        "memory/sub/deep/c.md",
+        "memory/.git/a.md",
+        "memory/env/pyvenv.cfg",
+        "memory/env/a.md",
+    )
+    write(base, "elsewhere/a.md")
+    seen = look(Workspace(base / "ws"), within=[base / path for path in within])
+    assert list(seen.found) == found
+    assert seen.looked == frozenset(looked)
+
+
+def test_a_partial_scan_of_overlapping_roots(base: Path) -> None:
+    """A changed file that two roots hold is looked at under both names, and found under the workspace's."""
+    write(base / "ws", "memory/a.md")
+    file = base / "ws" / "memory" / "a.md"
+    seen = look(Workspace(base / "ws"), Tree(base / "ws" / "memory"), within=[file])
+    assert list(seen.found) == ["memory/a.md"]
+    assert seen.looked == frozenset({"memory/a.md", str(file)})
+
+
+def test_covers(base: Path) -> None:
+    """A full scan is about every name, also those of roots that are configured no longer."""
+    assert look(Workspace(base / "ws")).covers("/once/configured/a.md")
+    partial = look(Workspace(base / "ws"), within=[base / "ws" / "memory" / "sub"])
+    assert partial.covers("memory/sub/a.md")
+    assert not partial.covers("memory/subway.md")
+
+
+def test_deep_trees(base: Path) -> None:
+    """A tree deeper than anybody writes is left, not fallen into."""
+    deep = base / "vault"
+    for _ in range(80):
+        deep /= "d"
+        deep.mkdir()
+        (deep / "a.md").touch()
+    assert len(look(Tree(base / "vault")).found) == 63
+
+
+def seen_by_other_user(directory: str, *within: str) -> dict[str, list[str]]:
+    base = Path(directory)
+    places = [base / path for path in within] if within else None
+    seen = look(Workspace(base / "ws"), Tree(base / "vault"), within=places)
+    return {
+        "found": [name.removeprefix(directory) for name in seen.found],
+        "skipped": [f"{name.removeprefix(directory)}: {why}" for name, why in seen.skipped.items()],
+        "blind": sorted(name.removeprefix(directory) for name in seen.blind),
+        "missing": [str(path).removeprefix(directory) for path in seen.missing_roots],
+    }
+
+
+def test_unreadable_directories() -> None:
+    """The scan is blind where it may not look, and says so; everything else is found."""
+    with shared_directory() as base:
+        write(base, "ws/MEMORY.md", "ws/memory/closed/a.md", "ws/memory/open/a.md", "ws/memory/listed/a.md")
+        write(base, "vault/a.md")
+        (base / "ws" / "memory" / "closed").chmod(0)
+        (base / "ws" / "memory" / "listed").chmod(0o644)
+        (base / "vault").chmod(0)
+        seen = as_other_user(__name__, seen_by_other_user.__name__, str(base))
+        part = as_other_user(__name__, seen_by_other_user.__name__, str(base), "ws/memory/closed/a.md")
+        # Whoever may pass a directory without listing it still gets what lies below a known name.
+        (base / "ws").chmod(0o711)
+        passed = as_other_user(__name__, seen_by_other_user.__name__, str(base), "ws/memory/open")
+    assert seen["found"] == ["MEMORY.md", "memory/open/a.md"]
+    assert seen["skipped"] == [
+        "/vault: unreadable",
+        "memory/closed: unreadable",
+        "memory/listed/a.md: unreadable",
+    ]
+    assert seen["blind"] == ["/vault", "memory/closed", "memory/listed/a.md"]
+    assert not seen["missing"]
+    assert part["found"] == []
+    assert part["blind"] == ["memory/closed"]
+    assert passed["found"] == ["memory/open/a.md"]
+
+
+def test_a_partial_scan_tells_an_unmounted_memory(base: Path) -> None:
+    """A partial scan below memory/ notes whether there is anything in it at all."""
+    write(base / "ws", "MEMORY.md")
+    seen = look(Workspace(base / "ws"), within=[base / "ws" / "memory" / "a.md"])
+    assert seen.anchors["memory"].empty
+    assert not seen.anchors[""].empty
+
+
+def test_descriptors_run_out(base: Path) -> None:
+    """Without descriptors there is no scan, rather than one that misses everything."""
+    write(base, "vault/a/b/c/d.md")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    try:
+        for more in range(1, 5):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + more, hard))
+            with pytest.raises(Exhausted):
+                look(Tree(base / "vault"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_swap_during_the_scan_never_escapes(base: Path) -> None:
+    """While a directory turns into a symlink and back, nothing outside is found."""
+    write(base, "ws/memory/sub/a.md", "outside/secret.md")
+    place, aside, link = base / "ws" / "memory" / "sub", base / "aside", base / "link"
+    link.symlink_to(base / "outside")
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            place.rename(aside)
+            link.rename(place)
+            place.rename(link)
+            aside.rename(place)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    outcomes = set()
+    try:
+        for _ in range(20_000):
+            outcomes.add(tuple(look(Workspace(base / "ws")).found))
+            if len(outcomes) == 2:
+                break
+    finally:
+        stop.set()
+        thread.join()
+    assert outcomes == {("memory/sub/a.md",), ()}
+
+
+def test_a_tree_that_is_deleted_meanwhile(base: Path) -> None:
+    """Files that vanish during the scan are not found, and nothing is wrong."""
+    vault = base / "vault"
+
+    def build_and_delete() -> None:
+        for _ in range(20):
+            write(vault, *(f"d{n}/a.md" for n in range(30)))
+            shutil.rmtree(vault / "d1", ignore_errors=True)
+            for n in range(30):
+                shutil.rmtree(vault / f"d{n}", ignore_errors=True)
+
+    thread = threading.Thread(target=build_and_delete)
+    thread.start()
+    try:
+        while thread.is_alive():
+            seen = look(Tree(vault))
+            assert not seen.skipped
+            assert not seen.blind
+    finally:
+        thread.join()

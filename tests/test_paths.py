@@ -1,0 +1,381 @@
+"""The rules about names: which paths are memory, and what the index calls them."""
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.paths import (
+    Root,
+    SingleFile,
+    Tree,
+    Workspace,
+    admits,
+    descends,
+    exclude_of,
+    find_place,
+    has_control,
+    is_curated,
+    is_markdown,
+    is_under,
+    is_under_any,
+    is_utf8,
+    name_of,
+    parts_below,
+    prefix_of,
+)
+
+HOME = Path("/home/ann/.openclaw/workspace")
+VAULT = Path("/home/ann/vault")
+WORKSPACE = Workspace(HOME)
+TREE = Tree(VAULT)
+FILE = SingleFile(Path("/home/ann"), "todo.md")
+NFC = unicodedata.normalize("NFC", "café")
+NFD = unicodedata.normalize("NFD", "café")
+
+
+def parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/"))
+
+
+@pytest.mark.parametrize(
+    ("path", "belongs"),
+    [
+        ("MEMORY.md", True),
+        ("memory.md", True),
+        ("Memory.MD", True),
+        ("USER.md", True),
+        ("README.md", False),
+        ("MEMORY.txt", False),
+        ("memory/2026-01-02.md", True),
+        ("memory/a/b/c.md", True),
+        ("memory/NOTES.MD", True),
+        ("memory/notes.markdown", False),
+        ("memory/notes.md.bak", False),
+        ("memory/md", False),
+        ("Memory/notes.md", False),
+        ("notes/a.md", False),
+        ("memory/.hidden.md", False),
+        ("memory/.obsidian/a.md", False),
+        ("memory/node_modules/pkg/README.md", False),
+        ("memory/x/.git/a.md", False),
+        ("memory/venv/a.md", False),
+        ("memory/x/site-packages/a.md", False),
+        ("memory/__pycache__/a.md", False),
+        ("memory/../MEMORY.md", False),
+        ("memory/./a.md", False),
+        ("memory//a.md", False),
+        ("memory/a\nb.md", False),
+        ("memory/a\0.md", False),
+        ("memory/a\udcff.md", False),
+        ("memory/d\udcff/a.md", False),
+        ("memory/日记.md", True),
+        ("memory/" + "d/" * 70 + "a.md", False),
+    ],
+)
+def test_workspace_admits(path: str, belongs: bool) -> None:
+    """A workspace holds its curated files and the Markdown below memory/, nothing else."""
+    assert admits(WORKSPACE, parts(path)) is belongs
+
+
+@pytest.mark.parametrize(
+    ("path", "belongs"),
+    [
+        ("a.md", True),
+        ("deep/er/a.md", True),
+        ("memory.md", True),
+        (".trash/a.md", False),
+        ("x/node_modules/a.md", False),
+        ("a.txt", False),
+    ],
+)
+def test_tree_admits(path: str, belongs: bool) -> None:
+    """An extra directory holds every Markdown file that is not hidden or somebody's package."""
+    assert admits(TREE, parts(path)) is belongs
+
+
+def test_single_file_admits_itself_alone() -> None:
+    """An extra file is that file, whatever Unicode form it is asked for in."""
+    assert admits(FILE, ("todo.md",))
+    assert not admits(FILE, ("other.md",))
+    assert not admits(FILE, ("todo.md", "todo.md"))
+    assert admits(SingleFile(Path("/d"), f"{NFD}.md"), (f"{NFC}.md",))
+
+
+def test_a_hidden_file_that_was_named_is_admitted() -> None:
+    """A person who names a hidden file means it."""
+    assert admits(SingleFile(Path("/home/ann"), ".plan.md"), (".plan.md",))
+
+
+def test_nothing_is_no_file() -> None:
+    """The root itself is no file."""
+    assert not admits(TREE, ())
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "reaches"),
+    [
+        (WORKSPACE, "memory", True),
+        (WORKSPACE, "memory/projects", True),
+        (WORKSPACE, "src", False),
+        (WORKSPACE, "memory/.obsidian", False),
+        (TREE, "src", True),
+        (TREE, "src/node_modules", False),
+        (TREE, "venv", False),
+        (FILE, "src", False),
+    ],
+)
+def test_descends(root: Root, path: str, reaches: bool) -> None:
+    """Directories without notes are not entered."""
+    assert descends(root, parts(path)) is reaches
+
+
+@pytest.mark.parametrize("root", [WORKSPACE, TREE, FILE])
+def test_descends_into_the_root(root: Root) -> None:
+    """Each root is entered."""
+    assert descends(root, ())
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "excluded"),
+    [
+        ("drafts", "drafts/a.md", True),
+        ("drafts", "x/drafts/y/a.md", True),
+        ("drafts", "drafts.md", False),
+        ("drafts.md", "x/drafts.md", True),
+        ("*.tmp.md", "x/a.tmp.md", True),
+        ("*.tmp.md", "x/a.md", False),
+        ("drafts/", "drafts/a.md", True),
+        ("drafts/", "x/drafts/a.md", True),
+        ("a.md/", "a.md", False),
+        ("x/drafts", "x/drafts/a.md", True),
+        ("x/drafts", "y/x/drafts/a.md", False),
+        ("x/drafts/", "x/drafts/a.md", True),
+        ("x/*.md", "x/a.md", True),
+        ("x/*.md", "x/y/a.md", False),
+        ("x/**", "x/y/a.md", True),
+        ("x/**", "xy/a.md", False),
+        ("x/**/*.md", "x/a.md", True),
+        ("x/**/*.md", "x/y/z/a.md", True),
+        ("**/private/**", "private/a.md", True),
+        ("**/private/**", "x/private/a.md", True),
+        ("**/private/**", "x/private.md", False),
+        ("**/a.md", "a.md", True),
+        ("x/**/z", "x/y/z/a.md", True),
+        ("**", "a.md", True),
+        ("2026-??-*.md", "2026-01-02.md", True),
+        ("2026-??-*.md", "2026-1-2.md", False),
+        ("[ab].md", "a.md", True),
+        ("[!ab].md", "a.md", False),
+        ("[!ab].md", "c.md", True),
+        ("[a-c].md", "b.md", True),
+        ("[c-a].md", "b.md", False),
+        ("[]].md", "].md", True),
+        ("[.md", "[.md", True),
+        ("x[^y.md", "x[^y.md", True),
+        ("a+b(c).md", "a+b(c).md", True),
+        ("a.md", "aXmd", False),
+        ("A.md", "a.md", False),
+        ("x/a**z.md", "x/abcz.md", True),
+        ("a**z.md", "ab/cz.md", True),
+        ("*a*b*.md", "xaxbx.md", True),
+        ("*a*b*.md", "xbxax.md", False),
+        ("*ab*ab.md", "abab.md", True),
+        ("*ab*ab.md", "abxab.md.md", False),
+        ("a*/b*/c*.md", "a1/b2/c3.md", True),
+        ("", "a.md", False),
+        ("/", "a.md", False),
+        ("/home/ann/vault/x/**", "x/a.md", True),
+        ("/home/ann/vault/x", "x/a.md", True),
+        ("/home/ann/*/x/a.md", "x/a.md", True),
+        ("/home/ann/other/**", "x/a.md", False),
+        ("ann", "x/a.md", False),
+        (NFD, f"{NFC}/a.md", True),
+    ],
+)
+def test_exclude(glob: str, path: str, excluded: bool) -> None:
+    """Globs leave files and whole directories out."""
+    root = Tree(VAULT, exclude_of([glob]))
+    assert admits(root, parts(path)) is (not excluded and path.endswith(".md"))
+
+
+def test_exclude_in_the_workspace() -> None:
+    """For the workspace a glob with a slash is one against the path in the index."""
+    root = Workspace(HOME, exclude_of(["memory/private/**", "USER.md"]))
+    assert not admits(root, parts("memory/private/a.md"))
+    assert not descends(root, parts("memory/private"))
+    assert not admits(root, ("USER.md",))
+    assert admits(root, ("MEMORY.md",))
+    assert admits(root, parts("memory/a.md"))
+
+
+def test_any_of_many_globs_excludes() -> None:
+    """One matching glob is enough."""
+    exclude = exclude_of(["x", "y/", "/home/ann/vault/z"])
+    assert [
+        admits(Tree(VAULT, exclude), parts(path)) for path in ("x/a.md", "y/a.md", "z/a.md", "w/a.md")
+    ] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_many_stars_are_quick() -> None:
+    """A glob with many stars is decided at once, however long the name is that does not match."""
+    exclude = exclude_of(["*a*a*a*a*a*a*a*b"])
+    assert admits(Tree(VAULT, exclude), ("a" * 240 + ".md",))
+
+
+@settings(deadline=None)
+@given(
+    st.text(alphabet="ab*?[]!-^\\/.~&|+", max_size=12), st.text(alphabet="ab[]!-^\\.", min_size=1, max_size=8)
+)
+def test_every_glob_can_be_matched(glob: str, name: str) -> None:
+    """No glob a person may type is an error."""
+    admits(Tree(VAULT, exclude_of([glob])), (f"{name}.md",))
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "name"),
+    [
+        (WORKSPACE, "memory/a.md", "memory/a.md"),
+        (WORKSPACE, f"memory/{NFD}.md", f"memory/{NFC}.md"),
+        (TREE, "x/a.md", "/home/ann/vault/x/a.md"),
+        (FILE, "todo.md", "/home/ann/todo.md"),
+        (Tree(Path("/")), "a.md", "/a.md"),
+        (Tree(Path("/v") / NFD), "a.md", f"/v/{NFC}/a.md"),
+    ],
+)
+def test_name_leads_back_to_its_place(root: Root, path: str, name: str) -> None:
+    """A name in the index is in form NFC, and leads back to its root."""
+    assert name_of(root, parts(path)) == name
+    assert find_place(name, [root]) == (root, parts(unicodedata.normalize("NFC", path)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "memory",
+        "memory/",
+        "MEMORY.md/",
+        "./MEMORY.md",
+        "memory/../MEMORY.md",
+        "memory/../../../../etc/passwd.md",
+        "../memory/a.md",
+        "memory//a.md",
+        "memory/a.md/",
+        "memory/.hidden/a.md",
+        "memory/a.txt",
+        "memory/a.md\0",
+        "memory/\0.md",
+        f"memory/{NFD}.md",
+        "Memory/a.md",
+        str(HOME / "memory/a.md"),
+        "/etc/passwd.md",
+        "/home/ann/vault",
+        "/home/ann/vault/",
+        "/home/ann/vault/../secret.md",
+        "/home/ann/vault//a.md",
+        "//home/ann/vault/a.md",
+        "/home/ann/vaulted/a.md",
+        "/home/ann/vault/.git/a.md",
+        "/home/ann/todo.md.md",
+        "/home/ann/other.md",
+        "home/ann/todo.md",
+        "vault/a.md",
+        "a.md",
+    ],
+)
+def test_no_other_name_leads_anywhere(name: str) -> None:
+    """A name that the index cannot hold has no place."""
+    assert find_place(name, [WORKSPACE, TREE, FILE]) is None
+
+
+def test_the_root_that_admits_is_found() -> None:
+    """A root inside a hidden directory of another one is found behind it."""
+    inner = Tree(VAULT / ".inner")
+    assert find_place("/home/ann/vault/.inner/a.md", [TREE, inner]) == (inner, ("a.md",))
+
+
+@pytest.mark.parametrize(
+    ("root", "prefix"), [(WORKSPACE, ""), (TREE, "/home/ann/vault"), (FILE, "/home/ann/todo.md")]
+)
+def test_prefix(root: Root, prefix: str) -> None:
+    """All names of a root lie under its prefix."""
+    assert prefix_of(root) == prefix
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "under"),
+    [
+        ("memory/a.md", "", True),
+        ("/v/a.md", "", False),
+        ("/v/a.md", "/v", True),
+        ("/vw/a.md", "/v", False),
+        ("/v/a.md", "/", True),
+        ("memory/a.md", "/", False),
+        ("memory/a.md", "memory", True),
+        ("memory/a.md", "memory/a.md", True),
+        ("memory.md", "memory", False),
+        ("memory/a/b.md", "memory/a", True),
+    ],
+)
+def test_under(name: str, prefix: str, under: bool) -> None:
+    """A prefix ends where a part of the path ends."""
+    assert is_under(name, prefix) is under
+    assert is_under_any(name, frozenset({prefix, "nowhere"})) is under
+
+
+def test_under_no_prefix() -> None:
+    """Nothing lies under none."""
+    assert not is_under_any("memory/a.md", frozenset())
+
+
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [
+        ("/home/ann/vault", ()),
+        ("/home/ann/vault/a/b.md", ("a", "b.md")),
+        ("/home/ann/vaulted/a.md", None),
+        ("/home/ann", None),
+    ],
+)
+def test_parts_below(path: str, below: tuple[str, ...] | None) -> None:
+    """A path is below a root part by part, not letter by letter."""
+    assert parts_below(TREE, Path(path)) == below
+
+
+@pytest.mark.parametrize(
+    ("name", "curated"),
+    [
+        ("MEMORY.md", True),
+        ("user.md", True),
+        ("/v/ws/Memory.MD", True),
+        ("memory/USER.md", True),
+        ("memory/a.md", False),
+        ("memory/my-user.md", False),
+        ("MEMORY.md/a.md", False),
+    ],
+)
+def test_curated(name: str, curated: bool) -> None:
+    """The owner's own files are known by their names, wherever they lie."""
+    assert is_curated(name) is curated
+
+
+@pytest.mark.parametrize(
+    ("name", "markdown"), [("a.md", True), ("A.MD", True), ("a.mdx", False), ("md", False)]
+)
+def test_markdown(name: str, markdown: bool) -> None:
+    """Markdown is told by its suffix, in any case."""
+    assert is_markdown(name) is markdown
+
+
+def test_unsound_names() -> None:
+    """Control characters and bytes that are no UTF-8 show in a name."""
+    assert [has_control(name) for name in ("a\tb", "a\x85", "é")] == [True, True, False]
+    assert [is_utf8(name) for name in ("a\udcff", "é")] == [False, True]

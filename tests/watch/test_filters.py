@@ -1,0 +1,139 @@
+"""Which raw events concern memory."""
+
+from pathlib import Path
+
+import pytest
+from watchfiles import Change
+
+from memd.paths import SingleFile, Tree, Workspace
+from memd.watch.filters import sight
+from memd.watch.survey import Survey
+
+ADDED, MODIFIED, DELETED = Change.added, Change.modified, Change.deleted
+WORKSPACE = Workspace(Path("/ws"))
+ROOTS = (WORKSPACE, Tree(Path("/vault")), SingleFile(Path("/home"), "todo.md"))
+FLAT = Survey(
+    flat=frozenset(map(Path, ("/ws", "/ws/memory", "/ws/memory/sub", "/vault", "/home"))),
+    deep=frozenset(),
+    identities={},
+)
+DEEP = Survey(
+    flat=frozenset(map(Path, ("/ws", "/home"))),
+    deep=frozenset(map(Path, ("/ws/memory", "/vault"))),
+    identities={},
+)
+DIRECTORIES = frozenset(
+    map(
+        Path,
+        (
+            "/ws/memory",
+            "/ws/memory/sub",
+            "/ws/memory/new",
+            "/ws/memory/new.md",
+            "/ws/src",
+            "/vault/node_modules",
+            "/vault/d",
+            "/home/d",
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize("ground", [FLAT, DEEP], ids=["flat", "deep"])
+@pytest.mark.parametrize("change", [ADDED, MODIFIED, DELETED])
+@pytest.mark.parametrize(
+    ("path", "concerns"),
+    [
+        ("/ws/MEMORY.md", True),
+        ("/ws/user.md", True),
+        ("/ws/README.md", False),
+        ("/ws/package.json", False),
+        ("/ws/memory/a.md", True),
+        ("/ws/memory/.a.md.swp", False),
+        ("/ws/memory/.a.md", False),
+        ("/ws/memory/.git/a.md", False),
+        ("/vault/node_modules/p/README.md", False),
+        ("/vault/x/a.MD", True),
+        ("/home/todo.md", True),
+        ("/home/other.md", False),
+        ("/elsewhere/a.md", False),
+    ],
+)
+def test_files(path: str, concerns: bool, change: Change, ground: Survey) -> None:
+    """Files that may be notes concern memory, whatever happened to them; no other file does."""
+    seen = sight([(change, path)], ROOTS, ground, DIRECTORIES.__contains__)
+    assert seen.paths == ({Path(path)} if concerns else set())
+    assert not seen.restructured
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "concerns", "restructured"),
+    [
+        (ADDED, "/ws/memory/new", True, True),
+        (ADDED, "/ws/memory/new.md", True, True),
+        (ADDED, "/ws/memory", True, True),
+        (ADDED, "/ws/memory/sub", True, True),
+        (MODIFIED, "/ws/memory/sub", True, False),
+        (MODIFIED, "/ws/memory/new", True, True),
+        (DELETED, "/ws/memory/sub", True, True),
+        (DELETED, "/ws/memory", True, True),
+        (DELETED, "/ws", True, True),
+        (DELETED, "/ws/memory/never-watched", False, False),
+        (ADDED, "/ws/memory/file", False, False),
+        (ADDED, "/ws/src", False, False),
+        (ADDED, "/vault/node_modules", False, False),
+        (ADDED, "/vault/d", True, True),
+        (DELETED, "/vault", True, True),
+        (ADDED, "/home/d", False, False),
+        (DELETED, "/home", True, True),
+    ],
+)
+def test_directories_watched_one_by_one(
+    change: Change, path: str, concerns: bool, restructured: bool
+) -> None:
+    """A directory that comes or goes stands for its files, and for another set of watches."""
+    seen = sight([(change, path)], ROOTS, FLAT, DIRECTORIES.__contains__)
+    assert seen.paths == ({Path(path)} if concerns else set())
+    assert seen.restructured is restructured
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "concerns", "restructured"),
+    [
+        (ADDED, "/ws/memory/new", True, False),
+        (MODIFIED, "/ws/memory/sub", True, False),
+        (DELETED, "/ws/memory/was-it-a-directory", True, False),
+        (DELETED, "/ws/memory/.hidden", False, False),
+        (DELETED, "/ws/memory", True, True),
+        (ADDED, "/ws/memory", True, True),
+        (DELETED, "/ws", True, True),
+        (ADDED, "/ws/src", False, False),
+    ],
+)
+def test_directories_watched_from_above(
+    change: Change, path: str, concerns: bool, restructured: bool
+) -> None:
+    """Where everything below is watched, directories there ask for no other watches."""
+    seen = sight([(change, path)], ROOTS, DEEP, DIRECTORIES.__contains__)
+    assert seen.paths == ({Path(path)} if concerns else set())
+    assert seen.restructured is restructured
+
+
+def test_a_batch() -> None:
+    """All events of a batch count."""
+    batch = [
+        (ADDED, "/ws/memory/a.md"),
+        (DELETED, "/ws/memory/b.md"),
+        (MODIFIED, "/ws/x"),
+        (ADDED, "/vault/d"),
+    ]
+    seen = sight(batch, ROOTS, FLAT, DIRECTORIES.__contains__)
+    assert seen.paths == set(map(Path, ("/ws/memory/a.md", "/ws/memory/b.md", "/vault/d")))
+    assert seen.restructured
+
+
+def test_an_empty_batch() -> None:
+    """Nothing is nothing."""
+    seen = sight([], ROOTS, FLAT, DIRECTORIES.__contains__)
+    assert not seen.paths
+    assert not seen.restructured
