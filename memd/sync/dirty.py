@@ -1,0 +1,113 @@
+"""What has changed and waits for a pass: marks that are taken before the work, and put back when it fails."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from memd.watch.debounce import Debouncer
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """The marks of one pass."""
+
+    number: int  # of the pass, from 1
+    paths: frozenset[Path]
+    everything: bool  # scan all roots
+    force: bool  # read every file, whatever its stamp says
+
+
+class Dirty:
+    """Marks from the watcher, searches, timers and requests, gathered until a pass takes them.
+
+    A path counts as pending from its raw event on. A pass is due when the paths have been quiet, or have waited long
+    enough, or somebody needs it now.
+    """
+
+    def __init__(self, debouncer: Debouncer, clock: Callable[[], float]) -> None:
+        self._debouncer = debouncer
+        self._clock = clock
+        self._paths: set[Path] = set()
+        self._everything = False
+        self._force = False
+        self._hurried = False
+        self._begun = 0
+        self._running: dict[int, float] = {}  # number -> when it began
+        self._changed = asyncio.Event()
+        self._done = asyncio.Condition()
+
+    @property
+    def pending(self) -> int:
+        """How many marks wait."""
+        return len(self._paths) + self._everything
+
+    def running_for_s(self) -> dict[int, float]:
+        """How long each pass that is under way has run, by its number."""
+        now = self._clock()
+        return {number: now - began for number, began in self._running.items()}
+
+    def mark(self, paths: Iterable[Path]) -> None:
+        """These paths changed."""
+        self._paths.update(paths)
+        self._debouncer.mark(self._clock())
+        self._changed.set()
+
+    def mark_all(self, *, force: bool = False) -> int:
+        """Everything must be looked at, now; the number of the pass that will have begun after this call."""
+        self._everything = True
+        self._force |= force
+        return self.hurry()
+
+    def hurry(self) -> int:
+        """What is marked is needed now; the number of the pass that takes it."""
+        self._hurried = True
+        self._changed.set()
+        return self._begun + 1
+
+    def put_back(self, taken: Taken) -> None:
+        """A pass failed: its marks wait again, for the next one that is due."""
+        self._paths |= taken.paths
+        self._everything |= taken.everything
+        self._force |= taken.force
+
+    async def take(self) -> Taken:
+        """Wait until a pass is due, and take all marks for it. There is no await between looking and taking."""
+        while not self._is_due:
+            self._changed.clear()
+            due_at = self._debouncer.due_at()
+            wait_s = None if due_at is None else max(0.0, due_at - self._clock())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+        return self._take()
+
+    def take_due_paths(self) -> Taken | None:
+        """The marks of a pass that is due now, if it is one over some paths: it may go between two files of a long one."""
+        return self._take() if self._is_due and self._paths and not self._everything else None
+
+    def _take(self) -> Taken:
+        self._begun += 1
+        self._running[self._begun] = self._clock()
+        taken = Taken(self._begun, frozenset(self._paths), self._everything, self._force)
+        self._paths = set()
+        self._everything = self._force = self._hurried = False
+        self._debouncer.clear()
+        return taken
+
+    @property
+    def _is_due(self) -> bool:
+        due_at = self._debouncer.due_at()
+        return self._hurried or (due_at is not None and due_at <= self._clock())
+
+    async def finish(self, taken: Taken) -> None:
+        """A pass ended, well or not."""
+        async with self._done:
+            self._running.pop(taken.number, None)
+            self._done.notify_all()
+
+    async def wait_for(self, number: int) -> None:
+        """Wait until the pass of that number has ended."""
+        async with self._done:
+            await self._done.wait_for(lambda: number <= self._begun and number not in self._running)

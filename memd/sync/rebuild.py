@@ -1,0 +1,50 @@
+"""An index built anew beside the one that serves, then put in its place."""
+
+import time
+from asyncio import Lock
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from memd.store import index as index_files
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+
+
+def beside(file: Path) -> Path:
+    """Where the new index is built."""
+    return file.with_name(f"{file.name}.next")
+
+
+async def rebuild(
+    index: Index, fingerprint: Fingerprint, fill: Callable[[Index], Awaitable[object]], lock: Lock
+) -> None:
+    """Build and swap; the old index serves searches and edits until then.
+
+    What a killed attempt left behind is deleted first: its vectors are in the cache, the rest is quick to do again.
+
+    Args:
+        index: The index that serves.
+        fingerprint: What the new one is built for.
+        fill: Brings an index up to date with the disk. Called once at leisure, and once more with the lock held, for
+            what changed meanwhile.
+        lock: Held by whoever writes to the index that serves.
+
+    Raises:
+        StoreUnavailable, StoreDamaged: the old index goes on serving.
+    """
+    file = beside(index.file)
+    index_files.remove(file)
+    new = Index(file)
+    try:
+        await new.open()
+        await new.adopt(fingerprint)
+        # Microseconds since 1970: above any id that the old index gave or gives, so that no late vector or search
+        # takes one chunk for another.
+        await new.start_ids_at(time.time_ns() // 1000)
+        await fill(new)
+        async with lock:
+            await fill(new)
+            await index.become(new)
+    finally:
+        await new.close()
+        index_files.remove(file)

@@ -1,0 +1,117 @@
+import asyncio
+from pathlib import Path
+
+from memd.sync.dirty import Dirty
+from memd.watch.debounce import Debouncer
+
+
+class Clock:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def made() -> tuple[Dirty, Clock]:
+    clock = Clock()
+    return Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock), clock
+
+
+A, B = Path("/w/a.md"), Path("/w/b.md")
+
+
+async def test_marks_wait_for_quiet() -> None:
+    """A pass is due when nothing was marked for the quiet time."""
+    dirty, clock = made()
+    dirty.mark([A])
+    assert dirty.take_due_paths() is None
+    assert dirty.pending == 1
+    clock.now += 1.5
+    taken = dirty.take_due_paths()
+    assert taken is not None
+    assert taken.paths == {A}
+    assert dirty.pending == 0
+
+
+async def test_steady_marks_are_taken_at_the_cap() -> None:
+    """Marks that never cease are taken all the same."""
+    dirty, clock = made()
+    for _ in range(61):
+        dirty.mark([A])
+        clock.now += 0.1
+    assert dirty.take_due_paths() is not None
+
+
+async def test_mark_during_a_pass_is_in_the_next_one() -> None:
+    """What is marked while a pass works is not lost with the marks that it took."""
+    dirty, clock = made()
+    dirty.mark([A])
+    dirty.hurry()
+    first = await dirty.take()
+    dirty.mark([A, B])
+    await dirty.finish(first)
+    clock.now += 2
+    second = await dirty.take()
+    assert second.paths == {A, B}
+
+
+async def test_marks_of_a_failed_pass_come_back() -> None:
+    """A pass that fails puts its marks back, with force and all."""
+    dirty, _ = made()
+    dirty.mark([A])
+    dirty.mark_all(force=True)
+    taken = await dirty.take()
+    assert taken.everything
+    assert taken.force
+    dirty.put_back(taken)
+    dirty.hurry()
+    again = await dirty.take()
+    assert (again.paths, again.everything, again.force) == (frozenset({A}), True, True)
+
+
+async def test_a_request_waits_for_a_pass_that_begins_after_it() -> None:
+    """Whoever asks during a pass is not satisfied by that pass."""
+    dirty, _ = made()
+    dirty.mark_all()
+    first = await dirty.take()
+    number = dirty.mark_all(force=True)
+    waiting = asyncio.create_task(dirty.wait_for(number))
+    await dirty.finish(first)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    second = await dirty.take()
+    assert second.number == number
+    assert second.force
+    await dirty.finish(second)
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_short_pass_between_files_of_a_long_one() -> None:
+    """A hurried path is taken while a long pass runs, and the long one still counts as running."""
+    dirty, _ = made()
+    dirty.mark_all()
+    long = await dirty.take()
+    dirty.mark([A])
+    number = dirty.hurry()
+    short = dirty.take_due_paths()
+    assert short is not None
+    assert short.number == number
+    await dirty.finish(short)
+    await asyncio.wait_for(dirty.wait_for(number), 1)
+    assert list(dirty.running_for_s()) == [long.number]
+    waiting = asyncio.create_task(dirty.wait_for(long.number))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await dirty.finish(long)
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_a_pass_over_everything_does_not_go_between() -> None:
+    """While everything is marked, no short pass takes the number that was promised to the long one."""
+    dirty, _ = made()
+    dirty.mark([A])
+    dirty.mark_all()
+    assert dirty.take_due_paths() is None

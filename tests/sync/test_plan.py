@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+
+from memd.model import FoundFile, Kind, Stamp
+from memd.sources.scan import Anchor, Scan
+from memd.store.files import KnownFile
+from memd.sync.plan import Plan, plan
+
+
+def found(path: str, mtime_ns: int = 5, kind: Kind = Kind.NOTE) -> FoundFile:
+    return FoundFile(path, Path("/w") / path, kind, Stamp(1, mtime_ns, 1))
+
+
+def known(path: str, mtime_ns: int = 5, kind: Kind = Kind.NOTE) -> KnownFile:
+    return KnownFile(path, kind, Stamp(1, mtime_ns, 1), b"h")
+
+
+def made(
+    index: list[KnownFile], disk: list[FoundFile], *, blind: tuple[str, ...] = (), force: bool = False
+) -> Plan:
+    scan = Scan(
+        found={file.path: file for file in disk},
+        skipped={},
+        missing_roots=frozenset(),
+        blind=frozenset(blind),
+        anchors={"": Anchor(1, 1, empty=not disk)},
+        looked=None,
+    )
+    return plan({file.path: file for file in index}, {}, scan, force=force)
+
+
+def test_reads_what_is_new_or_changed_and_removes_what_is_gone() -> None:
+    """Stamps decide what is read; what the disk no longer has is removed."""
+    work = made(
+        [known("memory/same.md"), known("memory/changed.md"), known("memory/gone.md")],
+        [found("memory/same.md"), found("memory/changed.md", 6), found("memory/new.md")],
+    )
+    assert {file.path for file in work.read} == {"memory/changed.md", "memory/new.md"}
+    assert work.remove == ("memory/gone.md",)
+
+
+def test_force_reads_everything() -> None:
+    """With force, no stamp keeps a file from being read."""
+    work = made([known("memory/same.md")], [found("memory/same.md")], force=True)
+    assert [file.path for file in work.read] == ["memory/same.md"]
+
+
+def test_memory_md_comes_first_then_the_newest() -> None:
+    """What an agent asks for most is searchable first."""
+    work = made(
+        [], [found("memory/old.md", 1), found("MEMORY.md", 0, Kind.CURATED), found("memory/new.md", 9)]
+    )
+    assert [file.path for file in work.read] == ["MEMORY.md", "memory/new.md", "memory/old.md"]
+
+
+@pytest.mark.parametrize("blind", [("memory",), ("",)])
+def test_where_the_scan_was_blind_nothing_is_removed(blind: tuple[str, ...]) -> None:
+    """A directory that could not be looked into keeps its files in the index."""
+    work = made([known("memory/a.md")], [found("MEMORY.md")], blind=blind)
+    assert work.remove == ()
+
+
+def test_an_empty_workspace_that_held_files_removes_nothing() -> None:
+    """A mount point without its disk deletes nothing."""
+    assert made([known("memory/a.md")], []).remove == ()

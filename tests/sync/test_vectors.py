@@ -1,0 +1,144 @@
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from memd.store.embeddings import EmbeddingStore
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from memd.sync.vectors import Customer, VectorQueue
+from tests.fakes import HashingProvider
+from tests.store.conftest import chunk_of, found_file
+
+FINGERPRINT = Fingerprint("c1", "t1", ("memory",), "hashing", "words-and-pairs", "1", 384)
+
+
+@pytest.fixture
+async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
+    store = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def opened(tmp_path: Path, name: str, texts: list[str]) -> Index:
+    """An index with one file of these chunks."""
+    index = Index(tmp_path / f"{name}.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    chunks = [chunk_of(text, line) for line, text in enumerate(texts, 1)]
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
+    return index
+
+
+async def worked(queue: VectorQueue, *indexes: Index) -> list[tuple[int, str | None]]:
+    """Let the queue run until it has settled all these indexes."""
+    running = asyncio.create_task(queue.run())
+    try:
+        async with asyncio.timeout(10):
+            return [await queue.wait_for(index) for index in indexes]
+    finally:
+        running.cancel()
+
+
+def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int = 1000) -> VectorQueue:
+    return VectorQueue(provider, cache, max_entries, Random(1))
+
+
+async def test_every_waiting_chunk_gets_its_vector(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Nothing waits when the queue has settled, and equal texts are embedded once."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", [f"text {n % 30}" for n in range(60)])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("main", index, use_cache=True))
+    assert await worked(queue, index) == [(0, None)]
+    assert (await index.counts()).done == 60
+    assert sum(map(len, provider.requests)) == 30
+    await index.close()
+
+
+async def test_what_another_agent_embedded_costs_nothing(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Vectors are shared through the cache, whoever asked first."""
+    provider = HashingProvider()
+    first = await opened(tmp_path, "one", ["shared text"])
+    second = await opened(tmp_path, "two", ["shared text"])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("one", first, use_cache=True))
+    await worked(queue, first)
+    queue.serve(Customer("two", second, use_cache=True))
+    await worked(queue, second)
+    assert len(provider.requests) == 1
+    assert second.has_vectors
+    await first.close()
+    await second.close()
+
+
+async def test_agents_take_turns(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """A small agent does not wait for a large one to be done."""
+    provider = HashingProvider()
+    large = await opened(tmp_path, "large", [f"large {n} " + "word " * 200 for n in range(300)])
+    small = await opened(tmp_path, "small", ["small text"])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("large", large, use_cache=True))
+    queue.serve(Customer("small", small, use_cache=True))
+    await worked(queue, small)
+    turn = next(n for n, request in enumerate(provider.requests) if "small text" in request)
+    assert turn <= 1
+    await large.close()
+    await small.close()
+
+
+async def test_text_that_cannot_be_embedded_is_set_aside_for_good(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """One refused text keeps no other from its vector, and is never sent again."""
+    provider = HashingProvider(rejects=["poison"])
+    index = await opened(tmp_path, "main", ["fine one", "a poison text", "fine two"])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("main", index, use_cache=True))
+    assert await worked(queue, index) == [(0, None)]
+    counts = await index.counts()
+    assert (counts.done, counts.set_aside) == (2, 1)
+    again = await opened(tmp_path, "again", ["a poison text"])
+    asked = len(provider.requests)
+    queue.serve(Customer("again", again, use_cache=True))
+    assert await worked(queue, again) == [(0, None)]
+    assert len(provider.requests) == asked
+    await index.close()
+    await again.close()
+
+
+async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Whoever waits is told why, and the work is done when the provider is back."""
+    provider = HashingProvider()
+    provider.fail_next(1)
+    index = await opened(tmp_path, "main", ["text"])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("main", index, use_cache=True))
+    running = asyncio.create_task(queue.run())
+    async with asyncio.timeout(10):
+        waiting, reason = await queue.wait_for(index)
+        assert waiting == 1
+        assert reason
+        while (await queue.wait_for(index))[0]:
+            pass
+    assert queue.trouble is None
+    running.cancel()
+    await index.close()
+
+
+async def test_the_cache_keeps_what_was_used_last(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Above the limit, the vectors that were not used for longest go."""
+    provider = HashingProvider()
+    queue = queue_of(provider, cache, max_entries=2)
+    old = chunk_of("old")
+    await queue.known.put({old.hash: b"\0" * 4})
+    await asyncio.sleep(0.01)
+    await queue.known.put({chunk_of("newer").hash: b"\0" * 4, chunk_of("newest").hash: b"\0" * 4})
+    await asyncio.sleep(0.01)
+    assert await queue.known.get([old.hash])  # a hit makes it young again
+    assert await cache.prune(2) == 1
+    assert await queue.known.get([old.hash])
+    assert len(await queue.known.get([chunk_of("newer").hash, chunk_of("newest").hash])) == 1
