@@ -1,0 +1,243 @@
+import hashlib
+from itertools import pairwise
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.chunk.markdown import LONGEST, chunk
+from memd.model import Chunk, Document, Kind, embedded_text
+from memd.text import estimate_tokens
+
+
+def document(text: str, path: str = "memory/notes.md", kind: Kind = Kind.NOTE) -> Document:
+    return Document(path, kind, tuple(text.split("\n")))
+
+
+def bounds(chunks: list[Chunk]) -> list[tuple[int, int]]:
+    return [(one.start_line, one.end_line) for one in chunks]
+
+
+LINES = st.lists(
+    st.one_of(
+        st.text(alphabet=st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=120),
+        st.sampled_from(
+            [
+                "",
+                "",
+                "# Title",
+                "## Part",
+                "- an entry",
+                "```",
+                "~~~",
+                "---",
+                "a sentence. " * 20,
+                "句子。" * 60,
+            ]
+        ),
+    ),
+    max_size=30,
+)
+
+
+@given(LINES, st.integers(1, 60), st.integers(0, 60), st.integers(8, 300), st.sampled_from(list(Kind)))
+def test_no_text_is_lost_and_no_limit_broken(
+    lines: list[str], tokens: int, overlap: int, longest: int, kind: Kind
+) -> None:
+    """Every line that is not blank is in chunks as it stands, each within both limits, in the order of the file."""
+    chunks = chunk(Document("memory/x.md", kind, tuple(lines)), tokens, overlap, longest)
+    held: dict[int, list[str]] = {}
+    for one in chunks:
+        assert estimate_tokens(one.text) <= max(8, tokens)
+        assert len(one.text) <= longest
+        assert one.text.strip()
+        parts = one.text.split("\n")
+        assert len(parts) == one.end_line - one.start_line + 1
+        for number, part in enumerate(parts, one.start_line):
+            held.setdefault(number, []).append(part)
+            assert part in lines[number - 1]
+    assert [one.start_line for one in chunks] == sorted(one.start_line for one in chunks)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            assert covers(held.get(number, []), line)
+
+
+def covers(parts: list[str], line: str) -> bool:
+    """Whether the parts of a line, in order and perhaps overlapping, make all of it but blanks."""
+    reached = 0
+    for part in parts:
+        while reached < len(line) and line[reached].isspace():
+            reached += 1
+        at = line.rfind(part, 0, reached + len(part))
+        if at >= 0:
+            reached = max(reached, at + len(part))
+    return not line[reached:].strip()
+
+
+@given(LINES)
+def test_cutting_is_deterministic(lines: list[str]) -> None:
+    """The same document gives the same chunks."""
+    one = Document("memory/x.md", Kind.NOTE, tuple(lines))
+    assert chunk(one, 40, 8) == chunk(one, 40, 8)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "  \n\t\n", "\u3000"])
+def test_a_blank_document_has_no_chunk(text: str) -> None:
+    """Nothing is made of nothing."""
+    assert chunk(document(text), 400, 80) == []
+
+
+def test_a_small_note_is_one_chunk() -> None:
+    """What fits is not cut, whatever sections it has, and blank lines at its ends are left out."""
+    chunks = chunk(document("\n# A\n\none\n\n## B\n\ntwo\n\n"), 400, 80)
+    assert bounds(chunks) == [(2, 8)]
+    assert chunks[0].text == "# A\n\none\n\n## B\n\ntwo"
+
+
+def test_a_section_that_fits_stays_whole() -> None:
+    """A section moves to the next chunk rather than being divided."""
+    text = "# A\n" + "x" * 60 + "\n## B\n" + "y" * 60 + "\nlast line of B"
+    chunks = chunk(document(text), 25, 5)
+    assert bounds(chunks) == [(1, 2), (3, 5)]
+
+
+def test_a_large_section_overlaps_within_itself_alone() -> None:
+    """The parts of a section share lines; two sections do not."""
+    text = "## A\n" + "\n".join(f"line {n:02} of the first section" for n in range(12)) + "\n## B\nother"
+    chunks = chunk(document(text), 40, 10)
+    assert len(chunks) > 2
+    for before, after in pairwise(chunks):
+        if after.text.startswith("## B"):
+            assert after.start_line > before.end_line
+        else:
+            assert before.start_line < after.start_line <= before.end_line
+
+
+def test_no_overlap_when_told_so() -> None:
+    """With an overlap of 0 every line is in one chunk."""
+    text = "\n".join(f"line {n:02} of a long list of lines" for n in range(30))
+    chunks = chunk(document(text), 40, 0)
+    assert [n for one in chunks for n in range(one.start_line, one.end_line + 1)] == list(range(1, 31))
+
+
+def test_entries_of_a_curated_file_stay_whole() -> None:
+    """In MEMORY.md a list item of the first level is an entry, with the lines under it."""
+    entries = "\n".join(f"- fact {n}\n  {'detail ' * 8}" for n in range(6))
+    chunks = chunk(document("# Memory\n" + entries, "MEMORY.md", Kind.CURATED), 30, 8)
+    assert len(chunks) > 2
+    for one in chunks[1:]:
+        assert one.text.startswith("- fact")
+        assert one.text.split("\n")[-1].startswith("  detail")
+
+
+def test_a_long_line_is_cut_after_sentences() -> None:
+    """Parts of one line keep its number, end with a sentence where they can, and overlap by whole sentences."""
+    sentence = "用户决定把数据库迁移到新的机器上。"
+    chunks = chunk(document("## 1\n\n" + sentence * 60), 100, 20)
+    assert bounds(chunks)[0] == (1, 3)
+    assert set(bounds(chunks[1:])) == {(3, 3)}
+    for one in chunks:
+        assert one.text.endswith("。")
+        assert one.text.removeprefix("## 1\n\n").startswith("用户")
+    assert sum(one.text.count(sentence) for one in chunks) > 60
+
+
+def test_a_line_without_a_place_to_cut_is_cut_between_characters() -> None:
+    """A word of any length is kept, and no visible character is divided."""
+    family = "👨\u200d👩\u200d👧"
+    chunks = chunk(document(family * 200), 40, 0)
+    assert "".join(one.text for one in chunks) == family * 200
+    assert all(one.text.startswith("👨") and one.text.endswith("👧") for one in chunks)
+
+
+def test_a_chunk_is_no_longer_than_what_a_hit_shows() -> None:
+    """Latin text reaches the limit of characters before that of tokens, CJK text that of tokens."""
+    latin = chunk(document("\n".join(["word " * 20] * 100)), 400, 80)
+    assert 0.8 * LONGEST < max(len(one.text) for one in latin) <= LONGEST
+    cjk = chunk(document("\n".join(["字" * 39] * 100)), 400, 80)
+    assert 320 < max(len(one.text) for one in cjk) <= 400
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "context"),
+    [
+        ("# My note\n\ntext", "memory/x.md", "My note"),
+        ("no heading", "memory/project-x.md", "project-x"),
+        ("# Standup\ntext", "memory/2026-02-09.md", "Standup (2026-02-09, 9 February 2026)"),
+        ("# Standup\ntext", "memory/2026-02-09-retro.md", "Standup (2026-02-09, 9 February 2026)"),
+        ("text", "memory/2026-02-09.md", "2026-02-09 (9 February 2026)"),
+        ("# 9 February 2026\ntext", "memory/2026-02-09.md", "9 February 2026 (2026-02-09)"),
+        ("# Monday, February 9, 2026\ntext", "memory/2026-02-09.md", "Monday, February 9, 2026 (2026-02-09)"),
+        ("# 站会\n今天开会讨论了", "memory/2026-02-09.md", "站会 (2026-02-09, 2026年2月9日)"),
+        ("text", "memory/2026-02-31.md", "2026-02-31"),
+        ("text", "memory/2026-02-30-x.md", "2026-02-30-x"),
+        ("---\ntitle: 'Front'\n# not: a heading\n---\ntext", "memory/x.md", "Front"),
+        ("---\ntitle: never closed\n\ntext", "memory/x.md", "x"),
+        ("# Closed ##\ntext", "memory/x.md", "Closed"),
+        ("#nospace\ntext", "memory/x.md", "x"),
+    ],
+)
+def test_the_context_places_a_chunk(text: str, path: str, context: str) -> None:
+    """Title, or name of the file, and the day that the name tells, in digits and in words."""
+    assert [one.context for one in chunk(document(text, path), 400, 80)] == [context]
+
+
+def test_the_context_has_the_headings_above() -> None:
+    """A chunk is placed by the headings over it, not by those of sections that ended."""
+    text = (
+        "# T\n## A\n" + "a" * 90 + "\n### A1\n" + "b" * 90 + "\n## B\n" + "c" * 90 + "\n### B1\n" + "d" * 90
+    )
+    contexts = [one.context for one in chunk(document(text), 25, 0)]
+    assert contexts == ["T", "T > A", "T", "T > B"]
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~", "```python"])
+def test_a_fence_hides_headings(fence: str) -> None:
+    """A comment in a code block is no heading, and the block ends where its fence does."""
+    close = fence.rstrip("python")
+    text = f"# T\n{fence}\n# comment\n{'x = 1 ' * 15}\n{close}\n## Real\n{'y' * 80}"
+    chunks = chunk(document(text), 30, 0)
+    assert [one.context for one in chunks] == ["T", "T"]
+    assert chunks[1].text.startswith("## Real")
+
+
+def test_the_hash_is_of_the_embedded_text() -> None:
+    """Equal text under an equal context has an equal hash, wherever it stands; another context makes another."""
+    body = "\n".join(["## Same", "a line " * 9])
+    chunks = chunk(document(f"# T\n{body}\n{body}\n# U\n{body}"), 18, 0)
+    same = [one for one in chunks if one.text.startswith("## Same")]
+    assert len(same) == 3
+    assert same[0].hash == same[1].hash != same[2].hash
+    for one in chunks:
+        assert one.hash == hashlib.sha256(embedded_text(one.context, one.text).encode()).digest()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("word " * 200_000,),
+        ("字" * 300_000,),
+        tuple(f"- short line {n}" for n in range(100_000)),
+        ("#" * 100_000,),
+        ("# " + " " * 100_000 + "x",),
+        ("title: " + " " * 100_000,),
+        ("`" * 100_000,),
+        tuple(f"# h{n}" for n in range(50_000)),
+    ],
+    ids=[
+        "one long line",
+        "one long cjk line",
+        "short lines",
+        "hashes",
+        "blanks in a heading",
+        "blanks",
+        "ticks",
+        "headings",
+    ],
+)
+def test_the_time_grows_with_the_text_alone(lines: tuple[str, ...]) -> None:
+    """No document of this size takes seconds, whatever its form."""
+    began = perf_counter()
+    chunk(Document("memory/x.md", Kind.NOTE, ("---", *lines, "---", *lines)), 400, 80)
+    assert perf_counter() - began < 8

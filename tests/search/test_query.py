@@ -1,0 +1,153 @@
+import re
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.search.query import parse
+from memd.text import fts_text
+
+
+def found(match: str, *texts: str) -> set[int]:
+    """Which of the texts a MATCH expression finds in a real index."""
+    connection = apsw.Connection(":memory:")
+    connection.execute(
+        "CREATE VIRTUAL TABLE keywords USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2')"
+    )
+    connection.executemany(
+        "INSERT INTO keywords (rowid, text) VALUES (?, ?)",
+        [(n, fts_text(text)) for n, text in enumerate(texts)],
+    )
+    return {
+        rowid
+        for (rowid,) in connection.execute("SELECT rowid FROM keywords WHERE keywords MATCH ?", (match,))
+    }
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "phrases"),
+    [
+        ("Which database did we pick?", ("database", "pick"), ()),
+        ("What is Ann's cat called?", ("ann", "cat", "called"), ()),
+        ("I don't", ("don",), ()),
+        ("数据库迁移", ("数据", "据库", "库迁", "迁移"), ()),
+        ("用API做", ("用", "api", "做"), ()),
+        ("猫", ("猫",), ()),
+        ("2月9日开会", ("2 月", "9 日", "日开", "开会"), ()),
+        ("第3步", ("第", "3 步"), ()),
+        ("第3", ("第", "3"), ()),
+        ("memorySearch.query.hybrid", ("memorysearch", "query", "hybrid"), ("memorysearch query hybrid",)),
+        ("on 2026-02-09", ("2026",), ("2026 02 09",)),
+        ("v2026.1.10 ok", ("v2026", "ok"), ("v2026 1 10",)),
+        (
+            "user@host.example /etc/hosts",
+            ("user", "host", "example", "etc", "hosts"),
+            ("user host example", "etc hosts"),
+        ),
+        ("snake_case_name", ("snake", "case", "name"), ("snake case name",)),
+        ('"exact words here" matter', ("exact", "words", "matter"), ("exact words here",)),
+        ("“决定迁移”的原因", ("决定", "定迁", "迁移", "的原", "原因"), ("决定迁移",)),
+        ("ＡＰＩ", ("api",), ()),
+        ("what is it", ("what", "is", "it"), ()),
+        ("the the cat cat", ("cat",), ()),
+    ],
+)
+def test_a_question_becomes_terms(question: str, words: tuple[str, ...], phrases: tuple[str, ...]) -> None:
+    """Words, pairs of CJK characters, and phrases of names and quotations; stop words only where there is nothing else."""
+    asked = parse(question)
+    assert asked.words == words
+    assert tuple(sorted(asked.phrases)) == tuple(sorted(phrases))
+
+
+@pytest.mark.parametrize(
+    "question", ["", "   ", "?!", "。、？", "---", '""', "🙂🙃", "\0", "_ . / :", "\u200d"]
+)
+def test_a_question_without_a_word_is_empty(question: str) -> None:
+    """There is nothing to look for and nothing to embed."""
+    asked = parse(question)
+    assert asked.is_empty
+    assert asked.match is None
+    assert asked.embed_text == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Which painting did she paint?", "They painted a lake."),
+        ("数据库", "用户决定把数据库迁移"),
+        ("迁移", "把数据库迁移到新机器"),
+        ("GitHub备份脚本", "昨天GitHub备份失败"),
+        ("ｆｕｌｌ ｗｉｄｔｈ", "full width"),
+        ("café", "the cafe round the corner"),
+        ("memory_search.query", "set memory_search.query to 3"),
+        ("データベース", "新しいデータベース"),
+        ("회의 일정", "다음주 회의 일정은 화요일"),
+        ("NOT AND OR NEAR", "near the river"),
+        ("what about ticket PROJ-1234?", "PROJ-1234 is closed"),
+        ("猫", "家里的猫叫团子"),
+        ("2月9日", "2026年2月9日的笔记"),
+        ("Где лежит ключ", "ключ лежит под ковриком"),
+    ],
+)
+def test_the_expression_finds_what_is_meant(question: str, text: str) -> None:
+    """A real index of keyword text gives the note, and not one about something else."""
+    match = parse(question).match
+    assert match is not None
+    assert found(match, text, "something else entirely 其他") == {0}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        '"', '""" OR "', 'a" OR b', "text:foo", "{a b}: c", "^start", "col* pre*", "NEAR(a b, 2)", "a AND NOT b", "-a +b",
+        "(", ")))", "'; DROP TABLE x; --", "a\0b", "\\", "\ud800 lone", "NOT",
+    ],
+)  # fmt: skip
+def test_operators_are_plain_text(question: str) -> None:
+    """No sign of the expression language means anything in a question."""
+    match = parse(question).match
+    if match is not None:
+        found(match, "text")
+
+
+@given(st.text(alphabet=st.characters()) | st.text(alphabet="\"'()*:^-+{}ab数据 .\n_/@", max_size=60))
+def test_no_question_breaks_the_index(question: str) -> None:
+    """Whatever is asked, the expression is a valid one."""
+    match = parse(question).match
+    if match is not None:
+        found(match, "text 数据")
+
+
+@given(st.text(alphabet="ab数据库 c", min_size=1, max_size=40).filter(lambda text: bool(text.strip())))
+def test_a_text_answers_itself(text: str) -> None:
+    """Asked for in its own words, a text is found."""
+    match = parse(text).match
+    assert match is not None
+    assert found(match, text) == {0}
+
+
+@pytest.mark.parametrize(
+    "question", ["word " * 20_000, "字" * 100_000, "a-" * 50_000, '"' * 100_000, "名" + "x1 " * 30_000]
+)
+def test_a_huge_question_is_bounded(question: str) -> None:
+    """100 kB make a bounded number of terms and a bounded text to embed."""
+    asked = parse(question)
+    assert len(asked.terms) <= 64
+    assert len(asked.embed_text) <= 2000
+    if asked.match is not None:
+        assert len(asked.match) < 50_000
+        found(asked.match, "text")
+
+
+def test_of_many_words_the_long_ones_are_kept() -> None:
+    """The longest words, mostly the rarest, are looked for, in the order of the question."""
+    asked = parse(" ".join(f"w{n}" for n in range(100)) + " extraordinary circumstances")
+    assert asked.words[-2:] == ("extraordinary", "circumstances")
+    assert len(asked.words) == 48
+
+
+def test_what_is_embedded_is_the_question() -> None:
+    """The question as it was put, without blanks at its ends or runs of them inside."""
+    assert parse("  Which\n database?  ").embed_text == "Which database?"
+    assert re.fullmatch(r"(long )+long", parse("long " * 1000).embed_text.strip())

@@ -1,0 +1,188 @@
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.embed.provider import Calibration
+from memd.model import ChunkId, Kind
+from memd.search.fuse import Scored
+from memd.search.query import parse
+from memd.search.rank import Cutoff, hits, verdicts
+from memd.store.chunks import StoredChunk
+
+OPEN = Cutoff(0.0, Calibration())
+DEFAULT = Cutoff(0.35, Calibration(0.7, 0.9))
+
+
+def found(
+    text: str,
+    *,
+    path: str = "a.md",
+    line: int = 1,
+    cosine: float | None = 0.8,
+    keyword: float = 0.5,
+    context: str = "",
+) -> tuple[Scored, StoredChunk]:
+    """A candidate with its chunk; its score is its cosine, which the order of a test does not depend on."""
+    last = line + text.count("\n")
+    return (
+        Scored(ChunkId(line), path, line, cosine or 0.0, keyword, cosine),
+        StoredChunk(ChunkId(line), path, Kind.NOTE, line, last, text, context),
+    )
+
+
+def texts(
+    candidates: Sequence[tuple[Scored, StoredChunk]], question: str = "cat", cutoff: Cutoff = OPEN
+) -> list[str]:
+    return [hit.snippet for hit in hits(candidates, parse(question), cutoff, 700)]
+
+
+def test_a_hit_tells_where_it_stands() -> None:
+    """Path, the lines of the window, score, text and source."""
+    (hit,) = hits([found("\nthe cat\nsleeps\n", line=4)], parse("cat"), OPEN, 700)
+    assert (hit.path, hit.start_line, hit.end_line, hit.score, hit.snippet, hit.source) == (
+        "a.md", 5, 6, 0.8, "the cat\nsleeps", "memory",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "context", "cosine", "keyword", "kept"),
+    [
+        ("cat food brand", "nothing of it", "", 0.78, 0.0, True),  # 0.4 calibrated
+        ("cat food brand", "nothing of it", "", 0.76, 0.0, False),  # 0.3 calibrated
+        ("cat food brand", "the cat eats food", "", 0.60, 0.5, True),
+        ("cat food brand", "a cat", "Food", 0.60, 0.5, True),
+        ("cat food brand", "a cat", "", 0.60, 0.5, False),
+        ("cat food", "a cat", "", 0.60, 0.5, True),
+        ("cat", "the cats", "", 0.60, 0.1, True),
+        ("cat", "the cats", "", -0.5, 0.1, True),
+        ("cat food brand", "a cat", "", None, 0.5, True),  # its vector is not there yet
+        ("which day did we close the old ticket PROJ-1234 again", "see PROJ-1234", "", 0.60, 0.5, True),
+        ("数据库迁移计划", "数据库迁移", "", 0.60, 0.5, True),
+        ("数据库迁移计划", "数据线", "", 0.60, 0.5, False),
+    ],
+)
+def test_min_score_cuts_what_keywords_do_not_support(
+    question: str, text: str, context: str, cosine: float | None, keyword: float, kept: bool
+) -> None:
+    """A hit is near by its calibrated cosine, or holds half of the words or a name, or nothing is known of its cosine."""
+    one = found(text, cosine=cosine, keyword=keyword, context=context)
+    assert bool(texts([one], question, DEFAULT)) is kept
+
+
+def test_a_min_score_of_0_cuts_nothing() -> None:
+    """Everything that was found may be read."""
+    assert texts([found("far away", cosine=-1.0, keyword=0.0)]) == ["far away"]
+
+
+def test_min_score_knows_which_languages_met() -> None:
+    """A cosine that is near between English texts may be far between Chinese ones."""
+    calibration = Calibration(0.7, 0.9, cjk=(0.8, 1.0))
+    cutoff = Cutoff(0.35, calibration)
+    assert texts([found("no common word", cosine=0.8, keyword=0.0)], "cat", cutoff)
+    assert not texts([found("没有相同的词", cosine=0.8, keyword=0.0)], "我的猫", cutoff)
+
+
+def test_lines_that_were_shown_are_not_shown_again() -> None:
+    """A chunk that overlaps an earlier hit gives its other lines, with their numbers."""
+    first = found("one\ntwo\nthree", line=1)
+    second = found("three\nfour\nfive", line=3)
+    before = found("zero\none", line=0)
+    assert [
+        (hit.start_line, hit.end_line, hit.snippet)
+        for hit in hits([first, second, before], parse("x"), OPEN, 700)
+    ] == [
+        (1, 3, "one\ntwo\nthree"),
+        (4, 5, "four\nfive"),
+        (0, 0, "zero"),
+    ]
+
+
+def test_a_chunk_whose_lines_were_all_shown_is_left_out() -> None:
+    """It would tell nothing new; the same lines of another file would."""
+    whole = found("one\ntwo\nthree", line=1)
+    part = found("two\n\n", line=2)
+    other = found("two", line=2, path="b.md")
+    cuts = [verdict.cut for verdict in verdicts([whole, part, other], parse("x"), OPEN, 700)]
+    assert cuts == [None, "overlap", None]
+
+
+def test_between_two_runs_of_new_lines_the_one_that_answers_is_shown() -> None:
+    """A chunk around an earlier hit shows its better side."""
+    shown = found("middle", line=3)
+    around = found("long text before it\nmore of it\nmiddle\nthe cat", line=1)
+    assert texts([shown, around]) == ["middle", "the cat"]
+
+
+def test_parts_of_one_long_line_are_told_apart() -> None:
+    """Two chunks of the same line are both shown, a part inside a shown one is not."""
+    one, two, inside = found("first part", line=3), found("second part", line=3), found("part", line=3)
+    assert texts([one, two, inside]) == ["first part", "second part"]
+
+
+def test_the_same_text_is_shown_once() -> None:
+    """A copy in another file is left out, whatever its spacing."""
+    one, copy = found("the  cat\nsleeps"), found("the cat\nsleeps", path="b.md")
+    verdict = list(verdicts([one, copy], parse("cat"), OPEN, 700))[1]
+    assert (verdict.hit, verdict.cut) == (None, "duplicate")
+
+
+def test_a_verdict_tells_why() -> None:
+    """The calibrated cosine that min_score was compared with, and the reason."""
+    far, unknown = found("far", cosine=0.75, keyword=0.0), found("new cat", line=9, cosine=None)
+    verdict, fresh = verdicts([far, unknown], parse("cat"), DEFAULT, 700)
+    assert verdict.calibrated == pytest.approx(0.25)
+    assert (verdict.hit, verdict.cut) == (None, "min_score")
+    assert fresh.calibrated is None
+    assert fresh.cut is None
+
+
+def test_candidates_are_read_as_far_as_hits_are_taken() -> None:
+    """Nobody fetches what nobody reads."""
+    read = []
+
+    def candidates() -> Iterator[tuple[Scored, StoredChunk]]:
+        for n in range(100):
+            read.append(n)
+            yield found(f"text {n}", line=n)
+
+    assert len(list(islice(hits(candidates(), parse("text"), OPEN, 700), 3))) == 3
+    assert len(read) == 3
+
+
+CANDIDATES = st.lists(
+    st.builds(
+        lambda text, path, line, cosine, keyword: found(
+            text, path=path, line=line, cosine=cosine, keyword=keyword
+        ),
+        st.lists(
+            st.sampled_from(["a cat", "the dog", "数据库", "", "long " * 30]), min_size=1, max_size=5
+        ).map("\n".join),
+        st.sampled_from(["a.md", "b.md"]),
+        st.integers(1, 8),
+        st.none() | st.floats(0, 1),
+        st.floats(0, 0.9),
+    ),
+    max_size=12,
+)
+
+
+@given(
+    CANDIDATES, st.integers(0, 12), st.sampled_from(["cat", "dog 数据库", "nothing of this"]), st.floats(0, 1)
+)
+def test_asking_for_more_only_appends(
+    candidates: list[tuple[Scored, StoredChunk]], count: int, question: str, min_score: float
+) -> None:
+    """The first hits of a longer list are the hits of a shorter one; none repeats a line or is blank or too long."""
+    asked, cutoff = parse(question), Cutoff(min_score, Calibration(0.5, 1.0))
+    everything = list(hits(candidates, asked, cutoff, 60))
+    assert list(islice(hits(iter(candidates), asked, cutoff, 60), count)) == everything[:count]
+    shown = set()
+    for hit in everything:
+        assert hit.snippet.strip()
+        assert len(hit.snippet) <= 60
+        for number, line in enumerate(hit.snippet.split("\n"), hit.start_line):
+            assert (hit.path, number, line) not in shown
+            shown.add((hit.path, number, line))

@@ -1,0 +1,65 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.search.terms import held, occurrences, root, tokens
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("paint", "painted"), ("paint", "painting"), ("hike", "hiking"), ("hike", "hikes"), ("study", "studies"),
+        ("run", "running"), ("plan", "planned"), ("quick", "quickly"), ("database", "databases"), ("stop", "stopped"),
+    ],
+)  # fmt: skip
+def test_forms_of_a_word_have_one_root(one: str, other: str) -> None:
+    """Plurals, past forms and -ing forms are the same word."""
+    assert root(one) == root(other)
+
+
+@pytest.mark.parametrize("word", ["is", "need", "bring", "king", "class", "2026", "ключ", "数", "a"])
+def test_other_words_stay_as_they_are(word: str) -> None:
+    """What only looks like an ending is none."""
+    assert root(word) == word
+
+
+def test_tokens_have_their_places() -> None:
+    """Words and single CJK characters, folded, where they stand in the text as it was written."""
+    assert list(tokens("Ａb 用API做_x")) == [
+        ("ab", 0, 2),
+        ("用", 3, 4),
+        ("api", 4, 7),
+        ("做", 7, 8),
+        ("x", 9, 10),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "places"),
+    [
+        ("They painted it.", "paint", ["painted"]),
+        ("把数据库迁移到", "迁移", ["迁移"]),
+        ("把数据，库迁移到", "数据", ["数据"]),
+        ("a dairy-free cake, free of dairy", "dairy free", ["dairy-free"]),
+        ("MemorySearch.Query", "memorysearch query", ["MemorySearch.Query"]),
+        ("nothing here", "cat", []),
+        ("scatter", "cat", []),
+        ("end of dairy", "dairy free", []),
+    ],
+)
+def test_terms_are_found_where_they_stand(text: str, term: str, places: list[str]) -> None:
+    """A word in any of its forms, a phrase whatever stands between its words, nothing inside another word."""
+    assert [text[one.start : one.end] for one in occurrences(text, [term])] == places
+
+
+def test_what_is_held_is_told_by_index() -> None:
+    """A term counts once, in whichever text it stands."""
+    assert held(["a cat, a cat", "dogs"], ["dog", "cat", "bird"]) == {0, 1}
+
+
+@given(st.text(), st.lists(st.text(max_size=6), max_size=6))
+def test_places_are_within_the_text(text: str, terms: list[str]) -> None:
+    """Whatever the text, a place is a stretch of it, and places are in order."""
+    found = occurrences(text, terms)
+    assert all(0 <= one.start < one.end <= len(text) for one in found)
+    assert [one.start for one in found] == sorted(one.start for one in found)

@@ -1,0 +1,116 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd import text
+
+
+@pytest.mark.parametrize(
+    ("given_text", "tokens"),
+    [
+        ("", 0),
+        ("a", 1),
+        ("four", 1),
+        ("fives", 2),
+        ("a" * 1600, 400),
+        ("naïve café", 3),
+        ("用户决定", 4),
+        ("こんにちは", 5),
+        ("안녕", 2),
+        ("！？", 2),
+        ("㐀", 3),
+        ("\U00020000", 4),
+        ("🙂", 1),
+        ("用API做", 3),
+    ],
+)
+def test_tokens_are_estimated_by_script(given_text: str, tokens: int) -> None:
+    """Four Latin characters or one CJK character are a token, a rarer one more."""
+    assert text.estimate_tokens(given_text) == tokens
+
+
+@given(st.text(), st.text())
+def test_quarters_add_up(one: str, other: str) -> None:
+    """The size of a whole is the sum of its parts, and never less than a quarter of a token a character."""
+    both = text.quarter_tokens(one + other)
+    assert both == text.quarter_tokens(one) + text.quarter_tokens(other)
+    assert both >= len(one + other)
+
+
+@pytest.mark.parametrize(
+    ("given_text", "expected"),
+    [
+        ("Hello World", "hello world"),
+        ("数据库", "数 据 库"),
+        ("用API做", "用 api 做"),
+        ("ＡＰＩ　ｶﾀｶﾅ", "api カ タ カ ナ"),
+        ("한국어 메모", "한 국 어 메 모"),
+        ("々〇", "々 〇"),
+        ("Straße", "straße"),
+    ],
+)
+def test_keyword_text_sets_cjk_characters_apart(given_text: str, expected: str) -> None:
+    """Width and case are folded, and every character of a script without spaces is a word."""
+    assert text.fts_text(given_text).split() == expected.split()
+
+
+@given(st.text())
+def test_keyword_text_keeps_every_letter(given_text: str) -> None:
+    """Nothing is lost but case and compatibility forms."""
+    folded = unicodedata.normalize("NFKC", given_text).lower()
+    assert "".join(text.fts_text(given_text).split()) == "".join(folded.split())
+
+
+@pytest.mark.parametrize("ch", list("中々〇あアーㄅ가ㄱ㐀豈\U00020000\U0003134a"))
+def test_cjk_characters_are_known(ch: str) -> None:
+    """Han, Kana, Bopomofo and Hangul are indexed by character."""
+    assert text.is_cjk(ch)
+
+
+@pytest.mark.parametrize("ch", list("aé1。、！・ ЖΩ🙂ａ\u3000"))
+def test_other_characters_are_not_cjk(ch: str) -> None:
+    """Letters of scripts with spaces, punctuation and emoji are not."""
+    assert not text.is_cjk(ch)
+
+
+@pytest.mark.parametrize(
+    ("given_text", "expected"),
+    [
+        ("", False),
+        ("plain English", False),
+        ("Где ключ?", False),
+        ("用户决定把数据库迁移到 PostgreSQL", True),
+        ("He said 你好 and then left for the train", False),
+        ("。！？", False),
+    ],
+)
+def test_the_script_of_a_text_is_known(given_text: str, expected: bool) -> None:
+    """A text with at least as many CJK characters as other words is a CJK text."""
+    assert text.is_mostly_cjk(given_text) is expected
+
+
+@pytest.mark.parametrize(
+    ("given_text", "n", "expected"),
+    [
+        ("abc", 5, "abc"),
+        ("abc", 2, "ab"),
+        ("abc", 0, ""),
+        ("abc", -1, ""),
+        ("e\u0301a", 1, ""),
+        ("xe\u0301a", 2, "x"),
+        ("ab👨\u200d👩\u200d👧", 4, "ab"),
+        ("a👍\U0001f3fd", 2, "a"),
+        ("❤\ufe0fb", 1, ""),
+        ("数据", 1, "数"),
+    ],
+)
+def test_a_cut_keeps_visible_characters_whole(given_text: str, n: int, expected: str) -> None:
+    """What is written with several code points is kept or left out as one."""
+    assert text.cut(given_text, n) == expected
+
+
+def test_a_cut_through_endless_marks_still_cuts() -> None:
+    """A run of marks that is no real character is cut where told, so that the rest is not lost."""
+    assert len(text.cut("a" + "\u0301" * 1000, 500)) == 500
