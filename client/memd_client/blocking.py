@@ -1,0 +1,346 @@
+"""The client for programs that wait for each answer."""
+
+import math
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Self, TypeVar
+
+from memd_client.conversation import CLOSED, Conversation, WentAway, settle
+from memd_client.dial import QUEUE_FULL_S, default_address, dial
+from memd_client.errors import ConnectionLost, TimedOut
+from memd_client.messages import (
+    Explain,
+    Explanation,
+    Found,
+    Get,
+    Message,
+    Note,
+    Reindex,
+    ReindexReport,
+    Reply,
+    Request,
+    Search,
+    Source,
+    Status,
+    StatusReport,
+    Sync,
+    SyncReport,
+    Warm,
+)
+from memd_client.timeout import checked_timeout
+
+_PIECE = 1 << 16  # bytes read at once
+# A program that lets SIGPIPE end it, as pipelines do, must outlive a daemon that hangs up.
+_NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+
+class Client:
+    """Asks the daemon, one question at a time.
+
+    It connects when it is first asked, and again, once a call, when the daemon was restarted. Threads may
+    share it: they take turns. A forked child may use its copy: it gets a connection of its own. Every method
+    may raise the errors of memd_client.errors and no others.
+
+    Args:
+        socket: The socket of the daemon; None: where this user's daemon listens.
+        timeout: Seconds that a whole call may take; None: as long as it takes.
+    """
+
+    def __init__(self, socket: str | os.PathLike[str] | None = None, timeout: float | None = 10.0) -> None:
+        self._address = os.fspath(socket) if socket else default_address()
+        self._timeout_s = checked_timeout(timeout)
+        self._lines: dict[int, _Line] = {}
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        agent: str | None = None,
+        session_key: str | None = None,
+    ) -> Found:
+        """Find what memory says about a question.
+
+        Args:
+            query: The question, or some words of the answer.
+            max_results: 1 to 50; None: the configured number.
+            min_score: 0 to 1, what a hit must score that no keyword supports; None: the configured one.
+            source: "memory" or "sessions"; None: every source the agent has.
+            agent: Whose memory; None: the session key's, else the only one, else "main".
+            session_key: The conversation that asks; None: the owner.
+        """
+        return self._ask(
+            Search(
+                query=query,
+                max_results=max_results,
+                min_score=min_score,
+                source=source,
+                agent=agent,
+                session_key=session_key,
+            ),
+            Found,
+        )
+
+    def get(
+        self,
+        path: str,
+        *,
+        start_line: int = 1,
+        lines: int | None = None,
+        agent: str | None = None,
+        session_key: str | None = None,
+    ) -> Note:
+        """Read lines of an indexed file.
+
+        Args:
+            path: As a hit gave it.
+            start_line: The first line, from 1.
+            lines: How many; None: as many as one reply holds.
+            agent: As in search.
+            session_key: As in search.
+        """
+        return self._ask(
+            Get(path=path, start_line=start_line, lines=lines, agent=agent, session_key=session_key), Note
+        )
+
+    def sync(
+        self, *, agent: str | None = None, force: bool = False, wait: bool = True, vectors: bool = True
+    ) -> SyncReport:
+        """Bring the index up to date with the disk. Ends in time even where vectors do not: see the report.
+
+        Args:
+            agent: Whose index; None: every agent's.
+            force: Look into every file, whatever its size and time say.
+            wait: Answer when all text that was on disk at the call is searchable.
+            vectors: Wait on for vectors while they progress.
+        """
+        return self._ask(Sync(agent=agent, force=force, wait=wait, vectors=vectors), SyncReport)
+
+    def status(self, agent: str | None = None) -> StatusReport:
+        """How everything is; None: of every agent."""
+        return self._ask(Status(agent=agent), StatusReport)
+
+    def reindex(
+        self, *, agent: str | None = None, force: bool = False, dry_run: bool = False
+    ) -> ReindexReport:
+        """Build the index anew beside the old one, and swap.
+
+        Args:
+            agent: Whose index; None: every agent's.
+            force: Embed again too, although the vectors are kept.
+            dry_run: Only tell what it would cost.
+        """
+        return self._ask(Reindex(agent=agent, force=force, dry_run=dry_run), ReindexReport)
+
+    def explain(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        source: Source | None = None,
+        agent: str | None = None,
+        session_key: str | None = None,
+    ) -> Explanation:
+        """Search, and tell how each hit came to its place. The arguments are those of search."""
+        return self._ask(
+            Explain(
+                query=query,
+                max_results=max_results,
+                min_score=min_score,
+                source=source,
+                agent=agent,
+                session_key=session_key,
+            ),
+            Explanation,
+        )
+
+    def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
+        """Tell that a session begins: the index is brought up to date, once for each session key."""
+        return self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
+
+    def close(self) -> None:
+        """Close the connection, after the call of another thread if there is one. The client stays closed."""
+        self._is_closed = True
+        line = self._line()
+        with line.turn(_Deadline(None)):
+            line.drop()
+
+    def _ask(self, request: Request, kind: type[R]) -> R:
+        deadline = _Deadline(self._timeout_s)
+        line = self._line()
+        with line.turn(deadline):
+            try:
+                reply = self._exchange(line, request, deadline)
+            except WentAway:
+                reply = self._exchange(line, request, deadline)
+        return settle(reply, kind)
+
+    def _exchange(self, line: "_Line", request: Request, deadline: "_Deadline") -> Reply:
+        if self._is_closed:
+            raise ConnectionLost(CLOSED)
+        if connection := line.find_usable():
+            return connection.ask(request, deadline)
+        try:
+            return line.connect(self._address, deadline).ask(request, deadline)
+        except WentAway as gone:  # from a connection this fresh it is no restart that a second try would mend
+            raise ConnectionLost(str(gone)) from None
+
+    def _line(self) -> "_Line":
+        """The lock and the connection of this process; those of a parent are left to the parent."""
+        line = self._lines.setdefault(os.getpid(), _Line())
+        for pid in self._lines.keys() - {os.getpid()}:
+            if inherited := self._lines.pop(pid, None):
+                inherited.drop()
+        return line
+
+
+class _Deadline:
+    """The moment at which a call has taken too long."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = math.inf if timeout_s is None else timeout_s
+        self._at = time.monotonic() + self._timeout_s
+
+    def left(self) -> float | None:
+        """Seconds until then, more than 0; None: it never comes.
+
+        Raises:
+            TimedOut: it has come.
+        """
+        left_s = self._at - time.monotonic()
+        if left_s <= 0:
+            raise self.passed()
+        return None if math.isinf(left_s) else left_s
+
+    def passed(self) -> TimedOut:
+        """The error of a call that has taken too long."""
+        return TimedOut(self._timeout_s)
+
+
+class _Line:
+    """The one connection of a process, with the lock that gives each thread its turn on it."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._connection: _Connection | None = None
+
+    @contextmanager
+    def turn(self, deadline: _Deadline) -> Iterator[None]:
+        left_s = deadline.left()
+        if not self._turn.acquire(timeout=-1 if left_s is None else left_s):
+            raise deadline.passed()
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def find_usable(self) -> "_Connection | None":
+        if self._connection and self._connection.is_usable():
+            return self._connection
+        return None
+
+    def connect(self, address: str, deadline: _Deadline) -> "_Connection":
+        self.drop()
+        while (connected := dial(address)) is None:
+            time.sleep(min(QUEUE_FULL_S, deadline.left() or QUEUE_FULL_S))
+        connection = _Connection(connected)
+        connection.greet(deadline)
+        self._connection = connection
+        return connection
+
+    def drop(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+
+class _Connection:
+    """A socket with a daemon at its other end. Whatever goes wrong on it closes it."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._talk = Conversation()
+        self._is_open = True
+
+    def is_usable(self) -> bool:
+        """Whether it is open and nothing came since the last answer: a daemon speaks unasked only to part."""
+        if not self._is_open or not self._talk.is_quiet:
+            return False
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def greet(self, deadline: _Deadline) -> None:
+        with self._closing_on_error(deadline):
+            self._say(self._talk.hello(), deadline)
+            self._hear(self._talk.next_hello, deadline)
+
+    def ask(self, request: Request, deadline: _Deadline) -> Reply:
+        request_id, data = self._talk.ask(request, deadline.left())
+        with self._closing_on_error(deadline):
+            self._say(data, deadline)
+            answer = self._hear(self._talk.next_answer, deadline)
+            if answer.request_id != request_id:
+                raise ConnectionLost("The daemon answered a question that was not asked.")
+            return answer.reply
+
+    def close(self) -> None:
+        self._is_open = False
+        self._socket.close()
+
+    @contextmanager
+    def _closing_on_error(self, deadline: _Deadline) -> Iterator[None]:
+        # An answer that comes after its caller gave up, or was interrupted, would be taken for the next one.
+        try:
+            yield
+        except TimeoutError:
+            self.close()
+            raise deadline.passed() from None
+        except OSError as error:
+            self.close()
+            raise ConnectionLost(f"The connection to the daemon broke: {error.strerror or error}.") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _say(self, data: bytes, deadline: _Deadline) -> None:
+        self._socket.settimeout(deadline.left())
+        # Where the daemon has hung up, reading gives the reason it left, or shows that there is none.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(data, _NO_SIGNAL)
+
+    def _hear(self, take: Callable[[], T | None], deadline: _Deadline) -> T:
+        while (heard := take()) is None:
+            self._socket.settimeout(deadline.left())
+            data = b""
+            with suppress(ConnectionResetError):  # the end, like that of a peer that closes in peace
+                data = self._socket.recv(_PIECE)
+            if not data:
+                raise self._talk.end()
+            self._talk.feed(data)
+        return heard

@@ -1,0 +1,173 @@
+"""Messages to payloads and back.
+
+The first payload in each direction is a bare Hello. Each later one is a msgpack array ``[id, message]``,
+where the daemon's answer repeats the id of the request; id 0 is the daemon's alone, for a Failure that is
+about the connection. An envelope is opened in two steps, so that a message nobody understands can still be
+answered under its id.
+"""
+
+import math
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Raw
+
+from memd_client.messages import Hello, Message, Reply, Request
+
+_LONGEST_COMPLAINT = 300  # characters; a complaint may quote what the peer sent
+
+M = TypeVar("M")
+
+
+class Garbage(Exception):
+    """The payload is no message of this protocol, so the connection must be closed."""
+
+
+class NotUnderstood(Exception):
+    """The envelope is sound but its message is not: it can be answered under its id, the connection lives.
+
+    Attributes:
+        request_id: The id in the envelope.
+        code: As in Failure: "unsupported" for an unknown kind of message, "bad_request" for a known one with
+            a field that is missing or of the wrong type.
+        message: What is wrong, with the name of the field, for a person.
+    """
+
+    def __init__(self, request_id: int, code: str, message: str) -> None:
+        super().__init__(request_id, code, message)
+        self.request_id = request_id
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Unsendable(Exception):
+    """A message holds what msgpack cannot carry: half a Unicode character, an integer of over 64 bits, ..."""
+
+
+class _Asked(msgspec.Struct, frozen=True, array_like=True):
+    id: Annotated[int, Meta(ge=1)]
+    body: Raw
+
+
+class _Answered(msgspec.Struct, frozen=True, array_like=True):
+    id: Annotated[int, Meta(ge=0)]
+    body: Raw
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    type: Any = None
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_HELLO = msgspec.msgpack.Decoder(Hello)
+_ASKED = msgspec.msgpack.Decoder(_Asked)
+_ANSWERED = msgspec.msgpack.Decoder(_Answered)
+_REQUEST: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_REPLY: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_KIND = msgspec.msgpack.Decoder(_Kind)
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """The payload of a greeting."""
+    return _encode(hello)
+
+
+def decode_hello(payload: bytes) -> Hello:
+    """The greeting in the first payload of a connection.
+
+    Raises:
+        Garbage: it is something else.
+    """
+    return _decode_sound(_HELLO, payload)
+
+
+def encode_request(request_id: int, request: Request) -> bytes:
+    """The payload of a request; the id is at least 1 and the client's to choose.
+
+    Raises:
+        Unsendable: a field holds a value that msgpack cannot carry.
+    """
+    return _encode((request_id, request))
+
+
+def decode_request(payload: bytes) -> tuple[int, Request]:
+    """The id and the request in a payload. Numbers are finite; their ranges are left to whoever answers.
+
+    Raises:
+        Garbage: not an envelope with an id.
+        NotUnderstood: an unknown request, or a field that is missing or wrong.
+    """
+    envelope = _decode_sound(_ASKED, payload)
+    request = _decode_body(_REQUEST, envelope)
+    for field in request.__struct_fields__:
+        value = getattr(request, field)
+        # Every comparison with a NaN is false, so it would slip through any later check of a range.
+        if isinstance(value, float) and not math.isfinite(value):
+            raise NotUnderstood(envelope.id, "bad_request", f"Expected a finite number - at `$.{field}`")
+    return envelope.id, request
+
+
+def encode_reply(request_id: int, reply: Reply) -> bytes:
+    """The payload of an answer; the id is that of the request, 0 for a Failure about the connection.
+
+    Raises:
+        Unsendable: a field holds a value that msgpack cannot carry.
+    """
+    return _encode((request_id, reply))
+
+
+def decode_reply(payload: bytes) -> tuple[int, Reply]:
+    """The id and the answer in a payload.
+
+    Raises:
+        Garbage: not an envelope with an id.
+        NotUnderstood: an answer that is unknown here, or has a field that is missing or wrong.
+    """
+    envelope = _decode_sound(_ANSWERED, payload)
+    return envelope.id, _decode_body(_REPLY, envelope)
+
+
+def _encode(message: Message | tuple[int, Message]) -> bytes:
+    try:
+        return _ENCODER.encode(message)
+    except UnicodeEncodeError:
+        raise Unsendable("a text in it is not valid Unicode: it holds half of a surrogate pair") from None
+    except (OverflowError, TypeError, RecursionError) as error:
+        raise Unsendable(_shortened(str(error))) from None
+
+
+def _decode_sound(decoder: msgspec.msgpack.Decoder[M], payload: bytes) -> M:
+    try:
+        return decoder.decode(payload)
+    # msgspec reports broken UTF-8 and endless nesting as Python does, not as errors of its own.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Garbage(_shortened(str(error))) from None
+
+
+def _decode_body(decoder: msgspec.msgpack.Decoder[M], envelope: _Asked | _Answered) -> M:
+    try:
+        return decoder.decode(envelope.body)
+    except msgspec.ValidationError as error:
+        raise _not_understood(envelope, str(error)) from None
+    except UnicodeDecodeError:
+        raise NotUnderstood(envelope.id, "bad_request", "A text in the message is not valid UTF-8") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Garbage(_shortened(str(error))) from None
+
+
+def _not_understood(envelope: _Asked | _Answered, complaint: str) -> NotUnderstood:
+    kinds = Request if isinstance(envelope, _Asked) else Reply
+    try:
+        kind = _KIND.decode(envelope.body).type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        kind = None
+    if isinstance(kind, str) and kind not in {message.__struct_config__.tag for message in kinds.__args__}:
+        return NotUnderstood(envelope.id, "unsupported", f"Unknown type of message: {_shortened(repr(kind))}")
+    return NotUnderstood(envelope.id, "bad_request", _shortened(complaint))
+
+
+def _shortened(complaint: str) -> str:
+    return complaint if len(complaint) <= _LONGEST_COMPLAINT else complaint[:_LONGEST_COMPLAINT] + "..."

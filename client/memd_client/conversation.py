@@ -1,0 +1,162 @@
+"""A client's half of the protocol on one connection, without the connection: bytes in, events out."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from memd_client import codec, frames
+from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
+from memd_client.messages import PROTOCOL, Failure, Hello, Message, Reply, Request, Sync
+from memd_client.timeout import patience_ms
+from memd_client.version import __version__
+
+IN_FLIGHT = 64  # requests without an answer, on one connection; the daemon stops reading there
+CLOSED = "This client is closed."
+
+_SAME_VERSIONS = "Install the same version of memd-client and memd-daemon, then restart the daemon."
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the daemon said to one request."""
+
+    request_id: int
+    reply: Reply
+
+
+class WentAway(Exception):
+    """The connection ended between two answers. A request may be sent twice, so a new connection mends it."""
+
+
+class Conversation:
+    """What has been said on one connection, as far as it matters for what comes next.
+
+    Send the bytes of ``hello`` and feed what arrives until ``next_hello`` gives the greeting. From then on
+    send the bytes of ``ask``, and after each piece that is fed call ``next_answer`` until it gives None. When
+    ``next_hello`` or ``next_answer`` has raised, the connection is of no more use.
+    """
+
+    def __init__(self) -> None:
+        self._frames = frames.FrameReader(frames.REPLY_LIMIT)
+        self._is_greeted = False
+        self._last_id = 0
+
+    def hello(self) -> bytes:
+        """The bytes that a connection begins with."""
+        greeting = codec.encode_hello(Hello(protocol=PROTOCOL, version=__version__))
+        return frames.encode(greeting, frames.REQUEST_LIMIT)
+
+    def ask(self, request: Request, left_s: float | None) -> tuple[int, bytes]:
+        """A new id, and the bytes that ask under it.
+
+        Args:
+            request: What to ask.
+            left_s: Seconds until the caller gives up; None: never.
+
+        Raises:
+            RequestFailed: the request cannot be sent as it is. Nothing has happened yet.
+        """
+        if isinstance(request, Sync):
+            request = msgspec.structs.replace(request, patience_ms=patience_ms(left_s))
+        request_id = self._last_id + 1
+        try:
+            data = frames.encode(codec.encode_request(request_id, request), frames.REQUEST_LIMIT)
+        except codec.Unsendable as error:
+            raise RequestFailed("bad_request", f"The request cannot be sent: {error}.") from error
+        except frames.FrameTooLarge as error:
+            raise RequestFailed("too_large", f"The request cannot be sent: {error}.") from error
+        self._last_id = request_id
+        return request_id, data
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes of the daemon."""
+        self._frames.feed(data)
+
+    def next_hello(self) -> Hello | None:
+        """The greeting of the daemon; None until all of it is there.
+
+        Raises:
+            ConnectionLost: what came is not memd's protocol.
+            ProtocolMismatch: it is, but another version of it.
+            RequestFailed: the daemon does not want to talk, and says why.
+        """
+        hello = self._next(_read_hello)
+        if hello is None:
+            return None
+        if hello.protocol != PROTOCOL:
+            raise ProtocolMismatch(PROTOCOL, hello.protocol)
+        self._is_greeted = True
+        return hello
+
+    def next_answer(self) -> Answer | None:
+        """The next answer, in whatever order the daemon gives them; None until all of it is there.
+
+        Raises:
+            ConnectionLost: what came is not memd's protocol.
+            RequestFailed: the daemon ends the conversation, and says why.
+        """
+        return self._next(_read_answer)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the daemon has said nothing that was not taken yet."""
+        return not self._frames.is_midway
+
+    def end(self) -> ConnectionLost | WentAway:
+        """What the end of the stream means at this point."""
+        if not self._is_greeted:
+            return ConnectionLost("The daemon closed the connection without a greeting.")
+        if self._frames.is_midway:
+            return ConnectionLost("The connection to the daemon broke in the middle of an answer.")
+        return WentAway("The daemon closed the connection without an answer.")
+
+    def _next(self, read: Callable[[bytes], T]) -> T | None:
+        try:
+            payload = self._frames.next_frame()
+            return None if payload is None else read(payload)
+        except (codec.Garbage, frames.FrameTooLarge) as error:
+            raise ConnectionLost(f"What answers is no memd daemon, or a broken one: {error}.") from error
+
+
+def settle(reply: Reply, kind: type[R]) -> R:
+    """The reply, if it is of the kind that answers the request.
+
+    Raises:
+        RequestFailed: it is a failure, or of another kind.
+    """
+    if isinstance(reply, Failure):
+        raise _failed(reply)
+    if not isinstance(reply, kind):
+        came, expected = type(reply).__name__, kind.__name__
+        raise RequestFailed(
+            "protocol", f"The daemon answered with {came} instead of {expected}.", _SAME_VERSIONS
+        )
+    return reply
+
+
+def _read_hello(payload: bytes) -> Hello:
+    try:
+        _read_answer(payload)
+    except codec.Garbage:
+        return codec.decode_hello(payload)
+    raise ConnectionLost("The daemon answered before it greeted.")
+
+
+def _read_answer(payload: bytes) -> Answer:
+    try:
+        request_id, reply = codec.decode_reply(payload)
+    except codec.NotUnderstood as error:
+        complaint = f"The daemon's answer was not understood: {error}."
+        request_id, reply = error.request_id, Failure(code="protocol", message=complaint, hint=_SAME_VERSIONS)
+    if request_id:
+        return Answer(request_id, reply)
+    if isinstance(reply, Failure):
+        raise _failed(reply)
+    raise ConnectionLost("The daemon sent an answer without the id of a request.")
+
+
+def _failed(failure: Failure) -> RequestFailed:
+    return RequestFailed(failure.code, failure.message, failure.hint)

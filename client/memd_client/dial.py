@@ -1,0 +1,67 @@
+"""A connection to the daemon's socket, or why there is none."""
+
+import errno
+import os
+import socket
+import sys
+from pathlib import Path
+
+from memd_client import paths
+from memd_client.errors import ConnectionLost, DaemonNotRunning
+
+QUEUE_FULL_S = 0.01  # until another try, when more clients wait to be accepted than the system keeps waiting
+
+_OWN_DAEMON = (
+    "memd serves only the user who runs it: start one of your own with `memd run`. "
+    "If this process runs in a sandbox, allow it to connect to the socket."
+)
+
+
+def default_address() -> str:
+    """Where the socket is for this process, by its environment and platform."""
+    home = os.path.expanduser("~")  # noqa: PTH111  Path.home raises where there is none
+    return str(paths.socket_file(os.environ, sys.platform, Path(home)))
+
+
+def dial(address: str) -> socket.socket | None:
+    """A connected, non-blocking socket; None where the queue of clients is full: try again in a moment.
+
+    Raises:
+        DaemonNotRunning: nothing listens at the address, or this process may not connect to it.
+        ConnectionLost: the operating system refuses a connection for another reason.
+    """
+    if "\0" in address:  # the system would read no further than there, and look elsewhere
+        raise DaemonNotRunning(address, "no path holds a NUL")
+    try:
+        paths.checked_socket(Path(address), sys.platform)
+    except paths.SocketPathTooLong as error:
+        reason = f"its path has {error.length} bytes, {error.limit} are possible"
+        raise DaemonNotRunning(address, reason, error.hint) from error
+    try:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError as error:
+        raise _unreachable(address, error) from error
+    try:
+        connection.setblocking(False)
+        connection.connect(address)
+    except BlockingIOError:
+        connection.close()
+        return None
+    except OSError as error:
+        connection.close()
+        raise _unreachable(address, error) from error
+    return connection
+
+
+def _unreachable(address: str, error: OSError) -> DaemonNotRunning | ConnectionLost:
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return DaemonNotRunning(address, "there is no such socket")
+        case ConnectionRefusedError():
+            return DaemonNotRunning(address)
+        case PermissionError():
+            return DaemonNotRunning(address, "this process may not connect to it", _OWN_DAEMON)
+        case OSError(errno=errno.ENOTSOCK | errno.EPROTOTYPE):
+            return DaemonNotRunning(address, "it is not a socket of memd")
+        case _:
+            return ConnectionLost(f"No connection to {address}: {error.strerror or error}.")

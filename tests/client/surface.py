@@ -1,0 +1,118 @@
+"""What both clients are asked to do in their tests."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memd_client import codec, frames
+from memd_client.messages import (
+    PROTOCOL,
+    Explain,
+    Explanation,
+    Failure,
+    Found,
+    Get,
+    Hello,
+    Hit,
+    Note,
+    Reindex,
+    ReindexReport,
+    Reply,
+    Request,
+    Search,
+    Status,
+    StatusReport,
+    Sync,
+    SyncReport,
+    Warm,
+)
+
+
+class Call(NamedTuple):
+    """A call of a method, what the daemon must hear, and what it answers."""
+
+    method: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    request: Request
+    reply: Reply
+
+
+FOUND = Found(results=[Hit(path="MEMORY.md", start_line=1, end_line=2, score=0.5, snippet="PostgreSQL")])
+NOTE = Note(path="MEMORY.md", text="PostgreSQL", end_line=1)
+STATUS = StatusReport(
+    version="0.1.0", protocol=1, pid=7, uptime_s=0.5, socket="/run/s", config=None, agents={}
+)
+ASKER: dict[str, Any] = {"agent": "work", "session_key": "agent:work:main"}
+SEARCH: dict[str, Any] = {"max_results": 50, "min_score": 0.1, "source": "sessions"} | ASKER
+
+CALLS = [
+    Call("search", ("which?",), {}, Search(query="which?"), FOUND),
+    Call("search", ("which?",), SEARCH, Search(query="which?", **SEARCH), FOUND),
+    Call("get", ("MEMORY.md",), {}, Get(path="MEMORY.md"), NOTE),
+    Call(
+        "get",
+        ("MEMORY.md",),
+        {"start_line": 5, "lines": 2} | ASKER,
+        Get(path="MEMORY.md", start_line=5, lines=2, **ASKER),
+        NOTE,
+    ),
+    Call("status", (), {}, Status(), STATUS),
+    Call("status", ("work",), {}, Status(agent="work"), STATUS),
+    Call("reindex", (), {}, Reindex(), ReindexReport(agents=["main"])),
+    Call(
+        "reindex",
+        (),
+        {"agent": "work", "force": True, "dry_run": True},
+        Reindex(agent="work", force=True, dry_run=True),
+        ReindexReport(agents=["work"], dry_run=True),
+    ),
+    Call("explain", ("why?",), {}, Explain(query="why?"), Explanation(found=FOUND)),
+    Call("explain", ("why?",), SEARCH, Explain(query="why?", **SEARCH), Explanation(found=FOUND)),
+    Call("warm", ("main",), {}, Warm(session_key="main"), SyncReport(files=1)),
+    Call("warm", ("main",), {"agent": "work"}, Warm(session_key="main", agent="work"), SyncReport()),
+    Call("sync", (), {}, Sync(), SyncReport(vectors="waiting", waiting_chunks=3)),
+    Call(
+        "sync",
+        (),
+        {"agent": "work", "force": True, "wait": False, "vectors": False},
+        Sync(agent="work", force=True, wait=False, vectors=False),
+        SyncReport(),
+    ),
+]
+
+
+def frame(payload: bytes) -> bytes:
+    return frames.encode(payload, frames.REPLY_LIMIT)
+
+
+def packed(value: Any) -> bytes:
+    return frame(msgspec.msgpack.encode(value))
+
+
+HELLO = codec.encode_hello(Hello(protocol=PROTOCOL, version="9.9"))
+
+# What a daemon may send instead of an answer, such that nothing after it can be trusted.
+BROKEN = {
+    "4 GB announced": b"\xff\xff\xff\xff",
+    "over the limit": (frames.REPLY_LIMIT + 1).to_bytes(4, "big"),
+    "HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "no msgpack": frame(b"\xc1"),
+    "nothing": frame(b""),
+    "no envelope": packed({"type": "found"}),
+    "id of a wrong type": packed(["1", {"type": "found"}]),
+    "nested without end": frame(b"\x92\x01" + b"\x91" * 100_000 + b"\xc0"),
+    "greets twice": frame(HELLO),
+    "no id": frame(codec.encode_reply(0, Found())),
+}
+
+# What it may say about one request, such that the next one has every chance.
+UNFIT = {
+    "unknown": {"type": "hologram"},
+    "wrong field": {"type": "found", "stale": 1},
+    "wrong type": {"type": "found", "results": {}},
+    "of another request": {"type": "note", "path": "a.md"},
+    "of no kind": 5,
+}
+
+REFUSAL = Failure(code="protocol", message="You are somebody else.", hint="Be yourself.")

@@ -1,0 +1,436 @@
+import math
+from contextlib import suppress
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd_client.codec import (
+    Garbage,
+    NotUnderstood,
+    Unsendable,
+    decode_hello,
+    decode_reply,
+    decode_request,
+    encode_hello,
+    encode_reply,
+    encode_request,
+)
+from memd_client.messages import (
+    AgentStatus,
+    Degraded,
+    Explain,
+    ExplainedHit,
+    Explanation,
+    Failure,
+    Found,
+    Get,
+    Health,
+    Hello,
+    Hit,
+    Note,
+    Pass,
+    Reindex,
+    ReindexReport,
+    Reply,
+    Request,
+    Search,
+    Status,
+    StatusReport,
+    Sync,
+    SyncReport,
+    Vectors,
+    Warm,
+)
+
+pack = msgspec.msgpack.encode
+
+DEEP = b"\x91" * 900_000 + b"\xc0"
+
+# What clients of any age send. A later version may add lines here, and may never change one.
+GOLDEN: list[tuple[Request, str]] = [
+    (
+        Search(query="which database?"),
+        "920182a474797065a6736561726368a57175657279af77686963682064617461626173653f",
+    ),
+    (
+        Search(
+            query="数据库",
+            max_results=50,
+            min_score=0.5,
+            source="sessions",
+            agent="work",
+            session_key="agent:work:main",
+        ),
+        (
+            "920187a474797065a6736561726368a57175657279a9e695b0e68daee5ba93ab6d61785f726573756c747332a96d696e5f73636f7265"
+            "cb3fe0000000000000a6736f75726365a873657373696f6e73a56167656e74a4776f726bab73657373696f6e5f6b6579af6167656e74"
+            "3a776f726b3a6d61696e"
+        ),
+    ),
+    (Get(path="MEMORY.md"), "920182a474797065a3676574a470617468a94d454d4f52592e6d64"),
+    (
+        Get(path="memory/a.md", start_line=300, lines=20, agent="main", session_key="main"),
+        (
+            "920186a474797065a3676574a470617468ab6d656d6f72792f612e6d64aa73746172745f6c696e65cd012ca56c696e657314a5616765"
+            "6e74a46d61696eab73657373696f6e5f6b6579a46d61696e"
+        ),
+    ),
+    (Sync(), "920181a474797065a473796e63"),
+    (
+        Sync(agent="main", force=True, wait=False, vectors=False, patience_ms=9300),
+        (
+            "920186a474797065a473796e63a56167656e74a46d61696ea5666f726365c3a477616974c2a7766563746f7273c2ab70617469656e63"
+            "655f6d73cd2454"
+        ),
+    ),
+    (Reindex(), "920181a474797065a77265696e646578"),
+    (
+        Reindex(agent="main", force=True, dry_run=True),
+        "920184a474797065a77265696e646578a56167656e74a46d61696ea5666f726365c3a76472795f72756ec3",
+    ),
+    (Explain(query="why?"), "920182a474797065a76578706c61696ea57175657279a47768793f"),
+    (
+        Explain(
+            query="why?", max_results=1, min_score=0.25, source="memory", agent="main", session_key="main"
+        ),
+        (
+            "920187a474797065a76578706c61696ea57175657279a47768793fab6d61785f726573756c747301a96d696e5f73636f7265cb3fd000"
+            "0000000000a6736f75726365a66d656d6f7279a56167656e74a46d61696eab73657373696f6e5f6b6579a46d61696e"
+        ),
+    ),
+    (Warm(session_key="main"), "920182a474797065a47761726dab73657373696f6e5f6b6579a46d61696e"),
+    (
+        Warm(session_key="main", agent="main"),
+        "920183a474797065a47761726dab73657373696f6e5f6b6579a46d61696ea56167656e74a46d61696e",
+    ),
+    (Status(), "920181a474797065a6737461747573"),
+    (Status(agent="main"), "920182a474797065a6737461747573a56167656e74a46d61696e"),
+]
+
+FOUND = Found(
+    results=[
+        Hit(
+            path="MEMORY.md",
+            start_line=3,
+            end_line=9,
+            score=0.61,
+            snippet="选了 PostgreSQL\n",
+            citation="MEMORY.md#L3-L9",
+        )
+    ],
+    mode="keyword",
+    degraded=[Degraded(part="vector", reason="no extension")],
+)
+REPLIES: list[Reply] = [
+    Found(),
+    FOUND,
+    Note(path="memory/today.md", missing=True),
+    Note(path="a.md", text="one\ntwo\0three", start_line=5, end_line=6, next_line=7),
+    SyncReport(),
+    SyncReport(files=3, vectors="waiting", waiting_chunks=12, reason="the provider does not answer"),
+    ReindexReport(agents=["main"], dry_run=True, tokens=12_345_678),
+    Explanation(
+        found=FOUND,
+        terms=["数", "据"],
+        candidates=[
+            ExplainedHit(path="a.md", start_line=1, end_line=2, score=0.1, window=(1, 2), cut="min_score")
+        ],
+    ),
+    StatusReport(
+        version="0.1.0",
+        protocol=1,
+        pid=1,
+        uptime_s=1.5,
+        socket="/run/memd.sock",
+        config=None,
+        agents={
+            "main": AgentStatus(
+                workspace="/w",
+                backend="builtin",
+                provider="local",
+                model="m",
+                files=1,
+                chunks=2,
+                vectors=Vectors(done=1, waiting=1, eta_s=0.25),
+                dirty=0,
+                skipped={"too_large": 1},
+                keyword=Health(),
+                vector=Health(ok=False, reason="broken"),
+                watcher=Health(),
+                provider_health=Health(),
+                store_bytes=4096,
+                last_pass=Pass(at=1.5, took_s=0.5),
+            )
+        },
+    ),
+    Failure(code="busy", message="later"),
+]
+
+
+def test_golden_hello() -> None:
+    """The greeting is a bare map, and its bytes are those of the first version."""
+    wire = bytes.fromhex("83a474797065a568656c6c6fa870726f746f636f6c01a776657273696f6ea5302e312e30")
+    assert encode_hello(Hello(protocol=1, version="0.1.0")) == wire
+    assert decode_hello(wire) == Hello(protocol=1, version="0.1.0")
+
+
+@pytest.mark.parametrize(("request_", "wire"), GOLDEN, ids=lambda value: type(value).__name__)
+def test_golden_requests(request_: Request, wire: str) -> None:
+    """The bytes of every request are those of the first version, in both directions."""
+    assert encode_request(1, request_).hex() == wire
+    assert decode_request(bytes.fromhex(wire)) == (1, request_)
+
+
+def test_golden_is_complete() -> None:
+    """Every request stands among the golden bytes with every field set and with its defaults."""
+    for kind in get_args(Request):
+        ours = [request_ for request_, _ in GOLDEN if isinstance(request_, kind)]
+        fields = kind.__struct_fields__
+        defaults = dict(zip(reversed(fields), reversed(kind.__struct_defaults__), strict=False))
+        assert any(all(getattr(one, field) != default for field, default in defaults.items()) for one in ours)
+        assert any(all(getattr(one, field) == default for field, default in defaults.items()) for one in ours)
+
+
+@pytest.mark.parametrize("reply", REPLIES, ids=lambda value: type(value).__name__)
+def test_replies_come_back(reply: Reply) -> None:
+    """Every reply is what it was after a trip over the wire, under its id."""
+    assert decode_reply(encode_reply(64, reply)) == (64, reply)
+
+
+def test_every_reply_is_tried() -> None:
+    """No kind of reply is left out of the trip above."""
+    assert {type(reply) for reply in REPLIES} == set(get_args(Reply))
+
+
+def test_id_zero_is_the_daemons() -> None:
+    """A reply may have the id 0, a request may not."""
+    assert decode_reply(encode_reply(0, Failure(code="protocol", message="no")))[0] == 0
+    with pytest.raises(Garbage):
+        decode_request(encode_request(0, Status()))
+
+
+@pytest.mark.parametrize("request_id", [1, 2**31, 2**63, 2**64 - 1])
+def test_ids_of_64_bits(request_id: int) -> None:
+    """A client may choose any id above 0 that msgpack can carry."""
+    assert decode_request(encode_request(request_id, Status())) == (request_id, Status())
+
+
+GARBAGE = [
+    b"",
+    b"\xc1",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b'{"type":"status"}',
+    pack([]),
+    pack([1]),
+    pack({}),
+    pack(None),
+    pack("status"),
+    pack({"type": "status"}),
+    pack(["1", {"type": "status"}]),
+    pack([None, {"type": "status"}]),
+    pack([1.0, {"type": "status"}]),
+    pack([True, {"type": "status"}]),
+    pack([-1, {"type": "status"}]),
+    pack([{"type": "status"}, 1]),
+    pack([1, {"type": "status"}]) + b"\xc0",  # something after the end
+    pack([1, {"type": "status"}])[:-1],
+    b"\xdd\xff\xff\xff\xff\x01",  # an array of four thousand million items that are not there
+    b"\x92\x01\xc6\xff\xff\xff\xff",
+    b"\x92\x01" + DEEP,
+    b"\x92\x01\x82\xa4type\xa6status\xa1x" + DEEP,
+]
+
+
+@pytest.mark.parametrize("payload", GARBAGE)
+def test_garbage(payload: bytes) -> None:
+    """What is no envelope with an id cannot be answered, in either direction."""
+    with pytest.raises(Garbage):
+        decode_request(payload)
+    with pytest.raises(Garbage):
+        decode_reply(payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\xc1",
+        pack([1, {"type": "status"}]),
+        pack({"type": "status"}),
+        pack({"type": "hello"}),
+        pack({"type": "hello", "protocol": "1", "version": "1"}),
+        pack({"type": "hello", "protocol": True, "version": "1"}),
+        b"\x83\xa4type\xa5hello\xa8protocol\x01\xa7version\xa1\xff",
+        DEEP,
+    ],
+)
+def test_no_hello(payload: bytes) -> None:
+    """A first payload that is no greeting is garbage."""
+    with pytest.raises(Garbage):
+        decode_hello(payload)
+
+
+def test_hello_of_a_later_version() -> None:
+    """A greeting with fields that are unknown here is understood."""
+    later = pack({"new": [1], "type": "hello", "protocol": 2, "version": "9", "features": ["x"]})
+    assert decode_hello(later) == Hello(protocol=2, version="9")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ({"type": "teleport"}, "unsupported", "'teleport'"),
+        ({"type": "Search", "query": "x"}, "unsupported", "'Search'"),
+        ({"type": ""}, "unsupported", "''"),
+        ({"type": "found"}, "unsupported", "'found'"),  # a reply is no request
+        ({"type": "hello", "protocol": 1, "version": "1"}, "unsupported", "'hello'"),
+        ({"type": "x" * 100_000}, "unsupported", "xxx..."),
+        ({"query": "x"}, "bad_request", "`type`"),
+        ({"type": 5}, "bad_request", "$.type"),
+        ({"type": None}, "bad_request", "$.type"),
+        ({}, "bad_request", "`type`"),
+        ({"type": "search"}, "bad_request", "`query`"),
+        ({"type": "search", "query": 5}, "bad_request", "$.query"),
+        ({"type": "search", "query": b"bytes"}, "bad_request", "$.query"),
+        ({"type": "search", "query": None}, "bad_request", "$.query"),
+        ({"type": "search", "query": "x", "max_results": "6"}, "bad_request", "$.max_results"),
+        ({"type": "search", "query": "x", "max_results": 6.5}, "bad_request", "$.max_results"),
+        ({"type": "search", "query": "x", "max_results": True}, "bad_request", "$.max_results"),
+        ({"type": "search", "query": "x", "source": "attic"}, "bad_request", "$.source"),
+        ({"type": "search", "query": "x", "source": "y" * 100_000}, "bad_request", "yyy..."),
+        ({"type": "search", "query": "x", "min_score": math.nan}, "bad_request", "$.min_score"),
+        ({"type": "explain", "query": "x", "min_score": math.inf}, "bad_request", "$.min_score"),
+        ({"type": "explain", "query": "x", "min_score": -math.inf}, "bad_request", "$.min_score"),
+        ({"type": "sync", "force": 1}, "bad_request", "$.force"),
+        ({"type": "get", "path": ["a"]}, "bad_request", "$.path"),
+        ({1: 2}, "bad_request", "key"),
+        ([], "bad_request", "object"),
+        (["search"], "bad_request", "object"),
+        (None, "bad_request", "object"),
+        (7, "bad_request", "object"),
+        ("search", "bad_request", "object"),
+        (msgspec.msgpack.Ext(5, b"x"), "bad_request", "object"),
+        (msgspec.Raw(b"\x82\xa4type\xa6search\xa5query\xa1\xff"), "bad_request", "UTF-8"),
+        (msgspec.Raw(b"\x82\xa4type\xa6search\xa5query\xa3\xed\xa0\x80"), "bad_request", "UTF-8"),  # U+D800
+        (msgspec.Raw(b"\x81\xa4type\xa1\xff"), "bad_request", "UTF-8"),
+        (
+            msgspec.Raw(b"\x83\xa4type\xa6search\xa5query\xa1x\xa4type\xa4sync"),
+            "bad_request",
+            "$.type",
+        ),  # twice
+    ],
+)
+def test_not_understood(body: Any, code: str, message: str) -> None:
+    """A request that is wrong in a sound envelope keeps its id; the complaint names the place and is short."""
+    with pytest.raises(NotUnderstood) as caught:
+        decode_request(pack([9, body]))
+    assert (caught.value.request_id, caught.value.code) == (9, code)
+    assert message in caught.value.message
+    assert len(caught.value.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("body", "request_"),
+    [
+        ({"type": "search", "query": "x", "later": {"a": [1, None]}}, Search(query="x")),
+        ({"later": 1, "query": "x", "type": "search"}, Search(query="x")),
+        ({"type": "search", "query": "x", "agent": None}, Search(query="x")),
+        ({"type": "search", "query": "x", "min_score": 1}, Search(query="x", min_score=1.0)),
+        (
+            {"type": "search", "query": "x", "max_results": 2**64 - 1},
+            Search(query="x", max_results=2**64 - 1),
+        ),
+        ({"type": "search", "query": "a\0b\U0001f600"}, Search(query="a\0b\U0001f600")),
+        (msgspec.Raw(b"\x83\xa4type\xa6search\xa5query\xa1x\xa1\xff\x01"), Search(query="x")),
+    ],
+)
+def test_tolerance(body: Any, request_: Request) -> None:
+    """Unknown fields are skipped, whatever they hold; a nil is an absent option; an integer is a float."""
+    assert decode_request(pack([9, body])) == (9, request_)
+
+
+def test_longer_envelope() -> None:
+    """A later version may put more into the envelope."""
+    assert decode_request(pack([9, {"type": "status"}, "trace", 5])) == (9, Status())
+
+
+def test_reply_not_understood() -> None:
+    """A reply of a later version keeps its id, so that its asker can be told."""
+    with pytest.raises(NotUnderstood) as caught:
+        decode_reply(pack([9, {"type": "hologram"}]))
+    assert (caught.value.request_id, caught.value.code) == (9, "unsupported")
+    with pytest.raises(NotUnderstood) as caught:
+        decode_reply(pack([9, {"type": "note", "path": 5}]))
+    assert (caught.value.request_id, caught.value.code) == (9, "bad_request")
+
+
+def test_announced_length_takes_no_memory() -> None:
+    """A reply that announces more hits than it holds is refused before room is made for them."""
+    with pytest.raises(Garbage):
+        decode_reply(b"\x92\x01\x82\xa4type\xa5found\xa7results\xdd\xff\xff\xff\xff")
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Search(query="half \ud800"), "surrogate"),
+        (Search(query="x", max_results=2**70), "int"),
+        (Get(path=object()), "object"),  # type: ignore[arg-type]
+    ],
+)
+def test_unsendable(request_: Request, message: str) -> None:
+    """A value that msgpack cannot carry is refused in words, before anything is sent."""
+    with pytest.raises(Unsendable, match=message):
+        encode_request(1, request_)
+
+
+def test_unsendable_nesting() -> None:
+    """So is a value that is nested without end."""
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(Unsendable, match="recursion"):
+        encode_request(1, Search(query=endless))  # type: ignore[arg-type]
+
+
+@given(st.binary(max_size=300))
+def test_noise(payload: bytes) -> None:
+    """Any bytes give a message or one of the typed errors, whoever decodes them."""
+    for decode in (decode_hello, decode_request, decode_reply):
+        with suppress(Garbage, NotUnderstood):
+            assert decode(payload)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=12,
+    ),
+    st.sampled_from([kind.__struct_config__.tag for kind in (*get_args(Request), *get_args(Reply))]),
+    st.dictionaries(
+        st.sampled_from(["query", "path", "agent", "lines", "min_score", "results"]), st.text() | st.floats()
+    ),
+)
+def test_structured_noise(value: Any, tag: str, fields: dict[str, Any]) -> None:
+    """Well-formed msgpack of any shape gives a message under its id, or a typed error with that id."""
+    for body in (value, {**fields, "type": tag}, {"type": value}):
+        for decode in (decode_request, decode_reply):
+            try:
+                request_id, _ = decode(pack([5, body]))
+            except NotUnderstood as error:
+                request_id = error.request_id
+            assert request_id == 5
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.none() | st.integers(0, 2**63),
+    st.none() | st.floats(0, 1),
+)
+def test_searches_come_back(query: str, max_results: int | None, min_score: float | None) -> None:
+    """Whatever is asked is what is heard."""
+    request_ = Search(query=query, max_results=max_results, min_score=min_score)
+    assert decode_request(encode_request(1, request_)) == (1, request_)

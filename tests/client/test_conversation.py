@@ -1,0 +1,125 @@
+import pytest
+
+from memd_client import codec, frames
+from memd_client.conversation import Answer, Conversation, WentAway, settle
+from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
+from memd_client.messages import Failure, Found, Hello, Note, Reply, Search, Status, Sync
+from tests.client.surface import BROKEN, FOUND, HELLO, REFUSAL, UNFIT, frame, packed
+
+
+def greeted(*answers: bytes) -> Conversation:
+    """A conversation whose greetings are over, and to which these bytes came."""
+    talk = Conversation()
+    talk.feed(frame(HELLO) + b"".join(answers))
+    assert talk.next_hello() == Hello(protocol=1, version="9.9")
+    return talk
+
+
+def said(data: bytes) -> bytes:
+    """The payload of the one frame in these bytes."""
+    reader = frames.FrameReader(frames.REQUEST_LIMIT)
+    reader.feed(data)
+    payload = reader.next_frame()
+    assert payload is not None
+    assert not reader.is_midway
+    return payload
+
+
+def test_hello() -> None:
+    """A conversation begins with a greeting of this protocol."""
+    assert codec.decode_hello(said(Conversation().hello())).protocol == 1
+
+
+def test_ids_count_up() -> None:
+    """Every request gets an id of its own, from 1; one that cannot be sent uses none up."""
+    talk = greeted()
+    assert codec.decode_request(said(talk.ask(Status(), None)[1])) == (1, Status())
+    with pytest.raises(RequestFailed):
+        talk.ask(Search(query="\ud800"), None)
+    request_id, data = talk.ask(Search(query="x"), None)
+    assert codec.decode_request(said(data)) == (request_id, Search(query="x"))
+    assert request_id == 2
+
+
+@pytest.mark.parametrize(("left_s", "patience_ms"), [(None, None), (10.0, 9300), (0.001, 0)])
+def test_patience(left_s: float | None, patience_ms: int | None) -> None:
+    """A sync carries the time that is left to its caller, whatever it was made with."""
+    for asked in (Sync(), Sync(patience_ms=5)):
+        _, data = greeted().ask(asked, left_s)
+        assert codec.decode_request(said(data)) == (1, Sync(patience_ms=patience_ms))
+
+
+def test_answers_in_any_order() -> None:
+    """Answers come out under their ids, as the daemon gave them."""
+    talk = greeted(frame(codec.encode_reply(7, FOUND)), frame(codec.encode_reply(3, Note(path="a")))[:-1])
+    assert talk.next_answer() == Answer(7, FOUND)
+    assert talk.next_answer() is None
+    assert not talk.is_quiet
+    talk.feed(frame(codec.encode_reply(3, Note(path="a")))[-1:])
+    assert talk.next_answer() == Answer(3, Note(path="a"))
+    assert talk.is_quiet
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
+def test_broken(data: bytes) -> None:
+    """What is not memd's protocol ends the conversation, however much of it there is."""
+    talk = greeted(data)
+    with pytest.raises(ConnectionLost):
+        talk.next_answer()
+
+
+@pytest.mark.parametrize("body", UNFIT.values(), ids=UNFIT)
+def test_unfit(body: object) -> None:
+    """An answer that is not understood is an answer all the same, and fails when it is settled."""
+    answer = greeted(packed([5, body])).next_answer()
+    assert answer is not None
+    assert answer.request_id == 5
+    with pytest.raises(RequestFailed) as failed:
+        settle(answer.reply, Found)
+    assert failed.value.code == "protocol"
+
+
+def test_refusal_before_and_after_the_greeting() -> None:
+    """A failure about the connection is raised wherever it comes."""
+    refusal = frame(codec.encode_reply(0, REFUSAL))
+    talk = Conversation()
+    talk.feed(refusal)
+    with pytest.raises(RequestFailed, match="somebody else"):
+        talk.next_hello()
+    with pytest.raises(RequestFailed, match="somebody else"):
+        greeted(refusal).next_answer()
+
+
+def test_refusal_in_words_of_a_later_version() -> None:
+    """A failure about the connection that is not understood still ends the conversation."""
+    with pytest.raises(RequestFailed, match="not understood"):
+        greeted(packed([0, {"type": "farewell"}])).next_answer()
+
+
+def test_mismatch() -> None:
+    """A greeting of another protocol is the end, for the greeting alone is the same in all of them."""
+    talk = Conversation()
+    talk.feed(packed({"type": "hello", "protocol": 2, "version": "2.0"}))
+    with pytest.raises(ProtocolMismatch) as mismatch:
+        talk.next_hello()
+    assert (mismatch.value.ours, mismatch.value.theirs) == (1, 2)
+
+
+def test_end_of_the_stream() -> None:
+    """Only a stream that ends between two answers may be opened anew without a word."""
+    assert isinstance(Conversation().end(), ConnectionLost)
+    assert isinstance(greeted().end(), WentAway)
+    assert isinstance(greeted(b"\0").end(), ConnectionLost)
+    assert isinstance(greeted(frame(codec.encode_reply(1, FOUND))[:-1]).end(), ConnectionLost)
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [(Failure(code="busy", message="no"), "busy"), (Note(path="a"), "protocol")],
+)
+def test_settle(reply: Reply, code: str) -> None:
+    """A failure, or an answer to something else, is raised; the expected answer is given back."""
+    assert settle(FOUND, Found) is FOUND
+    with pytest.raises(RequestFailed) as failed:
+        settle(reply, Found)
+    assert failed.value.code == code

@@ -1,0 +1,130 @@
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from memd_client.dial import default_address, dial
+from memd_client.errors import ConnectionLost, DaemonNotRunning
+
+NOBODY = 65534
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """While this lasts, this process may not enter the directory, even if it is root's."""
+    directory.chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        directory.chmod(0o700)
+
+
+def test_connects(address: Path) -> None:
+    """Where something listens, there is a connection that never waits."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        connection = dial(str(address))
+        assert connection is not None
+        with connection, listener.accept()[0] as other:
+            assert not connection.getblocking()
+            other.sendall(b"hello")
+            assert connection.recv(5) == b"hello"
+
+
+def test_full_queue(address: Path) -> None:
+    """Where too many wait to be accepted, there is no connection yet, and no error either."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen(0)
+        connections = [dial(str(address)) for _ in range(20)]
+        assert connections[0] is not None
+        assert connections[-1] is None
+        for connection in connections:
+            if connection:
+                connection.close()
+
+
+@pytest.mark.parametrize("name", ["missing", "file/missing", "missing/missing"])
+def test_no_socket(address: Path, name: str) -> None:
+    """A path that leads nowhere."""
+    (address.parent / "file").touch()
+    with pytest.raises(DaemonNotRunning, match="no such socket") as not_running:
+        dial(str(address.parent / name))
+    assert not_running.value.socket == str(address.parent / name)
+    assert not_running.value.hint
+    assert "memd run" in not_running.value.hint
+
+
+def test_left_behind(address: Path) -> None:
+    """The socket of a daemon that was killed."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+    with pytest.raises(DaemonNotRunning, match="nothing listens there"):
+        dial(str(address))
+
+
+def test_not_ours(address: Path) -> None:
+    """A socket of another sort, a file, a directory."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind(str(address))
+        with pytest.raises(DaemonNotRunning, match="not a socket of memd"):
+            dial(str(address))
+    (address.parent / "file").touch()
+    for path in (address.parent / "file", address.parent):
+        with pytest.raises(DaemonNotRunning):
+            dial(str(path))
+
+
+def test_forbidden(address: Path) -> None:
+    """A socket that is somebody else's is told from one that is not there."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        with locked(address.parent), pytest.raises(DaemonNotRunning, match="may not connect") as not_running:
+            dial(str(address))
+    assert not_running.value.hint
+    assert "sandbox" in not_running.value.hint
+
+
+def test_too_long(address: Path) -> None:
+    """A path that no socket can have is explained, though something else could be there."""
+    with pytest.raises(DaemonNotRunning, match="MEMD_SOCKET to a shorter path"):
+        dial(str(address) + "s" * 100)
+
+
+def test_nul(address: Path) -> None:
+    """A path is never cut short, although what stands before the NUL is there."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        with pytest.raises(DaemonNotRunning, match="NUL"):
+            dial(f"{address}\0.old")
+
+
+def test_other_trouble(address: Path) -> None:
+    """What the operating system refuses for its own reasons is said in its words."""
+    address.symlink_to(address)
+    with pytest.raises(ConnectionLost, match="symbolic links"):
+        dial(str(address))
+
+
+def test_default_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the process decides."""
+    for name in ("MEMD_SOCKET", "MEMD_STATE_DIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert default_address().startswith("/home/ann/")
+    assert default_address().endswith("/memd/memd.sock")
+    monkeypatch.setenv("MEMD_STATE_DIR", "~/state")
+    assert default_address() == "/home/ann/state/memd.sock"
+    monkeypatch.setenv("MEMD_SOCKET", "/run/s")
+    assert default_address() == "/run/s"

@@ -1,0 +1,104 @@
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd_client.frames import REPLY_LIMIT, REQUEST_LIMIT, FrameReader, FrameTooLarge, encode
+
+PAYLOADS = [b"", b"a", b"\0" * 4, bytes(range(256)), b"x" * 100_000]
+
+
+def drained(reader: FrameReader) -> list[bytes]:
+    return list(iter(reader.next_frame, None))
+
+
+def test_limits() -> None:
+    """Requests may have one mebibyte, replies eight."""
+    assert (REQUEST_LIMIT, REPLY_LIMIT) == (1_048_576, 8_388_608)
+
+
+def test_frame_layout() -> None:
+    """A frame is four bytes of length, the highest first, then the payload."""
+    assert encode(b"abc", 10) == b"\x00\x00\x00\x03abc"
+    assert encode(b"", 0) == b"\x00\x00\x00\x00"
+
+
+def test_one_byte_at_a_time() -> None:
+    """Frames are found in whatever pieces they arrive, each as soon as its last byte is there."""
+    reader = FrameReader(1 << 20)
+    for payload in PAYLOADS:
+        *most, last = encode(payload, 1 << 20)
+        for byte in most:
+            reader.feed(bytes([byte]))
+            assert reader.next_frame() is None
+            assert reader.is_midway
+        reader.feed(bytes([last]))
+        assert reader.next_frame() == payload
+        assert not reader.is_midway
+
+
+def test_many_frames_at_once() -> None:
+    """All the frames of one piece come out in order, then None."""
+    reader = FrameReader(1 << 20)
+    reader.feed(b"".join(encode(payload, 1 << 20) for payload in PAYLOADS * 100))
+    assert drained(reader) == PAYLOADS * 100
+    assert reader.next_frame() is None
+
+
+def test_limit_is_inclusive() -> None:
+    """A payload as long as the limit passes in both directions, one byte more does not."""
+    reader = FrameReader(5)
+    reader.feed(encode(b"12345", 5))
+    assert reader.next_frame() == b"12345"
+    with pytest.raises(FrameTooLarge) as too_large:
+        encode(b"123456", 5)
+    assert (too_large.value.length, too_large.value.limit) == (6, 5)
+
+
+@pytest.mark.parametrize("length", [6, 1 << 31, (1 << 32) - 1])
+def test_refused_by_the_header(length: int) -> None:
+    """A frame over the limit is refused before any of its payload came, and as often as it is asked for."""
+    reader = FrameReader(5)
+    reader.feed(encode(b"fine", 5) + struct.pack(">I", length))
+    assert reader.next_frame() == b"fine"
+    for _ in range(2):
+        with pytest.raises(FrameTooLarge, match=f"{length} bytes where 5"):
+            reader.next_frame()
+
+
+def test_incomplete_header() -> None:
+    """Three bytes of a header decide nothing yet."""
+    reader = FrameReader(5)
+    reader.feed(b"\xff\xff\xff")
+    assert reader.next_frame() is None
+    assert reader.is_midway
+
+
+@given(
+    st.lists(st.binary(max_size=200), max_size=20),
+    st.lists(st.integers(1, 50)),
+    st.sampled_from([bytes, bytearray, memoryview]),
+)
+def test_any_cut(payloads: list[bytes], cuts: list[int], kind: type) -> None:
+    """However the stream is cut, the payloads that went in come out."""
+    stream = b"".join(encode(payload, 200) for payload in payloads)
+    reader = FrameReader(200)
+    came: list[bytes] = []
+    for cut in cuts:
+        reader.feed(kind(stream[:cut]))
+        stream = stream[cut:]
+        came += drained(reader)
+    reader.feed(kind(stream))
+    assert came + drained(reader) == payloads
+
+
+@given(st.lists(st.binary(max_size=60), max_size=10))
+def test_noise(pieces: list[bytes]) -> None:
+    """Bytes that are no frames give frames within the limit, or the one error, and nothing else."""
+    reader = FrameReader(30)
+    with suppress(FrameTooLarge):
+        for piece in pieces:
+            reader.feed(piece)
+            assert all(len(payload) <= 30 for payload in drained(reader))

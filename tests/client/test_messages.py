@@ -1,0 +1,78 @@
+from typing import get_args
+
+import msgspec
+import pytest
+
+from memd_client.messages import (
+    PROTOCOL,
+    AgentStatus,
+    Degraded,
+    ExplainedHit,
+    Health,
+    Hello,
+    Hit,
+    Pass,
+    Reply,
+    Request,
+    Vectors,
+)
+
+MESSAGES: list[type[msgspec.Struct]] = [Hello, *get_args(Request), *get_args(Reply)]
+PARTS: list[type[msgspec.Struct]] = [Hit, Degraded, ExplainedHit, AgentStatus, Vectors, Pass, Health]
+
+# What a sender of protocol 1 must give. A field that comes later needs a default, or older peers are shut out.
+REQUIRED = {
+    "Hello": {"protocol", "version"},
+    "Search": {"query"},
+    "Get": {"path"},
+    "Explain": {"query"},
+    "Warm": {"session_key"},
+    "Note": {"path"},
+    "Explanation": {"found"},
+    "StatusReport": {"version", "protocol", "pid", "uptime_s", "socket", "config", "agents"},
+    "Failure": {"code", "message"},
+    "Hit": {"path", "start_line", "end_line", "score", "snippet"},
+    "Degraded": {"part", "reason"},
+    "ExplainedHit": {"path", "start_line", "end_line", "score"},
+    "AgentStatus": {
+        "workspace",
+        "backend",
+        "provider",
+        "model",
+        "files",
+        "chunks",
+        "vectors",
+        "dirty",
+        "skipped",
+        "keyword",
+        "vector",
+        "watcher",
+        "provider_health",
+        "store_bytes",
+    },
+    "Pass": {"at", "took_s"},
+}
+
+
+@pytest.mark.parametrize("message", [*MESSAGES, *PARTS], ids=lambda message: message.__name__)
+def test_required_fields(message: type[msgspec.Struct]) -> None:
+    """The fields without a default are those of the first version of the protocol."""
+    required = {field.name for field in msgspec.structs.fields(message) if field.required}
+    assert PROTOCOL == 1
+    assert required == REQUIRED.get(message.__name__, set())
+
+
+@pytest.mark.parametrize("message", [*MESSAGES, *PARTS], ids=lambda message: message.__name__)
+def test_messages_are_values(message: type[msgspec.Struct]) -> None:
+    """Messages are frozen, name their fields on the wire, and skip what they do not know."""
+    config = message.__struct_config__
+    assert config.frozen
+    assert not config.array_like
+    assert not config.forbid_unknown_fields
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+def test_type_is_the_name(message: type[msgspec.Struct]) -> None:
+    """The type of a message on the wire is the name of its class in lower case."""
+    assert message.__struct_config__.tag_field == "type"
+    assert message.__struct_config__.tag == message.__name__.lower()
