@@ -55,11 +55,20 @@ class Index:
         try:
             await self._database.open()
         except StoreDamaged as damage:
-            aside = set_aside(self.file)
-            log.warning("store.set_aside", file=str(self.file), kept_as=str(aside), reason=str(damage))
-            await self._database.close()
-            self._database = Database(self.file, "index", extension=self._extension)
-            await self._database.open()
+            await self.start_over(damage)
+
+    async def start_over(self, damage: StoreDamaged) -> None:
+        """Set the file aside under another name, and begin with an empty one.
+
+        Raises:
+            StoreUnavailable.
+        """
+        await self._database.close()
+        aside = set_aside(self.file)
+        log.warning("store.set_aside", file=str(self.file), kept_as=str(aside), reason=str(damage))
+        self._database = Database(self.file, "index", extension=self._extension)
+        self._matrix = None
+        await self._database.open()
 
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import apsw
 import numpy as np
-import sqlite_vec
 from numpy.typing import NDArray
 
 from memd.model import ChunkId, TextHash
@@ -19,13 +18,15 @@ WAITING, DONE, SET_ASIDE = 0, 1, 2
 
 def find_extension() -> tuple[str | None, str | None]:
     """(loadable path, None), or (None, why sqlite-vec cannot be used)."""
-    file = sqlite_vec.loadable_path()
     try:
+        import sqlite_vec  # noqa: PLC0415 - it has no build for some platforms, where memd works without it
+
+        file: str = sqlite_vec.loadable_path()
         probe = apsw.Connection(":memory:")
         probe.enable_load_extension(True)
         probe.load_extension(file)
         probe.close()
-    except (apsw.Error, AttributeError) as error:
+    except (ImportError, apsw.Error, AttributeError) as error:
         return None, f"sqlite-vec does not load: {error}"
     return file, None
 

@@ -7,6 +7,7 @@ import pytest
 
 from memd.model import ChunkId, Kind
 from memd.store import matrix, vectors
+from memd.store.database import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
@@ -272,3 +273,25 @@ def test_equal_vectors_tie_exactly_wherever_they_stand() -> None:
     found = matrix.cosines(rows.snapshot(), query, [ChunkId(number) for number in range(100)])
     for number in range(100):
         assert found[ChunkId(number)] == found[ChunkId(number % 7)]
+
+
+async def test_a_file_that_breaks_in_the_middle_can_be_begun_anew(index: Index) -> None:
+    """Damage that shows only in use is set aside too, and what is written afterwards is found."""
+    for number in range(50):
+        await index.replace(
+            found_file(f"memory/{number}.md"), b"1", [chunk_of(f"word{number} " * 200)], {}, frozenset()
+        )
+    await index.close()
+    with index.file.open("r+b") as file:
+        for page in range(1, index.file.stat().st_size // 4096):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 4096)
+    damaged = Index(index.file)
+    await damaged.open()
+    with pytest.raises(StoreDamaged) as damage:
+        await damaged.adopt(FINGERPRINT)
+    await damaged.start_over(damage.value)
+    await damaged.adopt(FINGERPRINT)
+    await damaged.replace(found_file("memory/a.md"), b"1", [chunk_of("whole again")], {}, frozenset())
+    assert len(await damaged.keywords('"whole"', 10, EVERYTHING)) == 1
+    await damaged.close()
