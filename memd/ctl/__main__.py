@@ -1,0 +1,62 @@
+"""From a command line to an exit status."""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from memd.ctl import arguments
+from memd.ctl.call import Call
+from memd.ctl.failures import ERROR, INTERRUPTED, Failed, explained
+from memd.ctl.places import places
+from memd.ctl.screen import Outcome, Screen, of_process
+from memd.errors import MemdError
+from memd_client.errors import MemdClientError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run memd-ctl; the exit statuses are those of memd.ctl.failures."""
+    typed = sys.argv[1:] if argv is None else list(argv)
+    screen = of_process(wants_color="--no-color" not in typed, json="--json" in typed)
+    try:
+        return _answer(typed, screen)
+    except BrokenPipeError:
+        # Whoever read has seen enough, as `head` does.
+        screen.give_up()
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _answer(typed: Sequence[str], screen: Screen) -> int:
+    try:
+        options = arguments.parse(typed)
+        screen = of_process(wants_color=not options.no_color, json=options.json)
+        here = places(
+            os.environ,
+            sys.platform,
+            Path(os.path.expanduser("~")),  # noqa: PTH111  Path.home raises where nobody knows a home
+            config=options.config,
+            state_dir=options.state_dir,
+            socket=options.socket,
+        )
+        return screen.finish(_command(options.command)(Call(options, here, screen, os.environ)))
+    except (MemdError, MemdClientError) as error:
+        return screen.fail(explained(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # A full disk, a directory without permission: nothing that a traceback would make clearer.
+        where = f"{error.filename}: " if error.filename else ""
+        return screen.fail(Failed("failed", f"{where}{error.strerror or error}", exit_code=ERROR))
+
+
+def _command(name: str) -> Callable[[Call], Outcome]:
+    """What runs a command. Only that one is imported: a hook may call memd-ctl before every prompt."""
+    run: Callable[[Call], Outcome] = importlib.import_module(f"memd.ctl.commands.{name}").run
+    return run
+
+
+if __name__ == "__main__":
+    sys.exit(main())

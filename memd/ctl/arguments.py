@@ -1,0 +1,240 @@
+"""What memd-ctl understands."""
+
+import argparse
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from memd.ctl.failures import UsageError
+
+COMMANDS: Mapping[str, str] = {
+    "up": "start memd, or make a directory searchable",
+    "down": "stop memd",
+    "status": "how everything is",
+    "sync": "bring the index up to date, and wait until it is",
+    "reindex": "build the index anew; the old one answers meanwhile",
+    "search": "find what memory says about a question",
+    "get": "read lines of an indexed file",
+    "explain": "search, and tell how each hit came to its place",
+    "demo": "show what memd does, on a workspace made for it",
+    "config": "check, show or write the configuration",
+    "logs": "print the log of a daemon that `up` started",
+}
+"""Every command, with what it does."""
+
+_OF_AN_AGENT = frozenset({"up", "status", "sync", "reindex", "search", "get", "explain"})
+_MAX_RESULTS = 50
+_LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that leaves it to its caller how a mistake is told."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}.", f"See `{self.prog} --help`.")
+
+
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        # argparse makes one for each argument, to check it, and would import shutil for the width: 3 ms of each call.
+        super().__init__(prog, width=_columns() - 2)
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        # Looking a version up takes as long as a search.
+        from importlib.metadata import version  # noqa: PLC0415
+
+        print(f"memd-ctl {version('memd-daemon')}")
+        parser.exit()
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line; each option has its default where it was not given.
+
+    Raises:
+        UsageError: it makes no sense.
+    """
+    # An option may stand before the command or after it, so neither place may have a default of its own.
+    given = argparse.Namespace(
+        agent=None, json=False, config=None, socket=None, state_dir=None, timeout=None, no_color=False
+    )
+    options = _parser().parse_args(argv, given)
+    if options.agent is not None and options.command not in _OF_AN_AGENT:
+        raise UsageError(f"--agent says nothing to `memd-ctl {options.command}`")
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = _common()
+    top = _Parser(
+        prog="memd-ctl",
+        description="Ask memd, the long-term memory of AI agents, and look after it.",
+        parents=[common],
+        allow_abbrev=False,
+        formatter_class=_Help,
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", prog="memd-ctl")
+    parsers = {name: _add_parser(commands, name, summary, common) for name, summary in COMMANDS.items()}
+    _add_up(parsers["up"])
+    _add_sync(parsers["sync"])
+    _add_reindex(parsers["reindex"])
+    for name in ("search", "explain"):
+        _add_search(parsers[name])
+    _add_get(parsers["get"])
+    _add_demo(parsers["demo"])
+    _add_config(parsers["config"], common)
+    _add_logs(parsers["logs"])
+    return top
+
+
+def _common() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    add = common.add_argument_group("options of every command").add_argument
+    add("--agent", metavar="ID", type=_named, help="whose memory (else the only agent, or main)")
+    add("--json", action="store_true", help="one JSON document on stdout")
+    add("--config", metavar="FILE", type=_named, help="the configuration (else MEMD_CONFIG)")
+    add("--socket", metavar="PATH", type=_named, help="where the daemon listens (else MEMD_SOCKET)")
+    add(
+        "--state-dir", metavar="DIR", type=_named, help="where indexes and log are kept (else MEMD_STATE_DIR)"
+    )
+    add("--timeout", metavar="S", type=_seconds, help="give up after so many seconds")
+    add("--no-color", action="store_true", help="no colours; NO_COLOR does the same")
+    return common
+
+
+def _add_up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        nargs="?",
+        help="with MEMORY.md or memory/ inside it becomes the agent's workspace, else it is searched as well",
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask before an agent changes")
+
+
+def _add_sync(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-wait", action="store_true", help="only ask for it")
+    parser.add_argument("--no-vectors", action="store_true", help="do not wait for vectors")
+    parser.add_argument("--force", action="store_true", help="look into every file, changed or not")
+
+
+def _add_reindex(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="embed again too, although the vectors are kept")
+    parser.add_argument("--dry-run", action="store_true", help="only tell what it would cost")
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="a question, or words of the answer")
+    parser.add_argument("-n", "--max-results", metavar="N", type=_results, help="1 to 50")
+    parser.add_argument(
+        "--min-score", metavar="S", type=_share, help="0 to 1: how close in meaning, where no word matches"
+    )
+    parser.add_argument("--source", choices=("memory", "sessions"), help="search only there")
+    parser.add_argument(
+        "--session-key", metavar="KEY", help="the conversation that asks (else you, the owner)"
+    )
+
+
+def _add_get(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "path", metavar="PATH", type=_named, help="as search printed it; PATH:FROM-TO works too"
+    )
+    parser.add_argument("--from", dest="start_line", metavar="N", type=_line, help="the first line, from 1")
+    parser.add_argument("--lines", metavar="N", type=_line, help="how many lines at most")
+    parser.add_argument(
+        "--session-key", metavar="KEY", help="the conversation that asks (else you, the owner)"
+    )
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", action="store_true", help="keep the workspace, and say where it is")
+
+
+def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl config")
+    for name, summary in (
+        ("check", "say whether the configuration is right"),
+        ("show", "print the configuration that is in force, defaults included"),
+        ("init", "write a configuration to start from"),
+    ):
+        action = _add_parser(actions, name, summary, common)
+        if name == "init":
+            action.add_argument("--force", action="store_true", help="replace the file that is there")
+
+
+def _add_logs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--lines", metavar="N", type=_count, help="only the last N lines")
+    parser.add_argument("-f", "--follow", action="store_true", help="print what is added, until Ctrl-C")
+
+
+def _add_parser(
+    parsers: "argparse._SubParsersAction[Any]", name: str, summary: str, common: argparse.ArgumentParser
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = parsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        parents=[common],
+        allow_abbrev=False,
+        formatter_class=_Help,
+    )
+    return parser
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
+
+
+# argparse names the type in its message by the name of the function, unless the error brings a message of its own.
+
+
+def _named(text: str) -> str:
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
+
+
+def _seconds(text: str) -> float:
+    seconds = _number(text)
+    if not 0 < seconds <= _LONGEST_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(f"{text} is no time that could be waited; give seconds, such as 30")
+    return seconds
+
+
+def _share(text: str) -> float:
+    share = _number(text)
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return share
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _results(text: str) -> int:
+    return _whole(text, 1, _MAX_RESULTS)
+
+
+def _line(text: str) -> int:
+    return _whole(text, 1, 2**31)
+
+
+def _count(text: str) -> int:
+    return _whole(text, 0, 2**31)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    # int() refuses thousands of digits with an error of its own.
+    if text.isascii() and text.isdecimal() and len(text) <= 10 and least <= int(text) <= most:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")

@@ -1,0 +1,75 @@
+"""What has to change in a configuration for a directory to be searched. Pure but for resolving symlinks."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from memd.config import AgentSettings
+from memd.ctl.directory import Directory
+from memd.ctl.failures import UsageError
+from memd.paths import SingleFile, descends, parts_below
+from memd.sources.roots import roots_of
+
+
+class AlreadySearched(msgspec.Struct, frozen=True):
+    """Nothing has to change."""
+
+    where: Path  # the workspace or extra path that holds the directory
+
+
+class NewWorkspace(msgspec.Struct, frozen=True):
+    """The directory becomes the agent's workspace."""
+
+    old: Path | None  # None: the agent is new
+
+
+class NewExtraPath(msgspec.Struct, frozen=True):
+    """The directory is searched besides the workspace."""
+
+
+Change = AlreadySearched | NewWorkspace | NewExtraPath
+
+
+def agent_of(named: str | None, agents: dict[str, AgentSettings]) -> str:
+    """The agent that is meant.
+
+    Raises:
+        UsageError: it could be any of several.
+    """
+    if named is not None:
+        return named
+    if len(agents) == 1:
+        return next(iter(agents))
+    if "main" in agents:
+        return "main"
+    raise UsageError(
+        f"There are {len(agents)} agents: {', '.join(sorted(agents))}.", "Name one with --agent."
+    )
+
+
+def change_for(directory: Directory, agent: str, agents: dict[str, AgentSettings]) -> Change:
+    """What has to change for an agent to search a directory.
+
+    Raises:
+        UsageError: the agent is new, and the directory cannot be its workspace.
+    """
+    settings = agents.get(agent)
+    if settings is None:
+        if directory.is_workspace:
+            return NewWorkspace(None)
+        raise UsageError(
+            f"There is no agent {agent} yet, and {directory.path} cannot be its workspace: "
+            "it holds neither MEMORY.md nor memory/.",
+            f"The agents are: {', '.join(sorted(agents))}.",
+        )
+    resolved = Path(os.path.realpath(directory.path))
+    if directory.is_workspace:
+        # A directory of another agent's workspace, or an extra path, may well become a workspace of its own.
+        same = resolved == Path(os.path.realpath(settings.workspace))
+        return AlreadySearched(settings.workspace) if same else NewWorkspace(settings.workspace)
+    for root in roots_of(settings):
+        parts = parts_below(root, resolved)
+        if parts is not None and not isinstance(root, SingleFile) and descends(root, parts):
+            return AlreadySearched(root.directory)
+    return NewExtraPath()

@@ -1,0 +1,51 @@
+"""memd-ctl down: stop the daemon."""
+
+import time
+
+from memd.ctl.call import Call
+from memd.ctl.failures import BUSY, ERROR, Failed
+from memd.ctl.lock import find_holder
+from memd.ctl.process import stop
+from memd.ctl.screen import Outcome
+from memd.ctl.words import duration
+from memd_client.errors import DaemonNotRunning, MemdClientError
+
+_PATIENCE_S = 10.0
+_ASK_S = 2.0
+
+
+def run(call: Call) -> Outcome:
+    """Ask it to end, and wait until it has."""
+    pid = _find_pid(call)
+    if pid is None:
+        return Outcome({"was_running": False, "pid": None}, "memd is not running.")
+    began = time.monotonic()
+    patience_s = call.options.timeout or _PATIENCE_S
+    try:
+        ended = stop(pid, patience_s)
+    except PermissionError:
+        raise Failed("failed", f"memd (pid {pid}) belongs to another user.", exit_code=ERROR) from None
+    if not ended:
+        raise Failed(
+            "timed_out",
+            f"memd (pid {pid}) was asked to stop, but still runs after {patience_s:g} s.",
+            f"`memd-ctl logs` may tell why. `kill -9 {pid}` ends it; no note is lost by that.",
+            exit_code=BUSY,
+        )
+    took_s = time.monotonic() - began
+    data = {"was_running": True, "pid": pid, "took_s": round(took_s, 3)}
+    return Outcome(data, f"Stopped memd (pid {pid}) in {duration(took_s)}.")
+
+
+def _find_pid(call: Call) -> int | None:
+    """The daemon that answers at the socket, else the one that holds the state directory."""
+    try:
+        with call.client(_ASK_S) as memd:
+            return memd.status().pid
+    except DaemonNotRunning:
+        return find_holder(call.places.lock)
+    except MemdClientError:
+        # It hangs, or speaks another protocol: it can be stopped all the same.
+        if (pid := find_holder(call.places.lock)) is None:
+            raise
+        return pid

@@ -1,0 +1,59 @@
+"""memd-ctl get: read lines of an indexed file."""
+
+import re
+
+from memd.ctl.call import Call
+from memd.ctl.failures import NOT_FOUND, Failed
+from memd.ctl.screen import Outcome
+from memd.ctl.words import visible
+from memd_client.blocking import Client
+from memd_client.messages import Note
+
+_PLACE = re.compile(r"(?P<path>.+):(?P<start>\d{1,9})-(?P<end>\d{1,9})", re.DOTALL)
+
+
+def run(call: Call) -> Outcome:
+    """Read, and print the lines as they are."""
+    with call.client() as memd:
+        note = _read(memd, call)
+    if note.missing:
+        raise Failed(
+            "not_found",
+            f"{visible(call.options.path)} is not there, or not for this session.",
+            "A path is given as search prints it: relative to the workspace, or absolute for an extra path.",
+            exit_code=NOT_FOUND,
+        )
+    # A pipe gets the bytes of the note; a terminal would obey what stands in them.
+    text = visible(note.text) if call.screen.is_terminal else note.text
+    return Outcome(note, text, _notes(note))
+
+
+def _read(memd: Client, call: Call) -> Note:
+    options = call.options
+    note = memd.get(
+        options.path,
+        start_line=options.start_line or 1,
+        lines=options.lines,
+        agent=options.agent,
+        session_key=options.session_key,
+    )
+    place = _PLACE.fullmatch(options.path)
+    if not note.missing or place is None or options.start_line or options.lines:
+        return note
+    # The headline of a hit, copied as a whole.
+    start, end = int(place["start"]), int(place["end"])
+    return memd.get(
+        place["path"],
+        start_line=max(start, 1),
+        lines=max(end - start + 1, 1),
+        agent=options.agent,
+        session_key=options.session_key,
+    )
+
+
+def _notes(note: Note) -> tuple[str, ...]:
+    if not note.text and not note.end_line:
+        return (f"Nothing from line {note.start_line} on.",)
+    if note.next_line is None:
+        return ()
+    return (f"Lines {note.start_line}-{note.end_line}; read on with --from {note.next_line}.",)

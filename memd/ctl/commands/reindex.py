@@ -1,0 +1,34 @@
+"""memd-ctl reindex: build the index anew beside the old one."""
+
+from memd.ctl.call import Call
+from memd.ctl.screen import Outcome
+from memd.ctl.words import counted
+from memd_client.messages import ReindexReport
+
+
+def run(call: Call) -> Outcome:
+    """Ask for it, or for what it would cost."""
+    options = call.options
+    with call.client() as memd:
+        report = memd.reindex(agent=options.agent, force=options.force, dry_run=options.dry_run)
+    return Outcome(report, text(report, force=options.force))
+
+
+def text(report: ReindexReport, *, force: bool) -> str:
+    """What happens, or what would."""
+    agents = ", ".join(report.agents) or "no agent"
+    if not report.dry_run:
+        again = " and every chunk embedded again" if force else ""
+        return (
+            f"Rebuilding {agents}: every file is read{again}; the old index answers meanwhile.\n"
+            "memd-ctl status shows when it is done."
+        )
+    cost = (
+        f"{counted(report.to_embed, 'chunk')} would be embedded, about {counted(report.tokens, 'token')}"
+        if report.to_embed
+        else "nothing would be embedded"
+    )
+    return (
+        f"{agents}: {counted(report.files, 'file')}, {counted(report.chunks, 'chunk')}; "
+        f"{counted(report.cached, 'vector')} of them {'is' if report.cached == 1 else 'are'} kept, {cost}."
+    )

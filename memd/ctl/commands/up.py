@@ -1,0 +1,334 @@
+"""memd-ctl up: start the daemon, or make a directory searchable."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from memd.config import AgentSettings
+from memd.configfile.load import location, parse, read
+from memd.ctl import catchup
+from memd.ctl.atomic import write_text
+from memd.ctl.call import Call
+from memd.ctl.change import AlreadySearched, Change, NewExtraPath, NewWorkspace, agent_of, change_for
+from memd.ctl.configedit import example, with_extra_path, with_workspace
+from memd.ctl.directory import Directory, checked
+from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
+from memd.ctl.places import Places
+from memd.ctl.process import Started, await_answer, command_for, find_answer, start
+from memd.ctl.screen import Outcome
+from memd.ctl.vectors import in_words, total
+from memd.ctl.words import counted, one_line, shown, visible
+from memd_client import paths
+from memd_client.messages import StatusReport, SyncReport
+
+_ANSWERS_S = 60.0  # until a daemon that was started has to answer
+_RELOADS_S = 30.0  # until one that runs has to be as the new configuration says
+_COMPLAINS_S = 3.0  # until a complaint that was there before is one about the new configuration
+_STEP_S = 0.05
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A directory that an agent is to search."""
+
+    directory: Directory
+    agent: str
+    change: Change
+    file: Path  # the configuration
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self.directory.path
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What `up` came to."""
+
+    pid: int
+    started: bool
+    reloaded: bool
+    changed: str | None  # workspace | extra_path; None: the configuration was right already
+    config: str | None
+    socket: str
+    log: str | None  # of a daemon that was started here
+    agents: list[str]
+    files: int
+    chunks: int
+    vectors: dict[str, int | float | None]
+
+
+def run(call: Call) -> Outcome:
+    """Start what does not run, change what is not so yet, and wait until all text is searchable."""
+    _check_socket(call.places)
+    running = find_answer(call.places)
+    wanted = None
+    if call.options.directory is not None:
+        wanted = _wanted(call, running)
+        _write(call, wanted)
+    started = reloaded = False
+    if running is None:
+        process = start(command_for(call.places), call.places.log, call.environ)
+        running = await_answer(process, call.places, call.options.timeout or _ANSWERS_S)
+        started = running.pid == process.process.pid
+        _remember(process)
+    if wanted is not None and not _is_in_force(wanted, running):
+        _reload(call, wanted, running)
+        reloaded = True
+    elif wanted is None and not started:
+        return _nothing_to_do(call, running)
+    agent = wanted.agent if wanted is not None else call.options.agent
+    text = catchup.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
+    with call.client() as memd:
+        report = memd.status(agent)
+    return _outcome(call, report, text, wanted, started=started, reloaded=reloaded)
+
+
+# --- the configuration
+
+
+def _wanted(call: Call, running: StatusReport | None) -> Wanted:
+    home = call.places.home
+    directory = checked(call.options.directory, home)
+    file = _file(call, running)
+    agents = _agents(file, home)
+    agent = agent_of(call.options.agent, agents)
+    return Wanted(directory, agent, change_for(directory, agent, agents), file)
+
+
+def _file(call: Call, running: StatusReport | None) -> Path:
+    """The configuration to change: the one that the running daemon reads, if there is one.
+
+    Raises:
+        UsageError: another one was named.
+    """
+    file, is_named = location(call.places.config, call.environ, call.places.home)
+    if running is None or (running.config is None and not is_named):
+        return file
+    if running.config is not None and (
+        not is_named or os.path.realpath(running.config) == os.path.realpath(file)
+    ):
+        return Path(running.config)
+    reads = "no configuration file" if running.config is None else shown(running.config, call.places.home)
+    raise UsageError(
+        f"The daemon that runs (pid {running.pid}) reads {reads}, not {shown(file, call.places.home)}.",
+        "Stop it first with `memd-ctl down`, or leave --config and MEMD_CONFIG out.",
+    )
+
+
+def _agents(file: Path, home: Path) -> dict[str, AgentSettings]:
+    return parse(_text(file, home), file, home).agents
+
+
+def _text(file: Path, home: Path) -> str:
+    """What the configuration says; a file that is not there yet says what the example does."""
+    return read(file, home) if os.path.lexists(file) else example()
+
+
+def _write(call: Call, wanted: Wanted) -> None:
+    """Write what has to change, if the person agrees.
+
+    Raises:
+        Failed: they do not, or cannot be asked.
+        ConfigError: the configuration cannot be changed that way.
+    """
+    home = call.places.home
+    text = _text(wanted.file, home)
+    match wanted.change:
+        case AlreadySearched():
+            return
+        case NewWorkspace():
+            changed = with_workspace(text, wanted.agent, wanted.path)
+        case NewExtraPath():
+            changed = with_extra_path(text, wanted.agent, wanted.path)
+    # What the daemon would refuse must not be written.
+    parse(changed, wanted.file, home)
+    if os.path.lexists(wanted.file) and (question := _question(wanted, home)) is not None:
+        _ask(call, question)
+    write_text(wanted.file, changed)
+
+
+def _question(wanted: Wanted, home: Path) -> str | None:
+    """What to ask before an agent changes; None where it is new."""
+    new = shown(wanted.path, home)
+    match wanted.change:
+        case NewWorkspace(old=Path() as old):
+            return f"The workspace of {wanted.agent} is {shown(old, home)}. Make it {new}?"
+        case NewExtraPath():
+            return f"Let {wanted.agent} search {new} as well?"
+        case _:
+            return None
+
+
+def _ask(call: Call, question: str) -> None:
+    if call.options.yes:
+        return
+    if call.screen.json or not (sys.stdin.isatty() and call.screen.err.isatty()):
+        raise UsageError(f"{visible(question)} There is no terminal to ask at.", "--yes answers with yes.")
+    call.screen.err.write(f"{visible(question)} [y/N] ")
+    call.screen.err.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise Failed("declined", "Nothing was changed.")
+
+
+# --- the daemon
+
+
+def _check_socket(places: Places) -> None:
+    try:
+        paths.checked_socket(places.socket, sys.platform)
+    except paths.SocketPathTooLong as error:
+        raise Failed("bad_config", str(error), exit_code=BAD_CONFIG) from error
+
+
+def _remember(process: Started) -> None:
+    # It is to go on when this process ends: nobody will ask for its exit status.
+    process.process.returncode = process.process.returncode or 0
+
+
+def _is_in_force(wanted: Wanted, report: StatusReport) -> bool:
+    """Whether the daemon searches the directory as the configuration has it."""
+    agent = report.agents.get(wanted.agent)
+    if agent is None:
+        return False
+    match wanted.change:
+        case AlreadySearched(where=place):
+            told = [agent.workspace, *agent.extra_paths]
+            return os.path.realpath(place) in {os.path.realpath(path) for path in told}
+        case NewWorkspace():
+            return agent.workspace == str(wanted.path)
+        case NewExtraPath():
+            return str(wanted.path) in agent.extra_paths
+
+
+def _reload(call: Call, wanted: Wanted, running: StatusReport) -> None:
+    """Have the daemon read its configuration again, and wait until it is as that says.
+
+    Raises:
+        Failed: it refuses the configuration, or takes too long.
+    """
+    os.kill(running.pid, signal.SIGHUP)
+    patience_s = call.options.timeout or _RELOADS_S
+    began = time.monotonic()
+    while True:
+        report = find_answer(call.places)
+        if report is not None and _is_in_force(wanted, report):
+            return
+        waited_s = time.monotonic() - began
+        # The complaint from before is no answer to this signal, unless it stays.
+        old = None if waited_s > _COMPLAINS_S else running.config_error
+        if report is not None and report.config_error not in {None, old}:
+            raise Failed(
+                "bad_config",
+                f"memd keeps its old configuration, since the new one is wrong:\n{report.config_error}",
+                "Mend the file, then run this again.",
+                exit_code=BAD_CONFIG,
+            )
+        if waited_s > patience_s:
+            raise Failed(
+                "timed_out",
+                f"memd (pid {running.pid}) was told to read {wanted.file} again, but did not within {patience_s:g} s.",
+                "`memd-ctl status` shows what it does, `memd-ctl logs` what it says.",
+                exit_code=BUSY,
+            )
+        time.sleep(_STEP_S)
+
+
+# --- the outcome
+
+
+def _nothing_to_do(call: Call, running: StatusReport) -> Outcome:
+    text = SyncReport(
+        files=sum(agent.files for agent in running.agents.values()),
+        chunks=sum(agent.chunks for agent in running.agents.values()),
+    )
+    result = _result(call, running, text, None, started=False, reloaded=False)
+    return Outcome(result, f"memd is running already (pid {running.pid}); there is nothing to change.")
+
+
+def _outcome(
+    call: Call,
+    report: StatusReport,
+    text: SyncReport,
+    wanted: Wanted | None,
+    *,
+    started: bool,
+    reloaded: bool,
+) -> Outcome:
+    home = call.places.home
+    lines = []
+    if started:
+        lines.append(f"Started memd (pid {report.pid}); its log is {shown(call.places.log, home)}.")
+    elif reloaded:
+        lines.append(f"memd (pid {report.pid}) reads the new configuration.")
+    else:
+        lines.append(f"memd is running already (pid {report.pid}).")
+    if wanted is not None:
+        lines.append(_told(wanted, home))
+    lines.append(f"{counted(text.files, 'file')}, {counted(text.chunks, 'chunk')} searchable now.")
+    vectors = total(report)
+    if vectors.waiting:
+        lines.append(f"Vectors: {in_words(vectors)}. Until then some answers are found by their words alone.")
+    elif vectors.done:
+        lines.append(f"Vectors: {in_words(vectors)}.")
+    elif text.reason:
+        lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
+    lines.append(_next(call, text))
+    result = _result(call, report, text, wanted, started=started, reloaded=reloaded)
+    return Outcome(result, "\n".join(lines))
+
+
+def _told(wanted: Wanted, home: Path) -> str:
+    new, file = visible(shown(wanted.path, home)), shown(wanted.file, home)
+    match wanted.change:
+        case AlreadySearched():
+            return f"{wanted.agent} searches {new} already."
+        case NewWorkspace():
+            return f"{new} is the workspace of {wanted.agent} now; {file} says so."
+        case NewExtraPath():
+            return f"{wanted.agent} searches {new} as well now; {file} says so."
+
+
+def _next(call: Call, text: SyncReport) -> str:
+    """The command to try next, with the flags that this one needed."""
+    flags = "".join(
+        f" {name} {value}"
+        for name, value in (("--socket", call.options.socket), ("--state-dir", call.options.state_dir))
+        if value
+    )
+    if text.files:
+        return f'Ask it something: memd-ctl{flags} search "what did we decide about ..."'
+    return (
+        f"There are no notes there yet: what is written is searchable a moment later. memd-ctl{flags} status"
+    )
+
+
+def _result(
+    call: Call,
+    report: StatusReport,
+    text: SyncReport,
+    wanted: Wanted | None,
+    *,
+    started: bool,
+    reloaded: bool,
+) -> Result:
+    vectors = total(report)
+    changed = None
+    if wanted is not None:
+        changed = {NewWorkspace: "workspace", NewExtraPath: "extra_path"}.get(type(wanted.change))
+    return Result(
+        pid=report.pid,
+        started=started,
+        reloaded=reloaded,
+        changed=changed,
+        config=report.config,
+        socket=report.socket,
+        log=str(call.places.log) if started else None,
+        agents=sorted(report.agents),
+        files=text.files,
+        chunks=text.chunks,
+        vectors={"done": vectors.done, "waiting": vectors.waiting, "eta_s": vectors.eta_s},
+    )

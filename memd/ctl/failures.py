@@ -1,0 +1,86 @@
+"""Everything that can go wrong, with its exit status."""
+
+from memd.errors import FatalError, MemdError
+from memd_client.errors import (
+    ConnectionLost,
+    DaemonNotRunning,
+    MemdClientError,
+    ProtocolMismatch,
+    RequestFailed,
+    TimedOut,
+)
+
+ERROR = 1
+USAGE = 2
+NOT_FOUND = 3
+NOT_RUNNING = 69  # sysexits: EX_UNAVAILABLE
+BUSY = 75  # EX_TEMPFAIL
+BAD_CONFIG = 78  # EX_CONFIG
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+
+# What the daemon's own codes mean to a caller: mend the request, wait, or look into the log.
+_REQUESTS = {
+    "bad_request": USAGE,
+    "too_large": USAGE,
+    "unknown_agent": USAGE,
+    "busy": BUSY,
+    "timed_out": BUSY,
+    "unavailable": BUSY,
+}
+
+
+class Failed(MemdError):
+    """A command could not do what it was asked.
+
+    Args:
+        kind: What kind of trouble it is, for programs.
+        message: What is wrong, in a sentence or two.
+        hint: How to mend it; None where the message says so, or nobody can tell.
+        exit_code: The exit status of the program.
+    """
+
+    def __init__(self, kind: str, message: str, hint: str | None = None, *, exit_code: int = ERROR) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.hint = hint
+        self.exit_code = exit_code
+
+
+class UsageError(Failed):
+    """What was typed makes no sense."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__("usage", message, hint, exit_code=USAGE)
+
+
+def explained(error: MemdError | MemdClientError) -> Failed:
+    """The failure that an error means for the command that met it."""
+    match error:
+        case Failed():
+            return error
+        case MemdClientError():
+            kind, exit_code = _from_client(error)
+            return Failed(kind, error.message, error.hint, exit_code=exit_code)
+        case FatalError(exit_code=78):
+            return Failed("bad_config", str(error), exit_code=BAD_CONFIG)
+        case FatalError():
+            return Failed("failed", str(error), exit_code=error.exit_code)
+        case _:
+            return Failed("failed", str(error))
+
+
+def _from_client(error: MemdClientError) -> tuple[str, int]:
+    match error:
+        case DaemonNotRunning():
+            return "daemon_not_running", NOT_RUNNING
+        case TimedOut():
+            return "timed_out", BUSY
+        case ConnectionLost():
+            return "connection_lost", ERROR
+        case ProtocolMismatch():
+            return "protocol_mismatch", ERROR
+        case RequestFailed():
+            return error.code, _REQUESTS.get(error.code, ERROR)
+        case _:
+            return "failed", ERROR

@@ -1,0 +1,41 @@
+"""Search results as text. Pure."""
+
+from collections.abc import Sequence
+
+from memd.ctl.paint import Paint
+from memd.ctl.words import one_line, visible
+from memd_client.messages import Found, Hit
+
+_INDENT = "    "
+
+
+def text(hits: Sequence[Hit], paint: Paint) -> str:
+    """Each hit as ``path:start-end  score`` with its snippet indented below, an empty line between two."""
+    return "\n\n".join(f"{headline(hit, paint)}\n{indented(hit.snippet)}" for hit in hits)
+
+
+def headline(hit: Hit, paint: Paint) -> str:
+    """Where a hit is, and what it scored."""
+    place = visible(f"{hit.path}:{hit.start_line}-{hit.end_line}")
+    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}', 'dim')}"
+
+
+def indented(snippet: str) -> str:
+    """A snippet set off from its headline, its empty lines without trailing blanks."""
+    lines = visible(snippet).rstrip("\n").split("\n")
+    return "\n".join(f"{_INDENT}{line}".rstrip() for line in lines)
+
+
+def notes(found: Found) -> tuple[str, ...]:
+    """What a reader should know of an answer besides its hits."""
+    if found.scope_denied:
+        return (
+            "This session may not search this agent's memory: the scope rules of the configuration deny it.",
+        )
+    remarks = ["something written just now is not in these results yet"] if found.stale else []
+    remarks += [f"{one.part.replace('_', ' ')}: {one_line(one.reason)}" for one in found.degraded]
+    if found.fallback:
+        reason = f": {one_line(found.fallback_reason)}" if found.fallback_reason else ""
+        remarks.append(f"{found.backend} answered instead of {found.fallback_from}{reason}")
+    said = [f"Note: {'; '.join(visible(remark) for remark in remarks)}."] if remarks else []
+    return (*([] if found.results else ["No hits."]), *said)

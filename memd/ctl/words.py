@@ -1,0 +1,83 @@
+"""Durations, counts, sizes and paths as a person would say them. Pure."""
+
+from pathlib import Path
+
+_STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def duration(seconds: float) -> str:
+    """A span of time: 4 ms, 0.35 s, 12 s, 3 min, 2 h 5 min, 1 d 2 h."""
+    if seconds < 0.1:
+        return f"{max(seconds, 0) * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    left = round(seconds / 60) * 60 if seconds < 86_370 else round(seconds / 3_600) * 3_600
+    said = []
+    for length, name in _STEPS:
+        number, left = divmod(left, length)
+        if number:
+            said.append(f"{number} {name}")
+    return " ".join(said)
+
+
+def estimate(seconds: float) -> str:
+    """A time to come that is only roughly known: a few seconds, about 40 seconds, about 3 minutes, about 2 hours."""
+    if seconds < 5:
+        return "a few seconds"
+    if seconds < 55:
+        return f"about {max(round(seconds / 10), 1) * 10} seconds"
+    if seconds < 5_400:
+        return f"about {counted(max(round(seconds / 60), 1), 'minute')}"
+    if seconds < 172_800:
+        return f"about {counted(round(seconds / 3_600), 'hour')}"
+    return f"about {counted(round(seconds / 86_400), 'day')}"
+
+
+def ago(seconds: float) -> str:
+    """How long something is past; a clock that was set back makes it just now."""
+    return "just now" if seconds < 1.5 else f"{duration(round(seconds))} ago"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: 1 file, 1,830 chunks."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def size(count: int) -> str:
+    """A number of bytes: 512 bytes, 12.4 MB."""
+    for unit, name in _SIZES:
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return counted(count, "byte")
+
+
+def shown(path: str | Path, home: Path) -> str:
+    """A path with the home directory as ~."""
+    place = Path(path)
+    if home != Path("/") and place.is_relative_to(home):
+        return str(Path("~") / place.relative_to(home))
+    return str(path)
+
+
+def one_line(text: str) -> str:
+    """A text that may have several lines, in one."""
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def visible(text: str) -> str:
+    """A text without the control characters that a terminal would obey; tabs and line ends stay."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(
+        letter if letter in "\n\t" or not _commands(letter) else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def _commands(letter: str) -> bool:
+    """Whether a terminal may do more than draw it: C0, DEL, C1, and the marks that turn the direction of writing."""
+    code = ord(letter)
+    return code < 0x20 or 0x7F <= code < 0xA0 or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069

@@ -1,0 +1,121 @@
+"""memd-ctl search."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memd_client.messages import Failure, Found, Request, Search
+from tests.client.scripted_server import serving
+from tests.ctl.answers import FOUND, answering
+from tests.ctl.conftest import Run
+
+
+def test_hits_are_printed(run: Run, address: Path) -> None:
+    """On stdout alone, where nothing is amiss."""
+    with serving(address, answering(FOUND)):
+        assert run("search", "how many retries?") == (
+            0,
+            "memory/2026-02-09.md:3-5  0.715\n    # Retries\n\n    three, with jitter\n",
+            "",
+        )
+
+
+def test_all_options_reach_the_daemon(run: Run, address: Path) -> None:
+    """As they were typed."""
+    heard: list[Request] = []
+    with serving(address, answering(FOUND, heard=heard)):
+        run(
+            "search",
+            "q",
+            "-n",
+            "3",
+            "--min-score",
+            "0",
+            "--source",
+            "sessions",
+            "--agent",
+            "a",
+            "--session-key",
+            "k",
+        )
+    assert heard == [
+        Search(query="q", max_results=3, min_score=0.0, source="sessions", agent="a", session_key="k")
+    ]
+
+
+def test_no_hits_are_no_error(run: Run, address: Path) -> None:
+    """A remark for people, nothing for a pipe."""
+    with serving(address, answering(Found())):
+        assert run("search", "q") == (0, "", "No hits.\n")
+
+
+def test_a_denied_session_is_told_so(run: Run, address: Path) -> None:
+    """It is not to be taken for an empty memory."""
+    with serving(address, answering(Found(scope_denied=True))):
+        code, out, err = run("search", "q")
+    assert (code, out) == (0, "")
+    assert "may not search" in err
+
+
+def test_json_gives_the_whole_answer(run: Run, address: Path) -> None:
+    """Every field, those with their default too."""
+    with serving(address, answering(FOUND)):
+        code, out, err = run("search", "q", "--json")
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    assert answer["ok"] is True
+    assert answer["data"]["results"][0]["path"] == "memory/2026-02-09.md"
+    assert answer["data"]["stale"] is False
+    assert answer["data"]["degraded"] == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (Failure(code="unavailable", message="later", hint="wait"), 75),
+        (Failure(code="unknown_agent", message="who?"), 2),
+        (Failure(code="internal", message="a bug"), 1),
+    ],
+)
+def test_a_failure_of_the_daemon_has_its_status(run: Run, address: Path, failure: Failure, code: int) -> None:
+    """Message and hint are the daemon's."""
+    with serving(address, answering(failure)):
+        assert run("search", "q") == (
+            code,
+            "",
+            f"memd-ctl: {failure.message}\n" + (f"{failure.hint}\n" if failure.hint else ""),
+        )
+    with serving(address, answering(failure)):
+        ended, out, _ = run("search", "q", "--json")
+    assert ended == code
+    assert json.loads(out) == {
+        "ok": False,
+        "error": {"type": failure.code, "message": failure.message, "hint": failure.hint},
+    }
+
+
+def test_a_daemon_that_does_not_run_is_an_unavailable_service(run: Run) -> None:
+    """The message tells how to start it."""
+    code, out, err = run("search", "q")
+    assert (code, out) == (69, "")
+    assert "memd-ctl up" in err
+
+
+def test_a_daemon_that_does_not_answer_is_given_up(run: Run, address: Path) -> None:
+    """After the time that was asked for."""
+    with serving(address, lambda peer: peer.wait_for_end()):
+        code, _, err = run("search", "q", "--timeout", "0.1")
+    assert code == 75
+    assert "did not answer within 0.1 s" in err
+
+
+def test_an_empty_question_is_not_sent(run: Run) -> None:
+    """There is no daemon here that could complain."""
+    assert run("search", " ")[0] == 2
+
+
+def test_a_question_that_is_no_text_is_refused(run: Run, address: Path) -> None:
+    """Bytes that are not UTF-8 come from a shell as lone surrogates."""
+    with serving(address, answering()):
+        assert run("search", "\udcff")[0] == 2

@@ -1,0 +1,120 @@
+"""What can be typed."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from memd.ctl import arguments
+from memd.ctl.arguments import COMMANDS
+from memd.ctl.failures import UsageError
+from tests.ctl.conftest import Run
+
+_README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_in_the_readme(command: str) -> None:
+    """Who reads about memd finds all it can do."""
+    assert f"memd-ctl {command}" in _README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_module(command: str) -> None:
+    """The name is that of the module that runs it."""
+    assert callable(import_module(f"memd.ctl.commands.{command}").run)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--json", "--agent", "a", "--socket", "s", "--timeout", "3", "search", "q"],
+        ["search", "q", "--json", "--agent", "a", "--socket", "s", "--timeout", "3"],
+        ["--json", "--agent=a", "search", "--socket", "s", "q", "--timeout=3"],
+        [
+            "--agent",
+            "b",
+            "--socket",
+            "t",
+            "search",
+            "q",
+            "--agent",
+            "a",
+            "--socket",
+            "s",
+            "--json",
+            "--timeout",
+            "3",
+        ],
+    ],
+)
+def test_options_stand_before_the_command_or_after_it(argv: list[str]) -> None:
+    """The later one counts where both are given."""
+    options = arguments.parse(argv)
+    assert (options.json, options.agent, options.socket, options.timeout) == (True, "a", "s", 3.0)
+
+
+def test_an_option_that_is_not_given_has_its_default() -> None:
+    """Whatever the command."""
+    options = arguments.parse(["config", "init"])
+    assert (options.json, options.agent, options.timeout, options.no_color, options.force) == (
+        False,
+        None,
+        None,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["serach", "x"],
+        ["search"],
+        ["search", "x", "--max-results", "0"],
+        ["search", "x", "-n", "51"],
+        ["search", "x", "-n", "9" * 5000],
+        ["search", "x", "-n", "٣"],
+        ["search", "x", "--min-score", "1.5"],
+        ["search", "x", "--min-score", "nan"],
+        ["search", "x", "--source", "web"],
+        ["search", "x", "--timeout", "0"],
+        ["search", "x", "--timeout", "inf"],
+        ["search", "x", "--timeout", "soon"],
+        ["search", "x", "--socket", ""],
+        ["search", "x", "--socket", "a\0b"],
+        ["search", "x", "--js"],
+        ["get"],
+        ["get", "a.md", "--from", "0"],
+        ["get", "a.md", "--lines", "-3"],
+        ["logs", "-n", "1.5"],
+        ["config"],
+        ["config", "mend"],
+        ["up", "a", "b"],
+        ["down", "--agent", "main"],
+        ["demo", "--agent", "main"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(argv: list[str]) -> None:
+    """With a sentence, and before anything happens."""
+    with pytest.raises(UsageError) as refused:
+        arguments.parse(argv)
+    assert refused.value.exit_code == 2
+    assert str(refused.value)
+
+
+def test_a_mistake_is_told_on_stderr(run: Run) -> None:
+    """With the status that shells know for it, and where to read more."""
+    code, out, err = run("get", "a.md", "--from", "0")
+    assert (code, out) == (2, "")
+    assert err == (
+        "memd-ctl: argument --from: 0 is not a whole number from 1 to 2147483648.\nSee `memd-ctl get --help`.\n"
+    )
+
+
+def test_a_mistake_is_told_as_json_too(run: Run) -> None:
+    """Where the line asks for JSON, although it could not be read."""
+    code, out, err = run("serach", "x", "--json")
+    assert (code, err) == (2, "")
+    assert out.startswith('{"ok":false,"error":{"type":"usage","message":"argument COMMAND: invalid choice')

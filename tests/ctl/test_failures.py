@@ -1,0 +1,58 @@
+"""Every error has its exit status."""
+
+import pytest
+
+from memd.configfile.load import ConfigError
+from memd.ctl.atomic import NotWritten
+from memd.ctl.failures import Failed, UsageError, explained
+from memd.errors import FatalError, MemdError
+from memd_client.errors import (
+    ConnectionLost,
+    DaemonNotRunning,
+    MemdClientError,
+    ProtocolMismatch,
+    RequestFailed,
+    TimedOut,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (DaemonNotRunning("/s"), "daemon_not_running", 69),
+        (TimedOut(10), "timed_out", 75),
+        (ConnectionLost("broke"), "connection_lost", 1),
+        (ProtocolMismatch(1, 2), "protocol_mismatch", 1),
+        (RequestFailed("bad_request", "no"), "bad_request", 2),
+        (RequestFailed("unknown_agent", "who?"), "unknown_agent", 2),
+        (RequestFailed("too_large", "no"), "too_large", 2),
+        (RequestFailed("busy", "later"), "busy", 75),
+        (RequestFailed("timed_out", "later"), "timed_out", 75),
+        (RequestFailed("unavailable", "later"), "unavailable", 75),
+        (RequestFailed("internal", "bug"), "internal", 1),
+        (RequestFailed("of_the_future", "?"), "of_the_future", 1),
+        (MemdClientError("?"), "failed", 1),
+        (ConfigError("line 3"), "bad_config", 78),
+        (FatalError("disk", exit_code=70), "failed", 70),
+        (NotWritten("full"), "failed", 1),
+        (UsageError("what?"), "usage", 2),
+    ],
+)
+def test_an_error_means_an_exit_status(error: MemdError | MemdClientError, kind: str, code: int) -> None:
+    """Programs go by the kind, shells by the status."""
+    failed = explained(error)
+    assert (failed.kind, failed.exit_code) == (kind, code)
+
+
+def test_a_failure_explains_itself() -> None:
+    """What a command raised on purpose is not wrapped again."""
+    failed = Failed("not_found", "gone", "look elsewhere", exit_code=3)
+    assert explained(failed) is failed
+
+
+def test_the_hint_of_the_client_comes_through_apart_from_the_message() -> None:
+    """A program may show one without the other."""
+    failed = explained(DaemonNotRunning("/s"))
+    assert failed.message.startswith("No memd daemon can be reached at /s")
+    assert failed.hint is not None
+    assert failed.hint not in failed.message

@@ -1,0 +1,138 @@
+"""From a command line to an exit status."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from memd_client.messages import Note, Reply, Status
+from tests.client.scripted_server import Peer, serving
+from tests.ctl.answers import FOUND, agent, answering, status
+from tests.ctl.conftest import Run
+
+# Each of them takes longer to import than the daemon takes to answer.
+_HEAVY = (
+    "rich",
+    "numpy",
+    "httpx",
+    "structlog",
+    "asyncio",
+    "tomlkit",
+    "apsw",
+    "watchfiles",
+    "uvloop",
+    "memd.configfile",
+)
+
+_ASK = f"""
+import sys
+from memd.ctl.__main__ import main
+code = main(sys.argv[1:])
+print(*sorted(set({_HEAVY!r}) & set(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def _ask(argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", _ASK, *argv]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, env=os.environ)
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("argv", "reply"),
+    [
+        (["search", "x"], FOUND),
+        (["search", "x", "--json"], FOUND),
+        (["get", "a.md"], Note(path="a.md", text="x", end_line=1)),
+        (["status", "--json"], status(agent())),
+        (["status"], status(agent())),
+    ],
+)
+def test_what_a_hook_calls_imports_nothing_heavy(address: Path, argv: list[str], reply: Reply) -> None:
+    """An agent may ask before every prompt: the time to start is the time to answer."""
+    with serving(address, answering(reply)):
+        asked = _ask([*argv, "--socket", str(address)])
+    assert asked.returncode == 0
+    assert asked.stdout
+    assert asked.stderr == "\n"
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_reader_that_has_seen_enough_is_no_error(address: Path, flags: list[str]) -> None:
+    """As of `memd-ctl search x | head -1`: not a word, not even from Python at its end."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "memd.ctl", "search", "x", "--socket", str(address), *flags]
+    with serving(address, answering(FOUND)):
+        ended = subprocess.run(
+            command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=30, env=os.environ
+        )
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.usefixtures("home")
+def test_output_that_cannot_be_written_is_told_in_a_line(address: Path, tmp_path: Path) -> None:
+    """As on a full disk, where the output goes to a file."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+    run = f"{limit}; from memd.ctl.__main__ import main; raise SystemExit(main(['search', 'x', '--socket', {str(address)!r}]))"
+    command = [sys.executable, "-B", "-c", run]
+    with serving(address, answering(FOUND)), (tmp_path / "out").open("wb") as out:
+        ended = subprocess.run(
+            command, stdout=out, stderr=subprocess.PIPE, check=False, timeout=30, env=os.environ
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.decode() == f"memd-ctl: {os.strerror(errno.EFBIG)}\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_ctrl_c_ends_a_wait(address: Path) -> None:
+    """At once, although the daemon owes an answer, and with the terminal as it was."""
+    terminal, theirs = os.openpty()
+    command = [sys.executable, "-m", "memd.ctl", "sync", "--socket", str(address)]
+
+    def busy(peer: Peer) -> None:
+        peer.greet()
+        with suppress(EOFError, OSError):
+            while isinstance((asked := peer.hear())[1], Status):
+                peer.answer(asked[0], status(agent()))
+            peer.wait_for_end()
+
+    with serving(address, busy, busy, busy):
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=os.environ)
+        os.close(theirs)
+        told = b""
+        while b"214 files searchable" not in told:
+            told += os.read(terminal, 4096)
+        waiting.send_signal(signal.SIGINT)
+        with suppress(OSError):  # Linux says that the other end is closed with an error
+            while data := os.read(terminal, 4096):
+                told += data
+        out, _ = waiting.communicate(timeout=5)
+    os.close(terminal)
+    assert (waiting.returncode, out) == (130, b"")
+    assert b"Traceback" not in told
+    assert told.rindex(b"\x1b[?25h") > told.rindex(b"\x1b[?25l")  # the cursor is back
+
+
+def test_the_version_is_that_of_the_distribution(run: Run) -> None:
+    """It is looked up when it is asked for."""
+    with pytest.raises(SystemExit) as ended:
+        run("--version")
+    assert ended.value.code == 0
+
+
+def test_the_console_script_is_there() -> None:
+    """It is what everybody calls."""
+    script = Path(sys.executable).with_name("memd-ctl")
+    ended = subprocess.run([script, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    assert (ended.returncode, ended.stdout) == (0, f"memd-ctl {version('memd-daemon')}\n")
