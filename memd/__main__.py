@@ -1,0 +1,43 @@
+"""`memd run`: the daemon in the foreground."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+
+def parser() -> argparse.ArgumentParser:
+    """What `memd` understands."""
+    top = argparse.ArgumentParser(
+        prog="memd",
+        description="Long-term memory search for AI agents. To look at it and ask it, use memd-ctl.",
+    )
+    top.add_argument("--version", action="version", version=f"memd {version('memd-daemon')}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="run")
+    run = commands.add_parser("run", help="run the daemon in the foreground until SIGTERM")
+    run.add_argument(
+        "--config", type=Path, metavar="FILE", help="configuration file (else MEMD_CONFIG, else the default)"
+    )
+    run.add_argument(
+        "--state-dir", type=Path, metavar="DIR", help="where indexes are kept (else MEMD_STATE_DIR)"
+    )
+    run.add_argument("--socket", type=Path, metavar="PATH", help="where to listen (else MEMD_SOCKET)")
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run memd; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
+    arguments = parser().parse_args(argv)
+    # Before numpy and the model's engine load: they read their thread settings once.
+    from memd.embed.environment import prepare_environment  # noqa: PLC0415 - the import itself is what must come late
+
+    prepare_environment(os.environ)
+    from memd import daemon  # noqa: PLC0415 - likewise: it imports numpy
+
+    return daemon.main(config=arguments.config, state_dir=arguments.state_dir, socket=arguments.socket)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

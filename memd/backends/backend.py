@@ -1,0 +1,53 @@
+"""What answers an agent's searches, as the rest of memd sees it."""
+
+from typing import Protocol
+
+import msgspec
+
+from memd.model import Degraded, Hit, Kind, Trace
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A search, with the configured values filled in."""
+
+    text: str
+    kinds: frozenset[Kind]  # what the asker may see
+    max_results: int
+    min_score: float
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backend found."""
+
+    hits: tuple[Hit, ...] = ()
+    backend: str
+    provider: str
+    model: str
+    mode: str  # hybrid | keyword | vector
+    stale: bool = False
+    degraded: tuple[Degraded, ...] = ()
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """Lines of a file; start_line and end_line are those of the text."""
+
+    text: str
+    start_line: int
+    end_line: int  # 0: there is no line
+    next_line: int | None  # where to read on
+
+
+class Backend(Protocol):
+    """One agent's engine."""
+
+    async def search(self, question: Question) -> Answer:
+        """The hits for a question, best first; never raises for a part that fails, but names it in degraded."""
+        ...
+
+    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+        """The same, and how each candidate came to its place."""
+        ...
+
+    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+        """Lines of an indexed file; None for one that is missing, not indexed, or of no kind that may be seen."""
+        ...

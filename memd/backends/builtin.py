@@ -1,0 +1,125 @@
+"""The built-in engine: memd's own index."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+
+from memd.backends.backend import Answer, Excerpt, Question
+from memd.model import Degraded, Kind, Trace
+from memd.paths import Root
+from memd.search.searcher import Searched, Searcher
+from memd.sources import notes
+from memd.sources.fence import SourceError
+from memd.store.database import StoreDamaged, StoreUnavailable
+from memd.store.index import Index
+from memd.sync.loop import SyncLoop
+
+MAX_CHARS = 12_000  # of one excerpt
+
+
+class Builtin:
+    """Searches one agent's index, and reads what is indexed."""
+
+    def __init__(
+        self, index: Index, roots: Sequence[Root], searcher: Searcher, sync: SyncLoop, max_bytes: int
+    ) -> None:
+        self._index = index
+        self._roots = roots
+        self._searcher = searcher
+        self._sync = sync
+        self._max_bytes = max_bytes
+
+    async def search(self, question: Question) -> Answer:
+        """The hits for a question; what was written a moment ago is among them, or the answer is stale."""
+        fresh = await self._sync.catch_up()
+        with self._damage_noticed():
+            found = await self._searcher.search(
+                question.text,
+                kinds=question.kinds,
+                max_results=question.max_results,
+                min_score=question.min_score,
+            )
+        return self._answer(found, fresh=fresh)
+
+    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+        """The same, and how each candidate came to its place."""
+        fresh = await self._sync.catch_up()
+        with self._damage_noticed():
+            found, trace = await self._searcher.explain(
+                question.text,
+                kinds=question.kinds,
+                max_results=question.max_results,
+                min_score=question.min_score,
+            )
+        return self._answer(found, fresh=fresh), trace
+
+    @contextlib.contextmanager
+    def _damage_noticed(self) -> Iterator[None]:
+        """Have an index rebuilt that turns out to be damaged beyond its keywords.
+
+        Raises:
+            StoreUnavailable: in place of the damage, since it mends itself.
+        """
+        try:
+            yield
+        except StoreDamaged as damage:
+            self._sync.damaged(str(damage))
+            raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
+
+    def _answer(self, found: Searched, *, fresh: bool) -> Answer:
+        if found.keyword_trouble is not None:
+            self._sync.keyword_failed(found.keyword_trouble)
+        return Answer(
+            hits=found.hits,
+            backend="builtin",
+            provider=self._searcher.provider_name,
+            model=self._searcher.model_name,
+            mode=found.mode,
+            stale=not fresh,
+            degraded=self._degraded(found),
+        )
+
+    def _degraded(self, found: Searched) -> tuple[Degraded, ...]:
+        health = self._sync.health
+        return (
+            *found.degraded,
+            *([Degraded("watcher", health.watcher)] if health.watcher is not None else []),
+            *([Degraded("rebuild", health.rebuild)] if health.rebuild is not None else []),
+        )
+
+    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+        """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen."""
+        await self._sync.catch_up()
+        with self._damage_noticed():
+            known = await self._index.find(path)
+        if known is None or known.kind not in kinds:
+            return None
+        try:
+            reading = await asyncio.to_thread(
+                notes.read_note, known.path, self._roots, max_bytes=self._max_bytes, now_ns=time.time_ns()
+            )
+        except SourceError:
+            return None
+        return excerpt(reading.document.lines, start_line, lines)
+
+
+def excerpt(text: Sequence[str], start_line: int, lines: int) -> Excerpt:
+    """Some lines, as many as were asked for and fit; one line that alone is too long is cut.
+
+    Args:
+        text: All lines of a file.
+        start_line: The first that is wanted, from 1.
+        lines: How many, at most.
+    """
+    chosen: list[str] = []
+    room = MAX_CHARS
+    for line in text[start_line - 1 : start_line - 1 + lines]:
+        if chosen and len(line) + 1 > room:
+            break
+        chosen.append(line[:room])
+        room -= len(line) + 1
+    end_line = start_line - 1 + len(chosen)
+    if not chosen:
+        return Excerpt("", start_line, 0, None)
+    return Excerpt("\n".join(chosen), start_line, end_line, end_line + 1 if end_line < len(text) else None)

@@ -1,0 +1,45 @@
+"""Signals as a stream of what a person or a service manager wants."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from enum import Enum, auto
+
+
+class Wish(Enum):
+    """What a signal asks for."""
+
+    STOP = auto()  # SIGTERM, SIGINT
+    RELOAD = auto()  # SIGHUP
+
+
+class Signals:
+    """The wishes of this process's user, in the order they came."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_stop: Callable[[], None] | None = None) -> None:
+        """Listen from now on; call it on the loop of the main thread.
+
+        Args:
+            loop: Of the main thread.
+            on_stop: Called as soon as a stop is wished for, whether or not anybody waits for the next wish.
+        """
+        self._wishes: asyncio.Queue[Wish] = asyncio.Queue()
+        self._on_stop = on_stop
+        for number, wish in (
+            (signal.SIGTERM, Wish.STOP),
+            (signal.SIGINT, Wish.STOP),
+            (signal.SIGHUP, Wish.RELOAD),
+        ):
+            loop.add_signal_handler(number, self._take, wish)
+
+    def _take(self, wish: Wish) -> None:
+        self._wishes.put_nowait(wish)
+        if wish is Wish.STOP and self._on_stop is not None:
+            self._on_stop()
+
+    async def next(self) -> Wish:
+        """Wait for the next one; several reloads in a row are one."""
+        wish = await self._wishes.get()
+        while wish is Wish.RELOAD and not self._wishes.empty():
+            wish = self._wishes.get_nowait()
+        return wish
