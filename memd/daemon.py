@@ -282,7 +282,8 @@ def _sole_daemon(places: Places) -> Iterator[None]:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise FatalError(
-                f"cannot make {error.filename}: {error.strerror}. Set {variable} to another path.", exit_code=78
+                f"cannot make {error.filename}: {error.strerror}. Set {variable} to another path.",
+                exit_code=78,
             ) from error
     with contextlib.ExitStack() as stack:
         for file, what in (

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 
 # Scripts written without spaces between words, and Hangul, whose words carry their particles with them.
 _CJK = (
@@ -15,8 +16,9 @@ _CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
 _CJK_CHARACTER = re.compile(f"[{_CJK}]")
-_CJK_RUN = re.compile(f"([{_CJK}]+)")
-_WORD = re.compile(r"[^\W_]+")
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_OTHER_WORD = re.compile(f"[^\\W_{_CJK}]+")
+_TOKEN = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")
 
 # What a character costs beyond the quarter of a token that every character costs. Common CJK is one token; the
 # rarer a block, the more byte pieces a tokenizer needs for it.
@@ -41,11 +43,30 @@ def is_cjk(ch: str) -> bool:
 
 def is_mostly_cjk(text: str) -> bool:
     """Whether a text is written in a CJK script: it has at least as many such characters as other words."""
+    return cjk_share(text) >= 0.5
+
+
+def cjk_share(text: str) -> float:
+    """How much of a text is written in a CJK script, 0..1: such characters count as much as other words."""
     if text.isascii():
-        return False
-    pieces = [piece for run in _WORD.findall(text) for piece in _CJK_RUN.split(run) if piece]
-    cjk = sum(len(piece) for piece in pieces if is_cjk(piece[0]))
-    return cjk > 0 and cjk >= sum(not is_cjk(piece[0]) for piece in pieces)
+        return 0.0
+    cjk = sum(map(len, _CJK_RUN.findall(text)))
+    return cjk / (cjk + len(_OTHER_WORD.findall(text))) if cjk else 0.0
+
+
+def tokens(text: str) -> Iterator[re.Match[str]]:
+    """Words, and CJK characters each by itself, as the keyword index divides a text."""
+    return _TOKEN.finditer(text)
+
+
+def words_beginning(beginnings: Iterable[str]) -> re.Pattern[str]:
+    """What finds the words, of scripts that set spaces between them, that begin in one of these ways."""
+    return re.compile(f"(?<![^\\W_{_CJK}])(?:{'|'.join(map(re.escape, beginnings))})[^\\W_{_CJK}]*")
+
+
+def folded(text: str) -> str:
+    """A text without the differences that do not count: of case, and of compatibility forms (NFKC)."""
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower()
 
 
 def quarter_tokens(text: str) -> int:
@@ -73,8 +94,7 @@ def fts_text(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKC", text).lower()
-    return _CJK_RUN.sub(lambda run: f" {' '.join(run[0])} ", folded)
+    return _CJK_RUN.sub(lambda run: f" {' '.join(run[0])} ", folded(text))
 
 
 def cut(text: str, n: int) -> str:

@@ -92,6 +92,23 @@ def test_the_script_of_a_text_is_known(given_text: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given_text", "expected"),
+    [
+        ("", 0.0),
+        ("plain English", 0.0),
+        ("café", 0.0),
+        ("。！？", 0.0),
+        ("数据库", 1.0),
+        ("用 API 做 2", 0.5),
+        ("a b c 猫", 0.25),
+    ],
+)
+def test_the_share_of_a_script_is_known(given_text: str, expected: float) -> None:
+    """A CJK character counts as much as another word; punctuation does not count."""
+    assert text.cjk_share(given_text) == expected
+
+
+@pytest.mark.parametrize(
     ("given_text", "n", "expected"),
     [
         ("abc", 5, "abc"),

@@ -24,6 +24,8 @@ LONGEST = 700
 
 _MIN_TOKENS = 8  # a smaller limit would cut words apart
 _ENTRY_LEVEL = 7  # below every heading
+# Headings down to this level set topics: each begins a chunk. Deeper ones divide a topic, whose parts may share one.
+_TOPIC_LEVEL = 2
 _HEADING_CHARS = 100  # a heading longer than this places a chunk no better
 _CONTEXT_CHARS = 240
 _LANGUAGE_LINES, _LANGUAGE_CHARS = 100, 2000  # what the language of a note is told from
@@ -72,12 +74,14 @@ class _Section(msgspec.Struct, frozen=True):
     lines: list[_Line]
     cost: int
     context: str
+    has_topic: bool  # it begins with a heading that sets a topic of its own
 
 
 def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST) -> list[Chunk]:
     """Cut a document into chunks of at most so many estimated tokens.
 
-    A chunk is whole lines, or has a part of a line that is longer than a chunk. A section that fits in a chunk is never
+    A chunk is about one topic: a heading of the first two levels begins one. It is whole
+    lines, or has a part of a line that is longer than a chunk. A section that fits in a chunk is never
     divided; one that does not is cut between lines, and each of its chunks but the first begins with the last lines of
     the one before. Every line that is not blank is in some chunk.
 
@@ -99,14 +103,17 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
 
 
 def _packed(sections: Iterable[_Section], room: _Room, overlap: int) -> Iterator[tuple[str, list[_Line]]]:
-    """Put sections together while they fit; cut the ones that are larger than a chunk."""
+    """Put sections of one topic together while they fit; cut the ones that are larger than a chunk."""
     most = room.capacity + room.line_end  # no line end after the last line
     held: list[_Line] = []
     context, cost = "", 0
+    has_body = False  # a title, or another heading with nothing below it, goes with what follows
     for section in sections:
-        if held and cost + section.cost > most:
+        if held and (cost + section.cost > most or (section.has_topic and has_body)):
             yield context, held
             held = []
+            has_body = False
+        has_body = has_body or any(line.text.strip() for line in section.lines[section.has_topic :])
         if not held:
             context, cost = section.context, 0
         for line in section.lines:
@@ -194,13 +201,15 @@ def _sections(document: Document, room: _Room, overlap: int) -> Iterator[_Sectio
     context = _context(title, headings, dates)
     lines: list[_Line] = []
     cost = 0
+    has_topic = False
     for number, (text, start) in enumerate(_marked(document, front), 1):
         if start is not None and lines:
-            yield _Section(lines, cost, context)
+            yield _Section(lines, cost, context, has_topic)
             lines, cost = [], 0
         if start is not None:
             # A heading stands in its own chunk: only those above it tell where that is.
             level, words = start
+            has_topic = level <= _TOPIC_LEVEL
             headings = [(depth, above) for depth, above in headings if depth < level]
             context = _context(title, headings, dates)
             headings += [(level, words)] if words else []
@@ -208,7 +217,7 @@ def _sections(document: Document, room: _Room, overlap: int) -> Iterator[_Sectio
             lines.append(line)
             cost += line.cost
     if lines:
-        yield _Section(lines, cost, context)
+        yield _Section(lines, cost, context, has_topic)
 
 
 def _marked(document: Document, front: int) -> Iterator[tuple[str, tuple[int, str] | None]]:

@@ -26,11 +26,32 @@ class Calibration(msgspec.Struct, frozen=True):
     cjk: tuple[float, float] | None = None  # low and high where both are CJK text; None: as any
     across: tuple[float, float] | None = None  # where one of the two is
 
-    def __call__(self, cosine: float, *, question_is_cjk: bool = False, text_is_cjk: bool = False) -> float:
-        """The calibrated cosine: 0 at or below low, 1 at or above high."""
-        special = self.across if question_is_cjk != text_is_cjk else self.cjk if question_is_cjk else None
-        low, high = special or (self.low, self.high)
-        return min(1.0, max(0.0, (cosine - low) / (high - low)))
+    def __call__(self, cosine: float) -> float:
+        """The calibrated cosine, of one that level gave: 0 at or below low, 1 at or above high."""
+        return min(1.0, max(0.0, (cosine - self.low) / (self.high - self.low)))
+
+    def level(self, cosine: float, question_cjk: float, text_cjk: float) -> float:
+        """A cosine as if both texts were written in no CJK script, so that it may be compared whatever languages met.
+
+        Between the languages the range moves in straight lines. A text of which half is in a language is as near to
+        questions in it as one that is wholly so; the same holds for questions in a CJK script.
+
+        Args:
+            cosine: As the vectors give it.
+            question_cjk: The share of the question that is CJK, 0..1.
+            text_cjk: The same of the text.
+        """
+        if self.cjk is None and self.across is None:
+            return cosine
+        base = (self.low, self.high)
+        across, cjk = self.across or base, self.cjk or base
+        question = min(1.0, 2 * question_cjk)
+        same_cjk = question * min(1.0, 2 * text_cjk)
+        same_other = (1 - question) * min(1.0, 2 * (1 - text_cjk))
+        low, high = (
+            a + same_cjk * (c - a) + same_other * (b - a) for a, b, c in zip(across, base, cjk, strict=True)
+        )
+        return self.low + (cosine - low) * (self.high - self.low) / (high - low)
 
 
 class Identity(msgspec.Struct, frozen=True):

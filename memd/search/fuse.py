@@ -25,6 +25,7 @@ class Candidate(msgspec.Struct, frozen=True):
         float | None
     )  # -bm25, larger is better; None: holds none of the words, or was not among the best by keywords
     cosine: float | None  # to the question; None: the chunk has no vector, or there is none of the question
+    held: bytes = b""  # the terms of the question that keywords found in it: their indexes, ascending
 
 
 class Scored(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class Scored(msgspec.Struct, frozen=True):
     score: float  # 0..1, what is printed
     text_score: float  # 0..1; 0 where keywords did not find it
     cosine: float | None
+    held: bytes = b""  # the terms of the question that keywords found in it: their indexes, ascending
 
 
 def text_score(r: float) -> float:
@@ -66,7 +68,15 @@ def fuse(candidates: Iterable[Candidate], weights: Weights) -> list[Scored]:
         keyword = text_score(candidate.r or 0.0)
         score = (vector * max(0.0, cosine or 0.0) + text * keyword) / whole
         scored.append(
-            Scored(candidate.id, candidate.path, candidate.start_line, score, keyword, candidate.cosine)
+            Scored(
+                candidate.id,
+                candidate.path,
+                candidate.start_line,
+                score,
+                keyword,
+                candidate.cosine,
+                candidate.held,
+            )
         )
     scored.sort(key=lambda one: (-one.score, one.path, one.start_line, one.id))
     return scored

@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from itertools import pairwise
+from collections.abc import Iterable
+from itertools import chain, pairwise
 
 import msgspec
 
@@ -33,6 +34,17 @@ _STOP_WORDS = frozenset(
     )
 )
 
+# The same of Chinese: what asks, and the characters that are grammar by themselves. The latter are part of other words
+# too, so that a pair is left out only where both of its characters are such.
+_QUESTION_WORDS = re.compile(
+    "什[么麼](?:时候|時候|地方|样子|樣子)?|怎[么麼]?[样樣办辦]?|[为為](?:什[么麼]|何)|多[少久]|"
+    "哪(?:[里裡儿兒个個些种種位天年边邊])?|几[点點时時个個天岁歲]|如何|何[时時处處]|谁|誰"
+)
+_GRAMMAR = frozenset(
+    "的地得了着过著過吗嗎呢吧啊呀嘛我你您他她它们們咱这這那是在有没沒无不也都就还還又很"
+    "对對把被给給跟和与與或从從向为為于於以因所而但之其会會能可要该該应應请請"
+)
+
 
 class Query(msgspec.Struct, frozen=True):
     """What one question asks of each part of the search."""
@@ -41,6 +53,7 @@ class Query(msgspec.Struct, frozen=True):
     words: tuple[str, ...]  # what it is about: words, and pairs of CJK characters
     phrases: tuple[str, ...]  # the names with marks in them, and the quotations; spaces between their words
     embed_text: str  # what is embedded; empty where there is nothing to embed
+    parts: tuple[int, ...] = ()  # of what is asked for, the part that each of words is, as a set of bits
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -52,6 +65,20 @@ class Query(msgspec.Struct, frozen=True):
         """Whether nothing is asked."""
         return self.match is None
 
+    def share(self, held: Iterable[int]) -> float:
+        """How much of the question's words a text has, 0..1, that holds these of its terms.
+
+        A word counts as much as two CJK characters, which is what most Chinese words are written with. A character
+        counts once, however many pairs it is in, and grammar does not count.
+        """
+        found = whole = 0
+        for part in self.parts:
+            whole |= part
+        for term in held:
+            if term >= len(self.phrases):
+                found |= self.parts[term - len(self.phrases)]
+        return found.bit_count() / whole.bit_count() if whole else 0.0
+
 
 def parse(text: str) -> Query:
     """Read a question.
@@ -62,19 +89,37 @@ def parse(text: str) -> Query:
     """
     folded = unicodedata.normalize("NFKC", text[:_MAX_READ_CHARS]).lower()
     quoted = [" ".join(_tokens(quotation)) for quotation in _QUOTED.findall(folded)]
-    phrases, words = [phrase for phrase in quoted if _is_phrase(phrase)], []
-    for run in _RUN.findall(folded):
-        name, parts = _parts(run)
-        phrases += name
-        words += parts
-    words = [word for word in words if word not in _STOP_WORDS] or words
-    phrases, words = _chosen(phrases, _MAX_PHRASES), _chosen(words, _MAX_WORDS)
+    names, words = _named(_QUESTION_WORDS.sub(" ", folded))
+    words = [word for word in words if word not in _STOP_WORDS and not _GRAMMAR.issuperset(word)]
+    words = _chosen(words or _named(folded)[1], _MAX_WORDS)  # a question of such words alone asks for them
+    phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + names, _MAX_PHRASES)
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="")
     # Terms are words and spaces alone by now, so that quoting needs no escape.
     match = " OR ".join(f'"{fts_text(term).strip()}"' for term in phrases + words)
     asked = cut(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
-    return Query(match=match, words=tuple(words), phrases=tuple(phrases), embed_text=asked)
+    return Query(
+        match=match, words=tuple(words), phrases=tuple(phrases), embed_text=asked, parts=_bits(words)
+    )
+
+
+def _bits(words: list[str]) -> tuple[int, ...]:
+    """For each word the bits that it stands for: two, or one for each CJK character that is no grammar."""
+    contents = [_contents(word) for word in words]
+    place = {each: 1 << n for n, each in enumerate(dict.fromkeys(chain.from_iterable(contents)))}
+    return tuple(sum(place[each] for each in set(content)) for content in contents)
+
+
+def _contents(word: str) -> list[str]:
+    if not is_cjk(word[0]):
+        return [word, f"{word} "]
+    return [each for each in word if each not in _GRAMMAR] or list(word)  # grammar alone was asked for
+
+
+def _named(question: str) -> tuple[list[str], list[str]]:
+    """The names with marks in them, as phrases, and all words."""
+    found = [_parts(run) for run in _RUN.findall(question)]
+    return [name for names, _ in found for name in names], [word for _, words in found for word in words]
 
 
 def _parts(run: str) -> tuple[list[str], list[str]]:

@@ -1,6 +1,7 @@
 """From chunks in order to hits that are worth reading."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -11,7 +12,6 @@ from memd.search.query import Query
 from memd.search.snippet import window
 from memd.search.terms import held
 from memd.store.chunks import StoredChunk
-from memd.text import is_mostly_cjk
 
 # The share of the question's words that a chunk holds to be supported by keywords.
 SUPPORT = 0.5
@@ -57,15 +57,10 @@ def verdicts(
     """
     shown: dict[tuple[str, int], list[str]] = {}
     told: set[str] = set()
-    question_is_cjk = is_mostly_cjk(query.embed_text)
     for scored, chunk in found:
-        calibrated = None
-        if scored.cosine is not None:
-            calibrated = cutoff.calibration(
-                scored.cosine, question_is_cjk=question_is_cjk, text_is_cjk=is_mostly_cjk(chunk.text)
-            )
+        calibrated = None if scored.cosine is None else cutoff.calibration(scored.cosine)
         hit, cut = None, None
-        if not (calibrated is None or calibrated >= cutoff.min_score or is_supported(scored, chunk, query)):
+        if not (calibrated is None or calibrated >= cutoff.min_score or is_supported(scored, query)):
             cut = "min_score"
         elif (best := _fresh_window(chunk, shown, query, max_chars)) is None:
             cut = "overlap"
@@ -79,14 +74,24 @@ def verdicts(
         yield Verdict(scored, chunk, calibrated, hit, cut)
 
 
-def is_supported(scored: Scored, chunk: StoredChunk, query: Query) -> bool:
+def worth_reading(found: Sequence[Scored], query: Query, cutoff: Cutoff) -> list[Scored]:
+    """The candidates without those that min_score cuts."""
+
+    def is_near(cosine: float) -> bool:
+        return cutoff.calibration(cosine) >= cutoff.min_score
+
+    # A calibration is monotone: where it begins to be near is found in a few steps, not asked of each.
+    cosines = sorted(one.cosine for one in found if one.cosine is not None)
+    far = frozenset(cosines[: bisect_left(cosines, True, key=is_near)])
+    return [one for one in found if one.cosine not in far or is_supported(one, query)]
+
+
+def is_supported(scored: Scored, query: Query) -> bool:
     """Whether keywords speak for a chunk: it holds half of the question's words, or a name or quotation in it."""
     if scored.text_score <= 0:
         return False
-    places = (chunk.text, chunk.context)
-    if held(places, query.phrases):
-        return True
-    return len(held(places, query.words)) >= SUPPORT * len(query.words) > 0
+    names = sum(term < len(query.phrases) for term in scored.held)
+    return names > 0 or query.share(scored.held) >= SUPPORT
 
 
 def _fresh_window(

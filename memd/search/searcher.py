@@ -18,14 +18,18 @@ from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.terms import held
 from memd.store import matrix
-from memd.store.chunks import StoredChunk
+from memd.store.chunks import Place, StoredChunk
 from memd.store.database import StoreDamaged
 from memd.store.index import Index, Reader
+from memd.store.keywords import Match
+from memd.store.matrix import Rows
+from memd.text import cjk_share
 
 CANDIDATES = 200  # a side
 MAX_RESULTS = 50
 EXPLAINED = 100  # candidates that are explained
 BATCH = 16  # candidates whose text is read at once
+ATTEMPTS = 3  # at a search that the index changes under
 QUERY_TIMEOUT_S = 2.0  # for the vector of a question; after that, keywords answer alone
 
 
@@ -42,20 +46,22 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Keywords(msgspec.Struct, frozen=True):
-    r: dict[ChunkId, float]  # best first
+    matches: dict[ChunkId, Match]  # best first
     trouble: str | None = None
 
 
 class _Meaning(msgspec.Struct, frozen=True):
     vector: Vector | None
     trouble: Degraded | None = None
+    rows: Rows | None = None  # the vectors that it was compared with
+    near: tuple[ChunkId, ...] = ()  # nearest first
 
 
 class _Sides(msgspec.Struct, frozen=True):
     """What each side proposed, best first."""
 
-    keywords: dict[ChunkId, float]  # r by chunk
-    near: list[ChunkId]
+    keywords: dict[ChunkId, Match]
+    near: tuple[ChunkId, ...]
 
 
 class Searcher:
@@ -99,7 +105,7 @@ class Searcher:
         def first(verdicts: Iterator[Verdict], _: _Sides) -> list[Hit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
 
-        keywords, meaning, hits = await self._ask(asked, kinds, min_score, first)
+        keywords, meaning, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
         return self._searched(keywords, meaning, hits)
 
     async def explain(
@@ -111,7 +117,7 @@ class Searcher:
         def told(verdicts: Iterator[Verdict], sides: _Sides) -> tuple[list[Hit], list[Candidate]]:
             return _told(islice(verdicts, EXPLAINED), sides, asked, max_results)
 
-        keywords, meaning, (hits, candidates) = await self._ask(asked, kinds, min_score, told)
+        keywords, meaning, (hits, candidates) = await self._ask(asked, kinds, min_score, told, with_cut=True)
         trace = Trace(
             terms=asked.terms,
             match=asked.match or "",
@@ -128,48 +134,76 @@ class Searcher:
         kinds: frozenset[Kind],
         min_score: float,
         use: Callable[[Iterator[Verdict], _Sides], T],
+        *,
+        with_cut: bool,
     ) -> tuple[_Keywords, _Meaning, T]:
-        """Ask both sides at once, then give the verdicts about their candidates, the best first, to use."""
-        meaning_asked = asyncio.create_task(self._ask_provider(asked))
+        """Ask both sides at once, then give the verdicts about their candidates, the best first, to use.
+
+        Those that min_score is sure to cut are among them only where somebody wants to hear of them.
+        """
+        provider_asked = asyncio.create_task(self._ask_provider(asked))
         try:
-            keywords = await self._ask_keywords(asked, kinds)
-            meaning = await meaning_asked
+            for _ in range(ATTEMPTS):
+                keywords, meaning, used, is_whole = await self._ask_once(
+                    asked, kinds, min_score, provider_asked, use, with_cut=with_cut
+                )
+                if is_whole:
+                    break
         finally:
-            meaning_asked.cancel()
+            provider_asked.cancel()
+        return keywords, meaning, used
+
+    async def _ask_once(
+        self,
+        asked: Query,
+        kinds: frozenset[Kind],
+        min_score: float,
+        provider_asked: asyncio.Task[_Meaning],
+        use: Callable[[Iterator[Verdict], _Sides], T],
+        *,
+        with_cut: bool,
+    ) -> tuple[_Keywords, _Meaning, T, bool]:
+        """As _ask, and whether all that keywords found was still there when it was put together.
+
+        Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
+        """
+        keywords, meaning = await asyncio.gather(
+            self._ask_keywords(asked, kinds), self._ask_vectors(provider_asked, kinds)
+        )
         if meaning.vector is not None and not self._settings.query.hybrid.enabled:
             keywords = _Keywords({}, keywords.trouble)
-        rows = self._index.snapshot()
         cutoff = rank.Cutoff(
             min_score, Calibration() if self._provider is None else self._provider.calibration
         )
 
-        def put_together(reader: Reader) -> T:
-            near: list[ChunkId] = []
+        question_cjk = cjk_share(asked.embed_text)
+
+        def level(place: Place, cosine: float | None) -> float | None:
+            return None if cosine is None else cutoff.calibration.level(cosine, question_cjk, place.cjk)
+
+        def put_together(reader: Reader) -> tuple[T, bool]:
+            chunk_ids = list(dict.fromkeys([*keywords.matches, *meaning.near]))
             cosines: dict[ChunkId, float] = {}
-            if rows is not None and meaning.vector is not None:
-                near = matrix.nearest(rows, meaning.vector, self._candidates, kinds)
-                cosines = matrix.cosines(rows, meaning.vector, list({*near, *keywords.r}))
-            places = reader.places(list(dict.fromkeys([*keywords.r, *near])))
+            if meaning.rows is not None and meaning.vector is not None:
+                cosines = matrix.cosines(meaning.rows, meaning.vector, chunk_ids)
+            places = reader.places(chunk_ids)
             ordered = fuse(
                 (
-                    Found(
-                        place.id,
-                        place.path,
-                        place.start_line,
-                        keywords.r.get(place.id),
-                        cosines.get(place.id),
-                    )
+                    _found(place, keywords.matches.get(place.id), level(place, cosines.get(place.id)))
                     for place in places
                     if place.kind in kinds
                 ),
                 self._weights,
             )
+            if not with_cut:
+                ordered = rank.worth_reading(ordered, asked, cutoff)
             verdicts = rank.verdicts(
                 _with_text(reader, ordered), asked, cutoff, self._settings.limits.max_snippet_chars
             )
-            return use(verdicts, _Sides(keywords.r, near))
+            is_whole = keywords.matches.keys() <= {place.id for place in places}
+            return use(verdicts, _Sides(keywords.matches, meaning.near)), is_whole
 
-        return keywords, meaning, await self._index.read(put_together)
+        return keywords, meaning, *await self._index.read(put_together)
 
     def _searched(self, keywords: _Keywords, meaning: _Meaning, hits: list[Hit]) -> Searched:
         return Searched(
@@ -186,6 +220,15 @@ class Searcher:
             return _Keywords(dict(await self._index.keywords(asked.match, self._candidates, kinds)))
         except StoreDamaged as damage:
             return _Keywords({}, str(damage))
+
+    async def _ask_vectors(self, provider_asked: asyncio.Task[_Meaning], kinds: frozenset[Kind]) -> _Meaning:
+        """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile."""
+        meaning = await provider_asked
+        rows = self._index.snapshot()
+        if rows is None or meaning.vector is None:
+            return meaning
+        near = await asyncio.to_thread(matrix.nearest, rows, meaning.vector, self._candidates, kinds)
+        return msgspec.structs.replace(meaning, rows=rows, near=tuple(near))
 
     async def _ask_provider(self, asked: Query) -> _Meaning:
         """The vector of the question, if it is there in time."""
@@ -220,6 +263,12 @@ class Searcher:
         return tuple(found)
 
 
+def _found(place: Place, match: Match | None, cosine: float | None) -> Found:
+    if match is None:
+        return Found(place.id, place.path, place.start_line, None, cosine)
+    return Found(place.id, place.path, place.start_line, match.r, cosine, match.held)
+
+
 def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:
     """Candidates with their chunks, read a few at a time and only as far as somebody asks."""
     for start in range(0, len(ordered), BATCH):
@@ -251,7 +300,7 @@ def _told(
                 score=verdict.scored.score,
                 cosine=verdict.scored.cosine,
                 calibrated=verdict.calibrated,
-                keyword=sides.keywords.get(chunk.id),
+                keyword=None if (match := sides.keywords.get(chunk.id)) is None else match.r,
                 keyword_rank=keyword_rank.get(chunk.id),
                 vector_rank=vector_rank.get(chunk.id),
                 terms=tuple(asked.terms[number] for number in sorted(held([shown], asked.terms))),

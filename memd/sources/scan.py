@@ -126,10 +126,12 @@ def _places(root: Root, within: Collection[Path]) -> list[Parts]:
     return sorted(place for place in places if not any(place[:n] in places for n in range(len(place))))
 
 
-class _Candidate(msgspec.Struct, frozen=True):
+class _Candidate(msgspec.Struct, frozen=True, gc=False):
     rank: tuple[bool, str, bool, str]  # the workspace first, then by name, the NFC spelling before others
     found: FoundFile
     device: int
+    # Without other names, a number that was met before was given anew: the first file is gone meanwhile.
+    has_other_names: bool
 
 
 class _Search:
@@ -175,7 +177,7 @@ class _Search:
             file = candidate.found
             identity = (candidate.device, file.stamp.inode)
             same = by_identity.get(identity)
-            if same is not None:
+            if same is not None and (candidate.has_other_names or same.file == file.file):
                 # Overlapping roots lead to one file in two ways. Only a second name of its own is worth telling.
                 if same.file != file.file:
                     self._skip(file.path, Skip.SAME_FILE)
@@ -278,7 +280,9 @@ class _Search:
         stamp = Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
         below = "/".join(parts)
         rank = (not isinstance(root, Workspace), path, nfc(below) != below, below)
-        self._candidates.append(_Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev))
+        self._candidates.append(
+            _Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev, status.st_nlink > 1)
+        )
 
     def _symlink(self, root: Root, parts: Parts) -> None:
         """Count a symlink that a person may take for a note, or, having no suffix, for a directory of notes."""

@@ -28,6 +28,7 @@ class Place(msgspec.Struct, frozen=True):
     path: str
     kind: Kind
     start_line: int
+    cjk: float  # the share of its embedded text that is written in a CJK script, 0..1
 
 
 class WaitingChunk(msgspec.Struct, frozen=True):
@@ -55,9 +56,9 @@ def _list(chunk_ids: Sequence[ChunkId]) -> str:
 def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Place]:
     """Where these chunks stand; those that are gone are left out."""
     return [
-        Place(ChunkId(chunk_id), path, Kind(kind), start_line)
-        for chunk_id, path, kind, start_line in connection.execute(
-            "SELECT chunks.id, files.path, files.kind, chunks.start_line FROM json_each(?) AS wanted"
+        Place(ChunkId(chunk_id), path, Kind(kind), start_line, cjk)
+        for chunk_id, path, kind, start_line, cjk in connection.execute(
+            "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.cjk FROM json_each(?) AS wanted"
             " JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
             (_list(chunk_ids),),
         )
@@ -111,12 +112,8 @@ def hashes(connection: apsw.Connection) -> list[TextHash]:
 def counts(connection: apsw.Connection) -> Counts:
     """How much there is."""
     files: int = connection.execute("SELECT count(*) FROM files").get
-    rows = connection.execute("SELECT vector, count(*) FROM chunks GROUP BY vector").fetchall()
-    by_state: dict[int, int] = dict(rows)  # type: ignore[arg-type]  # apsw types a row as any tuple
-    return Counts(
-        files,
-        sum(by_state.values()),
-        by_state.get(vectors.DONE, 0),
-        by_state.get(vectors.WAITING, 0),
-        by_state.get(vectors.SET_ASIDE, 0),
-    )
+    chunks: int = connection.execute("SELECT count(*) FROM chunks").get
+    # Each by its own index: a table scan would read all texts, and this is asked after each batch of vectors.
+    waiting: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.WAITING}").get
+    aside: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.SET_ASIDE}").get
+    return Counts(files, chunks, chunks - waiting - aside, waiting, aside)

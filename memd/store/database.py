@@ -21,6 +21,9 @@ log = structlog.get_logger()
 
 BUSY_TIMEOUT_MS = 5000
 READERS = 3
+CHECKPOINT_PAGES = (
+    4000  # 16 MB of log; at SQLite's 1000, half the time of a first indexing goes into syncing the disk
+)
 
 
 class StoreUnavailable(TransientError):
@@ -53,13 +56,20 @@ def mapped_errors(file: Path) -> Iterator[None]:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreDamaged(f"{file}: {error}") from error
+    except UnicodeDecodeError as error:
+        # Whatever memd writes is valid text. The error itself would quote the bytes.
+        raise StoreDamaged(f"{file}: a text in it is not UTF-8") from error
     except apsw.InterruptError as error:
         raise StoreClosed("the store is closing") from error
     except (apsw.BusyError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
         raise StoreUnavailable(f"{file}: {error}") from error
-    except apsw.SQLError as error:
+    except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError) as error:
         # Our own SQL does not fail on a sound file: a table is missing or is not what it was.
         raise StoreDamaged(f"{file}: {error}") from error
+
+
+def _as_it_is(_: apsw.Connection) -> None:
+    pass
 
 
 class Database:
@@ -68,17 +78,26 @@ class Database:
     Functions given to read and write take a connection first and run to their end on a thread; the caller awaits.
     """
 
-    def __init__(self, file: Path, schema: str, *, extension: str | None = None) -> None:
+    def __init__(
+        self,
+        file: Path,
+        schema: str,
+        *,
+        extension: str | None = None,
+        prepare: Callable[[apsw.Connection], None] = _as_it_is,
+    ) -> None:
         """Nothing is opened yet.
 
         Args:
             file: Where the database is; its directory must exist.
             schema: The folder of migrations, below sql/.
             extension: A loadable extension that every connection gets, or None.
+            prepare: Gives every connection what else its statements need.
         """
         self.file = file
         self._schema = schema
         self._extension = extension
+        self._prepare = prepare
         self._writer: apsw.Connection | None = None
         self._writing = ThreadPoolExecutor(1, thread_name_prefix=f"memd-write-{file.stem}")
         self._reading = ThreadPoolExecutor(READERS, thread_name_prefix=f"memd-read-{file.stem}")
@@ -106,6 +125,7 @@ class Database:
             connection.pragma("synchronous", "normal")
             connection.pragma("foreign_keys", 1)
             connection.pragma("journal_size_limit", 64 << 20)
+            connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             found, known = migrations.migrate(connection, self._schema)
             if found > known:
                 connection.close()
@@ -119,6 +139,7 @@ class Database:
             connection.enable_load_extension(True)
             connection.load_extension(self._extension)
             connection.enable_load_extension(False)
+        self._prepare(connection)
         return connection
 
     async def write(
@@ -144,6 +165,7 @@ class Database:
                     raise
                 return result
 
+        self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._writing, transaction)
 
     async def read(
@@ -164,7 +186,13 @@ class Database:
                 finally:
                     connection.execute("ROLLBACK")
 
+        self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._reading, snapshot)
+
+    def _require_open(self) -> None:
+        # A pool that has been shut down would raise an error of its own.
+        if self._closing:
+            raise StoreClosed("the store is closed")
 
     def _reader(self) -> apsw.Connection:
         if self._closing:
@@ -206,17 +234,22 @@ class Database:
                 self._writer = self._connect()
                 self._writer.pragma("synchronous", "normal")
                 self._writer.pragma("foreign_keys", 1)
-                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._writer.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
 
         await asyncio.get_running_loop().run_in_executor(self._writing, copy)
 
-    async def checkpoint(self) -> None:
-        """Bring everything that is in the log into the file itself."""
+    async def checkpoint(self, *, wait: bool) -> None:
+        """Bring what is in the log into the file itself.
+
+        Args:
+            wait: Bring everything, waiting for readers; only for a file that nobody searches. Else what can be brought
+                without: under steady searches, there may be no moment without a reader for seconds.
+        """
 
         def fold() -> None:
             if self._writer is not None:
                 with mapped_errors(self.file):
-                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    self._writer.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if wait else 'PASSIVE'})")
 
         await asyncio.get_running_loop().run_in_executor(self._writing, fold)
 

@@ -1,8 +1,10 @@
 """embeddings.sqlite: vectors by text hash, for all agents. What was paid for, kept when an index goes."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 import structlog
@@ -10,6 +12,9 @@ import structlog
 from memd.model import TextHash
 from memd.store import index
 from memd.store.database import Database, StoreDamaged
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -19,11 +24,16 @@ Space = tuple[str, str, str]  # provider, model, provider key
 
 
 class EmbeddingStore:
-    """Vectors and refusals of every embedding space, keyed by the text's hash."""
+    """Vectors and refusals of every embedding space, keyed by the text's hash.
+
+    A file that turns out to be damaged is set aside whenever that shows, and a new one made: it only saves work, and
+    no index may have to wait for it.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._database = Database(file, "embeddings")
+        self._mending = asyncio.Lock()
 
     async def open(self) -> None:
         """Open the file; a damaged one is set aside and a new one made: the indexes keep their vectors.
@@ -34,11 +44,38 @@ class EmbeddingStore:
         try:
             await self._database.open()
         except StoreDamaged as damage:
+            await self._start_anew(self._database, damage)
+
+    async def _start_anew(self, broken: Database, damage: StoreDamaged) -> None:
+        async with self._mending:
+            if self._database is not broken:
+                return  # another request met the same damage first
+            await broken.close()
             aside = index.set_aside(self.file)
             log.warning("store.set_aside", file=str(self.file), kept_as=str(aside), reason=str(damage))
-            await self._database.close()
-            self._database = Database(self.file, "embeddings")
-            await self._database.open()
+            fresh = Database(self.file, "embeddings")
+            await fresh.open()
+            self._database = fresh
+
+    async def _read(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        database = self._database
+        try:
+            return await database.read(fn, *args, **kwargs)
+        except StoreDamaged as damage:
+            await self._start_anew(database, damage)
+            return await self._database.read(fn, *args, **kwargs)
+
+    async def _write(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        database = self._database
+        try:
+            return await database.write(fn, *args, **kwargs)
+        except StoreDamaged as damage:
+            await self._start_anew(database, damage)
+            return await self._database.write(fn, *args, **kwargs)
 
     async def close(self) -> None:
         """Close the file."""
@@ -46,30 +83,30 @@ class EmbeddingStore:
 
     async def get(self, space: Space, hashes: Sequence[TextHash], now: float) -> dict[TextHash, bytes]:
         """The vectors that are cached; a hit becomes as young as now."""
-        found = await self._database.read(_get, space, hashes)
+        found = await self._read(_get, space, hashes)
         if found:
-            await self._database.write(_touch, space, list(found), now)
+            await self._write(_touch, space, list(found), now)
         return found
 
     async def put(self, space: Space, vectors: Mapping[TextHash, bytes], now: float) -> None:
         """Cache vectors."""
-        await self._database.write(_put, space, vectors, now)
+        await self._write(_put, space, vectors, now)
 
     async def refused(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """Those of the texts that are set aside."""
-        return await self._database.read(_refused, space, hashes)
+        return await self._read(_refused, space, hashes)
 
     async def refuse(self, space: Space, text_hash: TextHash, reason: str, now: float) -> None:
         """Set a text aside."""
-        await self._database.write(_refuse, space, text_hash, reason, now)
+        await self._write(_refuse, space, text_hash, reason, now)
 
     async def forget(self, space: Space, hashes: Sequence[TextHash]) -> None:
         """Delete what is known of texts: vectors and refusals."""
-        await self._database.write(_forget, space, hashes)
+        await self._write(_forget, space, hashes)
 
     async def prune(self, max_entries: int) -> int:
         """Delete the vectors that were not used for longest; how many."""
-        return await self._database.write(_prune, max_entries)
+        return await self._write(_prune, max_entries)
 
 
 def _select(

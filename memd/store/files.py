@@ -1,22 +1,35 @@
 """Files of an index, with their chunks, keywords and vectors: changed together or not at all."""
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 import apsw
 import msgspec
 
-from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
+from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash, embedded_text
 from memd.store import keywords, vectors
+from memd.text import cjk_share
+
+_KNOWN = "SELECT path, kind, size, mtime_ns, inode, hash FROM files"
+_MANY_PLACES = 100  # so many are not asked for one by one
 
 
-class KnownFile(msgspec.Struct, frozen=True):
+class KnownFile(msgspec.Struct, frozen=True, gc=False):
     """What the index holds of a file."""
 
     path: str
     kind: Kind
     stamp: Stamp
     hash: bytes  # sha256 of its bytes
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A file as it is now."""
+
+    found: FoundFile
+    hash: bytes  # sha256 of its bytes
+    chunks: Sequence[Chunk]
 
 
 class Replaced(msgspec.Struct, frozen=True):
@@ -29,13 +42,28 @@ class Replaced(msgspec.Struct, frozen=True):
     ]  # (chunk id, kind, vector) of new chunks whose vector was known
 
 
-def known(connection: apsw.Connection) -> dict[str, KnownFile]:
-    """Every file by path."""
+def known(connection: apsw.Connection, within: Collection[str] | None = None) -> dict[str, KnownFile]:
+    """Files by path.
+
+    Args:
+        connection: Of a reader.
+        within: Files of these paths, and those below them, are among the ones that are given; the empty path is the
+            workspace. None: every file.
+    """
+    everything = within is None or "" in within or len(within) > _MANY_PLACES
+    # What lies below a/b begins with a/b/ and sorts before a/b0, which comes next after the slash.
+    wanted = ((path, path.rstrip("/") + "/", path.rstrip("/") + "0") for path in within or ())
+    found = (
+        connection.execute(_KNOWN)
+        if everything
+        else chain.from_iterable(
+            connection.execute(f"{_KNOWN} WHERE path = ? OR path >= ? AND path < ?", places)
+            for places in wanted
+        )
+    )
     return {
         path: KnownFile(path, Kind(kind), Stamp(size, mtime_ns, inode), content_hash)
-        for path, kind, size, mtime_ns, inode, content_hash in connection.execute(
-            "SELECT path, kind, size, mtime_ns, inode, hash FROM files"
-        )
+        for path, kind, size, mtime_ns, inode, content_hash in found
     }
 
 
@@ -57,9 +85,7 @@ def restamp(connection: apsw.Connection, found: FoundFile) -> None:
 
 def replace(
     connection: apsw.Connection,
-    found: FoundFile,
-    content_hash: bytes,
-    chunks: Sequence[Chunk],
+    change: Change,
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
 ) -> Replaced:
@@ -69,13 +95,12 @@ def replace(
 
     Args:
         connection: Of the writer, in a transaction.
-        found: The file.
-        content_hash: sha256 of its bytes.
-        chunks: Of the file as it is now.
+        change: The file.
         vector_of: Float32 vectors that are known already, by text hash.
         refused: Hashes of texts that are set aside.
     """
-    file_id, old_kind = _put_file(connection, found, content_hash)
+    found = change.found
+    file_id, old_kind = _put_file(connection, found, change.hash)
     before: dict[tuple[TextHash, str], deque[ChunkId]] = defaultdict(deque)
     if old_kind == found.kind:
         for chunk_id, text_hash, text in connection.execute(
@@ -85,7 +110,7 @@ def replace(
     else:
         _remove_chunks(connection, file_id)
     fresh: list[Chunk] = []
-    for chunk in chunks:
+    for chunk in change.chunks:
         same = before[chunk.hash, chunk.text]
         if same:
             connection.execute(
@@ -136,8 +161,18 @@ def _insert(
     for chunk in chunks:
         state = vectors.SET_ASIDE if chunk.hash in refused else vectors.WAITING
         connection.execute(
-            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (file_id, chunk.start_line, chunk.end_line, chunk.text, chunk.context, chunk.hash, state),
+            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, cjk, vector)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                file_id,
+                chunk.start_line,
+                chunk.end_line,
+                chunk.text,
+                chunk.context,
+                chunk.hash,
+                cjk_share(embedded_text(chunk.context, chunk.text)),
+                state,
+            ),
         )
         chunk_id = ChunkId(connection.last_insert_rowid())
         terms.append((chunk_id, chunk.text, chunk.context))

@@ -43,7 +43,7 @@ class Index:
         self.file = file
         extension, self.extension_trouble = vectors.find_extension()
         self._extension = extension
-        self._database = Database(file, "index", extension=extension)
+        self._database = Database(file, "index", extension=extension, prepare=keywords.prepare)
         self._matrix: matrix.Matrix | None = None
 
     async def open(self) -> None:
@@ -66,7 +66,7 @@ class Index:
         await self._database.close()
         aside = set_aside(self.file)
         log.warning("store.set_aside", file=str(self.file), kept_as=str(aside), reason=str(damage))
-        self._database = Database(self.file, "index", extension=self._extension)
+        self._database = Database(self.file, "index", extension=self._extension, prepare=keywords.prepare)
         self._matrix = None
         await self._database.open()
 
@@ -83,7 +83,7 @@ class Index:
     async def adopt(self, fingerprint: meta.Fingerprint) -> None:
         """Remember what the index is built for, make room for vectors of that size, and load those there are."""
 
-        def prepare(connection: apsw.Connection) -> list[tuple[ChunkId, int, bytes]]:
+        def prepare(connection: apsw.Connection) -> matrix.Matrix | None:
             stored = meta.get_fingerprint(connection)
             kept = fingerprint
             if fingerprint.provider is None and stored is not None:
@@ -97,20 +97,21 @@ class Index:
                 )
             meta.put_fingerprint(connection, kept)
             if fingerprint.dimensions is None:
-                return []
+                return None
             vectors.prepare(connection, fingerprint.dimensions)
-            return vectors.load(connection)
+            loaded = matrix.Matrix(fingerprint.dimensions)
+            loaded.fill(*vectors.load(connection))
+            return loaded
 
-        rows = await self._database.write(prepare)
-        if fingerprint.dimensions is not None:
-            self._matrix = matrix.Matrix(fingerprint.dimensions)
-            self._matrix.fill(rows)
+        loaded = await self._database.write(prepare)
+        if loaded is not None:
+            self._matrix = loaded
 
     # --- what sync does
 
-    async def known(self) -> dict[str, files.KnownFile]:
-        """Every indexed file by path."""
-        return await self._database.read(files.known)
+    async def known(self, within: Collection[str] | None = None) -> dict[str, files.KnownFile]:
+        """Indexed files by path: those of some paths, those below them, and maybe others; None: all."""
+        return await self._database.read(files.known, within)
 
     async def find(self, path: str) -> files.KnownFile | None:
         """One indexed file."""
@@ -135,12 +136,33 @@ class Index:
         refused: frozenset[TextHash],
     ) -> files.Replaced:
         """Make the index hold exactly these chunks for a file, in one transaction."""
-        usable = vector_of if self._matrix is not None else {}
-        replaced = await self._database.write(files.replace, found, content_hash, cut, usable, refused)
-        if self._matrix is not None:
-            self._matrix.remove(replaced.removed)
-            self._matrix.add(replaced.embedded)
+        [replaced] = await self.replace_all([files.Change(found, content_hash, cut)], vector_of, refused)
         return replaced
+
+    async def replace_all(
+        self,
+        changes: Sequence[files.Change],
+        vector_of: Mapping[TextHash, bytes],
+        refused: frozenset[TextHash],
+    ) -> list[files.Replaced]:
+        """Make the index hold some files as they are now, all of them in one transaction.
+
+        Args:
+            changes: The files, with all their chunks.
+            vector_of: Float32 vectors that are known already, by text hash.
+            refused: Hashes of texts that are set aside.
+        """
+        usable = vector_of if self._matrix is not None else {}
+
+        def replace_each(connection: apsw.Connection) -> list[files.Replaced]:
+            return [files.replace(connection, change, usable, refused) for change in changes]
+
+        done = await self._database.write(replace_each)
+        if self._matrix is not None:
+            for replaced in done:
+                self._matrix.remove(replaced.removed)
+                self._matrix.add(replaced.embedded)
+        return done
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Take files out, in one transaction."""
@@ -177,8 +199,10 @@ class Index:
 
     # --- what a search reads
 
-    async def keywords(self, match: str, limit: int, kinds: Collection[Kind]) -> list[tuple[ChunkId, float]]:
-        """(chunk id, r) of the best keyword matches, best first.
+    async def keywords(
+        self, match: str, limit: int, kinds: Collection[Kind]
+    ) -> list[tuple[ChunkId, keywords.Match]]:
+        """The best keyword matches by chunk, best first.
 
         Raises:
             StoreDamaged: the keyword index is broken.
@@ -214,10 +238,12 @@ class Index:
         built = await other.hand_over()
         await self._database.replace_from(other.file)
         self._matrix = built
+        # Only now: until the vectors fit the content, searches find by keywords alone.
+        await self._database.checkpoint(wait=False)
 
     async def hand_over(self) -> matrix.Matrix | None:
         """Put everything into the file itself and close it; the vectors in memory go to whoever takes the file."""
-        await self._database.checkpoint()
+        await self._database.checkpoint(wait=True)
         await self.close()
         return self._matrix
 

@@ -3,12 +3,30 @@
 from collections.abc import Collection, Sequence
 
 import apsw
+import msgspec
 
 from memd.model import ChunkId, Kind
 from memd.text import fts_text
 
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
 CONTEXT_WEIGHT = 1.0
+
+
+class Match(msgspec.Struct, frozen=True):
+    """How well a chunk matches."""
+
+    r: float  # -bm25: larger is better, never negative
+    held: bytes  # the phrases of the expression that it holds: their indexes, ascending
+
+
+def prepare(connection: apsw.Connection) -> None:
+    """Give a connection the function that search needs."""
+    connection.pragma("schema_version")  # a file that cannot be read fails here, where the error tells why
+    connection.register_fts5_function("held", _held)
+
+
+def _held(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:
+    return bytes(n for n in range(row.phrase_count) if len(row.phrase_columns(n)) > 0)
 
 
 def add(connection: apsw.Connection, rows: Sequence[tuple[ChunkId, str, str]]) -> None:
@@ -26,8 +44,8 @@ def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
 
 def search(
     connection: apsw.Connection, match: str, limit: int, kinds: Collection[Kind]
-) -> list[tuple[ChunkId, float]]:
-    """(chunk id, r) of the best matches, best first; r = -bm25, larger is better, never negative.
+) -> list[tuple[ChunkId, Match]]:
+    """The best matches by chunk, best first.
 
     Args:
         connection: Of a reader.
@@ -43,9 +61,10 @@ def search(
             " CROSS JOIN chunks ON chunks.id = keywords.rowid CROSS JOIN files ON files.id = chunks.file_id"
         )
         only = f" AND files.kind IN ({', '.join(str(int(kind)) for kind in sorted(kinds))})"
-    rows: list[tuple[ChunkId, float]] = connection.execute(
-        f"SELECT keywords.rowid, keywords.rank FROM keywords{join} WHERE keywords MATCH ?"
+    rows: list[tuple[ChunkId, float, bytes]] = connection.execute(
+        f"SELECT keywords.rowid, keywords.rank, held(keywords) FROM keywords{join} WHERE keywords MATCH ?"
         f" AND keywords.rank MATCH 'bm25(1.0, {CONTEXT_WEIGHT})'{only} ORDER BY keywords.rank LIMIT ?",
         (match, limit),
     ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
-    return sorted(((chunk_id, max(0.0, -rank)) for chunk_id, rank in rows), key=lambda row: (-row[1], row[0]))
+    found = [(chunk_id, Match(max(0.0, -rank), held)) for chunk_id, rank, held in rows]
+    return sorted(found, key=lambda one: (-one[1].r, one[0]))

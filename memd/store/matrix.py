@@ -10,6 +10,10 @@ from memd.model import ChunkId, Kind
 
 Floats = NDArray[np.float32]
 
+# Rows that are multiplied at once: an array of a few MB is given back to the system each time, and costs eight times the
+# work to get again.
+BLOCK = 32
+
 
 class Rows(msgspec.Struct, frozen=True):
     """A state of the matrix that a search may hold on to while writers go on."""
@@ -17,6 +21,7 @@ class Rows(msgspec.Struct, frozen=True):
     vectors: Floats  # (n, dimensions)
     ids: NDArray[np.int64]  # (n,)
     kinds: NDArray[np.int8]  # (n,); -1: the row is dead
+    row_of: dict[int, int]  # by chunk id; rows that came since, at n and above, may be in it
 
 
 class Matrix:
@@ -48,9 +53,9 @@ class Matrix:
         """Memory held by the arrays."""
         return self._vectors.nbytes + self._ids.nbytes + self._kinds.nbytes
 
-    def fill(self, rows: Sequence[tuple[ChunkId, int, bytes]]) -> None:
-        """Put (chunk id, kind, float32 vector) in place of everything."""
-        self._clear(max(16, len(rows) + len(rows) // 8))
+    def fill(self, count: int, rows: Iterable[tuple[ChunkId, int, bytes]]) -> None:
+        """Put so many (chunk id, kind, float32 vector) in place of everything; they are taken in one by one."""
+        self._clear(max(16, count + count // 8))
         self.add(rows)
 
     def add(self, rows: Iterable[tuple[ChunkId, int, bytes]]) -> None:
@@ -86,7 +91,7 @@ class Matrix:
     def snapshot(self) -> Rows:
         """The rows of this moment, without a copy."""
         used = self._used
-        return Rows(self._vectors[:used], self._ids[:used], self._kinds[:used])
+        return Rows(self._vectors[:used], self._ids[:used], self._kinds[:used], self._row_of)
 
 
 def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
@@ -110,6 +115,10 @@ def cosines(rows: Rows, query: Floats, chunk_ids: Sequence[ChunkId]) -> dict[Chu
     In float64 and row by row: the product of a whole matrix rounds by the place of a row in it, and equal texts must
     tie whatever their place.
     """
-    at = np.flatnonzero(np.isin(rows.ids, np.asarray(chunk_ids, np.int64)) & (rows.kinds >= 0))
-    values = (rows.vectors[at].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-    return {ChunkId(int(rows.ids[row])): float(value) for row, value in zip(at, values, strict=True)}
+    row_of = {one: row for one in chunk_ids if (row := rows.row_of.get(one, len(rows.ids))) < len(rows.ids)}
+    at = np.fromiter(row_of.values(), np.intp, len(row_of))
+    precise = query.astype(np.float64)
+    values: list[float] = []
+    for start in range(0, len(at), BLOCK):
+        values += (rows.vectors[at[start : start + BLOCK]] * precise).sum(axis=1).tolist()
+    return dict(zip(row_of, values, strict=True))

@@ -3,8 +3,9 @@
 import apsw
 import msgspec
 
-# Raised by whoever changes what memd.chunk or memd.text.fts_text gives for the same file: indexes are then rebuilt.
-CHUNKING = 1
+# Raised by whoever changes what memd.chunk, memd.text.cjk_share or memd.text.fts_text gives for the same file: indexes are
+# then rebuilt.
+CHUNKING = 2
 TOKENIZER = 1
 
 

@@ -5,7 +5,7 @@ as waiting again, and their vectors come back from the cache, which costs nothin
 ordinary table move into vec0.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
 import numpy as np
@@ -74,13 +74,14 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
     )
 
 
-def load(connection: apsw.Connection) -> list[tuple[ChunkId, int, bytes]]:
-    """(chunk id, kind of its file, float32 vector) of every vector."""
-    rows: list[tuple[ChunkId, int, bytes]] = connection.execute(
+def load(connection: apsw.Connection) -> tuple[int, Iterator[tuple[ChunkId, int, bytes]]]:
+    """How many vectors there are, and (chunk id, kind of its file, float32 vector) of each."""
+    count: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {DONE}").get
+    rows: Iterator[tuple[ChunkId, int, bytes]] = connection.execute(
         f"SELECT chunks.id, files.kind, stored.embedding FROM {table(connection)} AS stored"
         " JOIN chunks ON chunks.id = stored.chunk_id JOIN files ON files.id = chunks.file_id"
-    ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
-    return rows
+    )
+    return count, rows
 
 
 def add(

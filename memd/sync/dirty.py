@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from memd.store.database import StoreClosed
 from memd.watch.debounce import Debouncer
 
 
@@ -37,6 +38,7 @@ class Dirty:
         self._running: dict[int, float] = {}  # number -> when it began
         self._changed = asyncio.Event()
         self._done = asyncio.Condition()
+        self._closed = False
 
     @property
     def pending(self) -> int:
@@ -84,7 +86,7 @@ class Dirty:
         return self._take()
 
     def take_due_paths(self) -> Taken | None:
-        """The marks of a pass that is due now, if it is one over some paths: it may go between two files of a long one."""
+        """The marks of a pass that is due now, if it is one over some paths: it may go between two groups of files of a long one."""
         return self._take() if self._is_due and self._paths and not self._everything else None
 
     def _take(self) -> Taken:
@@ -108,6 +110,21 @@ class Dirty:
             self._done.notify_all()
 
     async def wait_for(self, number: int) -> None:
-        """Wait until the pass of that number has ended."""
+        """Wait until the pass of that number has ended.
+
+        Raises:
+            StoreClosed: there will be no such pass.
+        """
         async with self._done:
-            await self._done.wait_for(lambda: number <= self._begun and number not in self._running)
+            await self._done.wait_for(lambda: self._closed or self._has_ended(number))
+            if not self._has_ended(number):
+                raise StoreClosed("the agent was stopped before its index was brought up to date")
+
+    def _has_ended(self, number: int) -> bool:
+        return number <= self._begun and number not in self._running
+
+    async def close(self) -> None:
+        """No pass begins any more: whoever waits for one is told."""
+        async with self._done:
+            self._closed = True
+            self._done.notify_all()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import msgspec
@@ -13,7 +13,7 @@ from memd.config import AgentSettings
 from memd.errors import TransientError
 from memd.model import FoundFile
 from memd.paths import Root
-from memd.sources.fence import Missing, SourceError, Unreadable
+from memd.sources.fence import Missing, Unreadable
 from memd.sources.losses import anchors_after, lost_roots
 from memd.sources.scan import Anchor, Scan, scan
 from memd.store.database import StoreDamaged
@@ -21,12 +21,12 @@ from memd.store.embeddings import KnownVectors
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.apply import apply_file
+from memd.sync.apply import apply_files
 from memd.sync.cost import Cost, cost
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.glance import Glance
-from memd.sync.plan import plan
-from memd.sync.rebuild import rebuild
+from memd.sync.plan import groups, plan
+from memd.sync.rebuild import discard, rebuild
 from memd.sync.vectors import Customer, VectorQueue
 
 log = structlog.get_logger()
@@ -60,7 +60,7 @@ class PassFailed(TransientError):
 class SyncLoop:
     """The passes of one agent, one after the other.
 
-    A long pass lets short ones through between two files, so that an edit is searchable at once while thousands of
+    A long pass lets short ones through between two groups of files, so that an edit is searchable at once while thousands of
     files are read.
     """
 
@@ -127,6 +127,7 @@ class SyncLoop:
 
         Raises:
             PassFailed: it failed, and is tried again by itself.
+            StoreClosed: the loop has stopped.
         """
         await self._dirty.wait_for(number)
         outcome = self._outcomes.get(number, self.last_pass)
@@ -141,6 +142,9 @@ class SyncLoop:
 
         Returns:
             Whether the index is up to date with every change that was known at the call.
+
+        Raises:
+            StoreClosed: the loop has stopped.
         """
         wait_s = self._settings.sync.wait_ms / 1000
         changed = await asyncio.to_thread(self._glance.changed)
@@ -185,6 +189,16 @@ class SyncLoop:
             self._keyword_trouble = reason
             self.rebuild("the keyword index is broken")
 
+    def damaged(self, reason: str) -> None:
+        """Something in the index is not what memd wrote there: it is rebuilt."""
+        if self._rebuilding is None:  # else what is wrong is about to be replaced
+            log.error("sync.index_damaged", agent=self._agent, reason=reason)
+            self.rebuild("the index is damaged")
+
+    async def stop(self) -> None:
+        """Send those away who wait for a pass: with run cancelled, none comes any more."""
+        await self._dirty.close()
+
     # --- passes
 
     async def run(self) -> None:
@@ -219,8 +233,7 @@ class SyncLoop:
         except StoreDamaged as damage:
             failed = str(damage)
             self._dirty.put_back(taken)
-            log.error("sync.index_damaged", agent=self._agent, reason=failed)
-            self.rebuild("the index is damaged")
+            self.damaged(failed)
         finally:
             took_s = round(time.monotonic() - began, 4)
             self._remember(taken.number, PassReport(time.time(), took_s, changed, removed, failed))
@@ -228,6 +241,8 @@ class SyncLoop:
             await self._dirty.finish(taken)
         if changed or removed:
             log.info("sync.finished", agent=self._agent, changed=changed, removed=removed, took_s=took_s)
+        if failed is None:
+            # Also where nothing changed: chunks may wait since an earlier life of the daemon.
             self._wake_queue()
 
     def _remember(self, number: int, report: PassReport) -> None:
@@ -238,25 +253,27 @@ class SyncLoop:
     def _wake_queue(self) -> None:
         # An index that is about to be replaced gets no vectors: most of its chunks will not be there again.
         if self._queue is not None and self._rebuilding is None:
-            self._queue.serve(Customer(self._agent, self._index, self._settings.cache.enabled))
+            self._queue.serve(Customer(self._agent, self._index, self._settings.cache.enabled, self.damaged))
 
     async def _pass(self, index: Index, taken: Taken) -> tuple[int, int]:
         """Bring an index up to date with what is marked; (files indexed anew, files removed)."""
         seen = await self._look(taken)
-        known = {path: file for path, file in (await index.known()).items() if seen.covers(path)}
+        indexed = await index.known(seen.looked)
+        known = {path: file for path, file in indexed.items() if seen.covers(path)}
         work = plan(known, self._anchors, seen, force=taken.force)
         lost = lost_roots(known, self._anchors, seen)
         if lost:
             log.warning("sync.root_vanished", agent=self._agent, roots=sorted(lost))
         self._anchors = anchors_after(self._anchors, seen, lost)
-        changed = 0
-        for number, found in enumerate(work.read, 1):
-            changed += await self._take_in(index, found, known.get(found.path))
-            self.progress = (number, len(work.read))
+        changed = done = 0
+        for group in groups(work.read):
+            changed += await self._take_in(index, group, known)
+            done += len(group)
+            self.progress = (done, len(work.read))
             if index is self._index:
                 await self._let_through()
         # A pass that went in between may have met such a file again.
-        now = await index.known() if work.remove else {}
+        now = await index.known(work.remove) if work.remove else {}
         gone = [path for path in work.remove if now.get(path) == known[path]]
         if gone:
             await index.remove(gone)
@@ -275,31 +292,32 @@ class SyncLoop:
         if urgent is not None:
             await self._attempt(urgent)
 
-    async def _take_in(self, index: Index, found: FoundFile, known: KnownFile | None) -> bool:
-        try:
-            changed = await apply_file(
-                index,
-                found,
-                known,
-                roots=self._roots,
-                chunking=self._settings.chunking,
-                max_bytes=self._max_bytes,
-                vectors=self._vectors,
-            )
-        except Missing:
-            return False  # it went after the scan saw it: its deletion is an event of its own
-        except SourceError as trouble:
-            self._skipped[found.path] = trouble.reason
+    async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
+        """Some files into an index; how many of them were indexed anew."""
+        applied = await apply_files(
+            index,
+            group,
+            known,
+            roots=self._roots,
+            chunking=self._settings.chunking,
+            max_bytes=self._max_bytes,
+            vectors=self._vectors,
+        )
+        for path in applied.taken:
+            self._skipped.pop(path, None)
+        for path, trouble in applied.failed.items():
+            if isinstance(trouble, Missing):
+                continue  # it went after the scan saw it: its deletion is an event of its own
+            self._skipped[path] = trouble.reason
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
-            if known is not None and not isinstance(trouble, Unreadable):
-                await index.remove([found.path])
-            return False
-        self._skipped.pop(found.path, None)
-        return changed
+            if path in known and not isinstance(trouble, Unreadable):
+                await index.remove([path])
+        return applied.changed
 
     # --- rebuilds
 
     async def _rebuilds(self) -> None:
+        discard(self._index)  # what an attempt left that was killed, even where it is not wanted any more
         failures = 0
         while True:
             await self._rebuild_wanted.wait()

@@ -1,6 +1,6 @@
 """What a pass has to do: from what the index knows and what the disk shows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -8,6 +8,10 @@ from memd.model import FoundFile, Kind
 from memd.sources.losses import gone
 from memd.sources.scan import Anchor, Scan
 from memd.store.files import KnownFile
+
+# A group is read, cut and written in some 50 ms: so long an edit of that moment waits at most.
+GROUP_FILES = 32
+GROUP_BYTES = 128_000
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -33,3 +37,15 @@ def plan(known: Mapping[str, KnownFile], before: Mapping[str, Anchor], scan: Sca
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
     return Plan(tuple(read), tuple(sorted(gone(known, before, scan))))
+
+
+def groups(read: Sequence[FoundFile]) -> Iterator[Sequence[FoundFile]]:
+    """Files in the same order, as many together as are taken in at once; a large one alone."""
+    start = size = 0
+    for end, found in enumerate(read):
+        if end > start and (end - start == GROUP_FILES or size + found.stamp.size > GROUP_BYTES):
+            yield read[start:end]
+            start, size = end, 0
+        size += found.stamp.size
+    if start < len(read):
+        yield read[start:]

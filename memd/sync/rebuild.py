@@ -15,12 +15,17 @@ def beside(file: Path) -> Path:
     return file.with_name(f"{file.name}.next")
 
 
+def discard(index: Index) -> None:
+    """Delete what is built beside an index, half or whole: its vectors are in the cache, the rest is quick to do again."""
+    index_files.remove(beside(index.file))
+
+
 async def rebuild(
     index: Index, fingerprint: Fingerprint, fill: Callable[[Index], Awaitable[object]], lock: Lock
 ) -> None:
     """Build and swap; the old index serves searches and edits until then.
 
-    What a killed attempt left behind is deleted first: its vectors are in the cache, the rest is quick to do again.
+    What a killed attempt left behind is deleted first.
 
     Args:
         index: The index that serves.
@@ -32,8 +37,8 @@ async def rebuild(
     Raises:
         StoreUnavailable, StoreDamaged: the old index goes on serving.
     """
+    discard(index)
     file = beside(index.file)
-    index_files.remove(file)
     new = Index(file)
     try:
         await new.open()
@@ -47,4 +52,4 @@ async def rebuild(
             await index.become(new)
     finally:
         await new.close()
-        index_files.remove(file)
+        discard(index)

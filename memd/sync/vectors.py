@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from random import Random
 
 import msgspec
@@ -14,7 +14,7 @@ from memd.embed.provider import EmbedRejected, EmbedUnavailable, Provider, Vecto
 from memd.errors import TransientError
 from memd.model import ChunkId, TextHash
 from memd.store.chunks import WaitingChunk
-from memd.store.database import StoreDamaged
+from memd.store.database import StoreClosed, StoreDamaged
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
 from memd.text import estimate_tokens
@@ -31,6 +31,14 @@ class Customer(msgspec.Struct, frozen=True):
     agent: str
     index: Index
     use_cache: bool
+    damaged: Callable[[str], None] | None = None  # told when the index turns out to be damaged
+
+
+class _Ahead(msgspec.Struct, frozen=True):
+    """Chunks of a customer that were read and are not embedded yet, the most wanted first."""
+
+    customer: Customer  # as it was then: each time an agent is served it is another
+    chunks: list[WaitingChunk]
 
 
 class Working(msgspec.Struct, frozen=True):
@@ -71,6 +79,7 @@ class VectorQueue:
         self._rng = rng
         self._clock = clock
         self._customers: dict[str, Customer] = {}
+        self._ahead: dict[str, _Ahead] = {}  # by agent
         self._wake = asyncio.Event()
         self._progress = asyncio.Condition()
         self._state: Working | BackingOff = Working()
@@ -99,9 +108,17 @@ class VectorQueue:
         self._customers[customer.agent] = customer
         self._wake.set()
 
-    def leave(self, agent: str) -> None:
-        """Serve an agent no more."""
+    async def leave(self, agent: str) -> None:
+        """Serve an agent no more; whoever waits for its vectors looks again."""
         self._customers.pop(agent, None)
+        self._ahead.pop(agent, None)
+        await self._enter(self._state)
+
+    def _drop(self, customer: Customer) -> None:
+        # The agent may have come back with other settings meanwhile.
+        if self._customers.get(customer.agent) is customer:
+            del self._customers[customer.agent]
+        self._ahead.pop(customer.agent, None)
 
     async def run(self) -> None:
         """Embed whatever waits, for ever."""
@@ -111,6 +128,8 @@ class VectorQueue:
                 worked = False
                 while await self._round():
                     worked = True
+                if isinstance(self._state, BackingOff):
+                    await self._enter(Working())  # what failed is not wanted any more
                 if worked:
                     await self._cache.prune(self._max_entries)
             except (EmbedUnavailable, TransientError) as failure:
@@ -141,19 +160,26 @@ class VectorQueue:
         for customer in list(self._customers.values()):
             try:
                 worked |= await self._one_batch(customer)
+            except StoreClosed:
+                self._drop(customer)  # the agent was stopped, which is no trouble of the provider's
             except StoreDamaged as damage:
-                # Its own sync loop meets the same damage, and mends it.
-                log.warning("embed.agent_left", agent=customer.agent, reason=str(damage))
-                self.leave(customer.agent)
+                self._drop(customer)
+                if customer.damaged is not None:
+                    customer.damaged(str(damage))
         return worked
 
     async def _one_batch(self, customer: Customer) -> bool:
-        waiting = await customer.index.waiting(LOOK_AHEAD)
+        waiting = self._still_ahead(customer)
+        looked_up = bool(waiting)
+        waiting = waiting or await customer.index.waiting(LOOK_AHEAD)
         if not waiting:
             return False
-        if customer.use_cache and await self._from_cache(customer, waiting):
-            return True
         texts = _batch(waiting, self._provider.batch_tokens)
+        # What was looked up before may have been embedded for another agent since.
+        asked = [chunk for chunk in waiting if chunk.hash in texts] if looked_up else waiting
+        if customer.use_cache and (settled := await self._from_cache(customer, asked)):
+            self._keep_ahead(customer, waiting, settled)
+            return True
         began = self._clock()
         try:
             vectors = await self._provider.embed_passages(list(texts.values()))
@@ -170,10 +196,22 @@ class VectorQueue:
         done = await customer.index.add_vectors(_rows(waiting, stored))
         self._measure(len(texts), self._clock() - began)
         log.debug("embed.stored", agent=customer.agent, chunks=done)
+        self._keep_ahead(customer, waiting, texts)
         await self._enter(Working())
         return True
 
-    async def _from_cache(self, customer: Customer, waiting: Sequence[WaitingChunk]) -> bool:
+    def _still_ahead(self, customer: Customer) -> list[WaitingChunk]:
+        """What is left of the chunks that were read before for this customer; once it is served anew, none."""
+        kept = self._ahead.pop(customer.agent, None)
+        return kept.chunks if kept is not None and kept.customer is customer else []
+
+    def _keep_ahead(self, customer: Customer, waiting: list[WaitingChunk], done: Container[TextHash]) -> None:
+        # Putting all that waits in order for each batch would take longer than the batch itself.
+        left = [chunk for chunk in waiting if chunk.hash not in done]
+        self._ahead[customer.agent] = _Ahead(customer, left)
+
+    async def _from_cache(self, customer: Customer, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
+        """Settle what is known of the texts of some chunks; which those are."""
         hashes = [chunk.hash for chunk in waiting]
         refused = await self.known.refused(hashes)
         for text_hash in refused:
@@ -183,7 +221,7 @@ class VectorQueue:
             await customer.index.add_vectors(_rows(waiting, found))
         if found or refused:
             await self._enter(self._state)
-        return bool(found or refused)
+        return refused.union(found)
 
     async def _refuse(self, text_hash: TextHash, reason: str) -> None:
         log.warning("embed.text_set_aside", reason=reason, hash=text_hash.hex()[:12])

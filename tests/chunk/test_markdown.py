@@ -88,11 +88,20 @@ def test_a_blank_document_has_no_chunk(text: str) -> None:
     assert chunk(document(text), 400, 80) == []
 
 
-def test_a_small_note_is_one_chunk() -> None:
-    """What fits is not cut, whatever sections it has, and blank lines at its ends are left out."""
-    chunks = chunk(document("\n# A\n\none\n\n## B\n\ntwo\n\n"), 400, 80)
+def test_a_small_topic_is_one_chunk() -> None:
+    """What fits is not cut, whatever parts it has, and blank lines at its ends are left out."""
+    chunks = chunk(document("\n# A\n\none\n\n### B\n\ntwo\n\n"), 400, 80)
     assert bounds(chunks) == [(2, 8)]
-    assert chunks[0].text == "# A\n\none\n\n## B\n\ntwo"
+    assert chunks[0].text == "# A\n\none\n\n### B\n\ntwo"
+
+
+@pytest.mark.parametrize("kind", [Kind.NOTE, Kind.CURATED])
+def test_a_topic_begins_a_chunk(kind: Kind) -> None:
+    """A heading of the first two levels begins one; where nothing stands below it, it stays with what follows."""
+    text = (
+        "# Title\n\n## Work\n- one\n- two\n### Later\n- three\n\n## 家里\n\n- 四\n- 五\n# Other\n## End\nsix"
+    )
+    assert bounds(chunk(document(text, kind=kind), 400, 80)) == [(1, 7), (9, 12), (13, 15)]
 
 
 def test_a_section_that_fits_stays_whole() -> None:

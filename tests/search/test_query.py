@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.search.query import parse
+from memd.search.terms import held
 from memd.text import fts_text
 
 
@@ -50,6 +51,13 @@ def found(match: str, *texts: str) -> set[int]:
         ("“决定迁移”的原因", ("决定", "定迁", "迁移", "的原", "原因"), ("决定迁移",)),
         ("ＡＰＩ", ("api",), ()),
         ("what is it", ("what", "is", "it"), ()),
+        ("小满不能吃什么？", ("小满", "满不", "能吃"), ()),
+        ("为什么改？", ("改",), ()),
+        ("很多大学", ("很多", "多大", "大学"), ()),
+        ("下次会议是什么时候", ("下次", "次会", "会议", "议是"), ()),
+        ("对象的目的", ("对象", "象的", "的目", "目的"), ()),
+        ("为什么", ("为什", "什么"), ()),
+        ("API的key", ("api", "key"), ()),
         ("the the cat cat", ("cat",), ()),
     ],
 )
@@ -58,6 +66,25 @@ def test_a_question_becomes_terms(question: str, words: tuple[str, ...], phrases
     asked = parse(question)
     assert asked.words == words
     assert tuple(sorted(asked.phrases)) == tuple(sorted(phrases))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "share"),
+    [
+        ("数据库迁移", "数据库", 0.6),  # three of five characters, not two of four pairs
+        ("小满对哪种食物过敏？", "小满对花生过敏", 0.6),  # 小 满 食 物 敏
+        ("数据的数据", "数据", 1.0),
+        ("API 命令", "命令", 0.5),
+        ("猫和狗", "狗", 0.0),  # a single character is no pair
+        ("为什么", "什么", 1.0),
+        ("database backup nightly", "backup", 1 / 3),
+        ("?", "什么", 0.0),
+    ],
+)
+def test_a_share_of_the_question_is_held(question: str, text: str, share: float) -> None:
+    """Characters count once whatever pairs they are in, words twice as much, grammar not at all."""
+    asked = parse(question)
+    assert asked.share(sorted(held([text], asked.terms))) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(

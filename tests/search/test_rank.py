@@ -1,6 +1,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 from memd.embed.provider import Calibration
 from memd.model import ChunkId, Kind
 from memd.search.fuse import Scored
-from memd.search.query import parse
-from memd.search.rank import Cutoff, hits, verdicts
+from memd.search.query import Query, parse
+from memd.search.rank import Cutoff, hits, verdicts, worth_reading
+from memd.search.terms import held
 from memd.store.chunks import StoredChunk
 
 OPEN = Cutoff(0.0, Calibration())
@@ -36,7 +38,14 @@ def found(
 def texts(
     candidates: Sequence[tuple[Scored, StoredChunk]], question: str = "cat", cutoff: Cutoff = OPEN
 ) -> list[str]:
-    return [hit.snippet for hit in hits(candidates, parse(question), cutoff, 700)]
+    asked = parse(question)
+    told = [(msgspec.structs.replace(one, held=_held(chunk, asked)), chunk) for one, chunk in candidates]
+    return [hit.snippet for hit in hits(told, asked, cutoff, 700)]
+
+
+def _held(chunk: StoredChunk, asked: Query) -> bytes:
+    """What the keyword index tells of a chunk."""
+    return bytes(sorted(held((chunk.text, chunk.context), asked.terms)))
 
 
 def test_a_hit_tells_where_it_stands() -> None:
@@ -62,6 +71,10 @@ def test_a_hit_tells_where_it_stands() -> None:
         ("which day did we close the old ticket PROJ-1234 again", "see PROJ-1234", "", 0.60, 0.5, True),
         ("数据库迁移计划", "数据库迁移", "", 0.60, 0.5, True),
         ("数据库迁移计划", "数据线", "", 0.60, 0.5, False),
+        ("小满对哪种食物过敏？", "小满对花生过敏", "", 0.60, 0.5, True),
+        ("小满不能吃什么？", "他说了什么", "", 0.60, 0.5, False),  # what asks is no evidence
+        ("向量数据库", "向量", "", 0.60, 0.5, False),  # two of five characters
+        ("deploy 命令是什么", "the deploy", "", 0.60, 0.5, True),  # a word counts as much as two characters
     ],
 )
 def test_min_score_cuts_what_keywords_do_not_support(
@@ -72,17 +85,28 @@ def test_min_score_cuts_what_keywords_do_not_support(
     assert bool(texts([one], question, DEFAULT)) is kept
 
 
+@given(
+    st.floats(-1, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.sampled_from(["the cat", "猫在吃东西", "", "a cat, 猫"]),
+    st.sampled_from(["cat food brand", "猫吃东西", "dog"]),
+)
+def test_what_is_not_worth_reading_is_cut(
+    cosine: float, keyword: float, min_score: float, text: str, question: str
+) -> None:
+    """What is given up before its text is read would not be a hit."""
+    cutoff = Cutoff(min_score, Calibration(0.7, 0.9))
+    asked = parse(question)
+    one, chunk = found(text, cosine=cosine, keyword=keyword)
+    one = msgspec.structs.replace(one, held=_held(chunk, asked))
+    if not worth_reading([one], asked, cutoff):
+        assert [verdict.cut for verdict in verdicts([(one, chunk)], asked, cutoff, 700)] == ["min_score"]
+
+
 def test_a_min_score_of_0_cuts_nothing() -> None:
     """Everything that was found may be read."""
     assert texts([found("far away", cosine=-1.0, keyword=0.0)]) == ["far away"]
-
-
-def test_min_score_knows_which_languages_met() -> None:
-    """A cosine that is near between English texts may be far between Chinese ones."""
-    calibration = Calibration(0.7, 0.9, cjk=(0.8, 1.0))
-    cutoff = Cutoff(0.35, calibration)
-    assert texts([found("no common word", cosine=0.8, keyword=0.0)], "cat", cutoff)
-    assert not texts([found("没有相同的词", cosine=0.8, keyword=0.0)], "我的猫", cutoff)
 
 
 def test_lines_that_were_shown_are_not_shown_again() -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.model import ChunkId, Kind
+from memd.model import ChunkId, Kind, embedded_text
 from memd.store import matrix, vectors
 from memd.store.database import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
+from memd.text import cjk_share
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 
 EVERYTHING = frozenset(Kind)
@@ -22,8 +23,8 @@ async def test_replaced_file_is_found_by_its_new_words_only(index: Index) -> Non
     await index.replace(file, b"1", [chunk_of("the quick fox")], {}, frozenset())
     await index.replace(file, b"2", [chunk_of("a slow turtle")], {}, frozenset())
     assert await index.keywords('"fox"', 10, EVERYTHING) == []
-    [(chunk_id, r)] = await index.keywords('"turtle"', 10, EVERYTHING)
-    assert r > 0
+    [(chunk_id, match)] = await index.keywords('"turtle"', 10, EVERYTHING)
+    assert match.r > 0
     assert (await index.read(lambda reader: reader.texts([chunk_id])))[chunk_id].text == "a slow turtle"
 
 
@@ -54,6 +55,64 @@ async def test_same_text_twice_in_a_file_stays_two_chunks(index: Index) -> None:
         for chunk in (await index.read(lambda reader: reader.texts([one for one, _ in found]))).values()
     )
     assert lines == [1, 9, 12]
+
+
+async def test_a_place_tells_the_script_of_what_is_embedded(index: Index) -> None:
+    """The share of CJK characters among the words of a chunk, by which its cosine is judged."""
+    chunks = [chunk_of("数据库迁移计划 abc"), chunk_of("plain English", 2)]
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
+    ids = [found[0] for found in await index.keywords('"abc" OR "plain"', 10, EVERYTHING)]
+    places = await index.read(lambda reader: reader.places(ids))
+    assert {place.start_line: place.cjk for place in places} == {
+        one.start_line: cjk_share(embedded_text(one.context, one.text)) for one in chunks
+    }
+    assert sum(place.cjk > 0.5 for place in places) == 1
+
+
+async def test_a_match_tells_which_phrases_it_holds(index: Index) -> None:
+    """Each phrase of the expression that stands in the text or its context, in any form of its words."""
+    await index.replace(
+        found_file("memory/a.md"), b"1", [chunk_of("we painted the old door")], {}, frozenset()
+    )
+    [(_, match)] = await index.keywords(
+        '"blue" OR "paint" OR "door old" OR "old door" OR "😀"', 10, EVERYTHING
+    )
+    assert list(match.held) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("within", "expected"),
+    [
+        ({"memory/a"}, {"memory/a/b.md", "memory/a/c/d.md"}),
+        ({"memory/a/b.md"}, {"memory/a/b.md"}),
+        ({"memory/a/", "/x"}, {"memory/a/b.md", "memory/a/c/d.md", "/x/y.md"}),
+        ({"memory/none"}, set()),
+        ({"/"}, {"/x/y.md"}),
+        (set(), set()),
+        (
+            {""},
+            {"memory/a/b.md", "memory/a/c/d.md", "memory/a.md", "memory/a0.md", "memory/a-b.md", "/x/y.md"},
+        ),
+        (
+            None,
+            {"memory/a/b.md", "memory/a/c/d.md", "memory/a.md", "memory/a0.md", "memory/a-b.md", "/x/y.md"},
+        ),
+    ],
+)
+async def test_known_files_are_found_by_their_place(
+    index: Index, within: set[str] | None, expected: set[str]
+) -> None:
+    """A path stands for itself and for what lies below it, not for what only begins like it."""
+    for path in (
+        "memory/a/b.md",
+        "memory/a/c/d.md",
+        "memory/a.md",
+        "memory/a0.md",
+        "memory/a-b.md",
+        "/x/y.md",
+    ):
+        await index.replace(found_file(path), b"1", [chunk_of(path)], {}, frozenset())
+    assert set(await index.known(within)) == expected
 
 
 async def test_hidden_kinds_take_no_place_among_the_candidates(index: Index) -> None:

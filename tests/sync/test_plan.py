@@ -1,11 +1,12 @@
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memd.model import FoundFile, Kind, Stamp
 from memd.sources.scan import Anchor, Scan
 from memd.store.files import KnownFile
-from memd.sync.plan import Plan, plan
+from memd.sync.plan import GROUP_BYTES, GROUP_FILES, Plan, groups, plan
 
 
 def found(path: str, mtime_ns: int = 5, kind: Kind = Kind.NOTE) -> FoundFile:
@@ -64,3 +65,25 @@ def test_where_the_scan_was_blind_nothing_is_removed(blind: tuple[str, ...]) -> 
 def test_an_empty_workspace_that_held_files_removes_nothing() -> None:
     """A mount point without its disk deletes nothing."""
     assert made([known("memory/a.md")], []).remove == ()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lengths"),
+    [
+        ([], []),
+        ([5], [1]),
+        ([1] * (2 * GROUP_FILES + 1), [GROUP_FILES, GROUP_FILES, 1]),
+        ([GROUP_BYTES + 1, 1, 1], [1, 2]),
+        ([1, GROUP_BYTES, 1], [1, 1, 1]),
+        ([GROUP_BYTES // 2, GROUP_BYTES // 2, 1], [2, 1]),
+    ],
+)
+def test_files_are_taken_in_by_groups(sizes: list[int], lengths: list[int]) -> None:
+    """In the same order, so many and so many bytes at once; a larger file alone."""
+    files = [
+        msgspec.structs.replace(found(f"memory/{n}.md"), stamp=Stamp(size, 1, n))
+        for n, size in enumerate(sizes)
+    ]
+    made = list(groups(files))
+    assert [len(group) for group in made] == lengths
+    assert [file for group in made for file in group] == files

@@ -18,12 +18,11 @@ from memd_client import paths
 
 _ANSWERS_S = 60.0
 _STOPS_S = 5.0
-# The notes are short, so are the chunks: a hit is a few lines. A group may ask, for that is shown as well.
+# A group may ask, for that is shown as well.
 _CONFIG = """\
 [agents.main]
 workspace = "workspace"
 provider = "local"
-chunking = { tokens = 80, overlap = 0 }
 scope = { default = "allow" }
 """
 

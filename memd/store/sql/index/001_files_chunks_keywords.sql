@@ -22,11 +22,13 @@ CREATE TABLE chunks (
     text       TEXT NOT NULL,
     context    TEXT NOT NULL,
     hash       BLOB NOT NULL,            -- sha256 of the embedded text
+    cjk        REAL NOT NULL,            -- the share of that text in a CJK script, 0..1: what a cosine is worth depends on it
     vector     INTEGER NOT NULL DEFAULT 0 -- 0 waits, 1 is in vectors, 2 set aside: the provider cannot embed it
 );
 CREATE INDEX chunks_by_file ON chunks (file_id);
 CREATE INDEX chunks_by_hash ON chunks (hash);
 CREATE INDEX chunks_waiting ON chunks (file_id) WHERE vector = 0;
+CREATE INDEX chunks_set_aside ON chunks (file_id) WHERE vector = 2;
 
 -- Contentless: the text is in chunks. The rows hold terms as memd.text.fts_text writes them.
 CREATE VIRTUAL TABLE keywords USING fts5 (

@@ -1,0 +1,65 @@
+"""How long an edit takes until it is found."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.benchmarks import baseline
+from tests.benchmarks.figures import Figure, Samples, milliseconds
+from tests.benchmarks.stage import Stage, index
+from tests.wait import until
+
+TIMES = 9
+WATCHED_TIMES = 3
+
+
+def measure(stage: Stage) -> Iterator[Figure]:
+    """A note gets another line: by agents that search at once, and with nobody asking.
+
+    The baseline looks at every file, as it must, being told of no change, and searches once. Whether it finds the line is
+    not asked: 0.3, the most that keywords give alone, is below what it cuts at.
+    """
+    note = stage.daemon.workspace / "memory" / "edited.md"
+    searched, watched = Samples(), Samples()
+    for word in _words("asked", TIMES):
+        _edit(note, word)
+        with searched.timed():
+            until(lambda word=word: _finds(stage, word), 20)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+    for word in _words("watched", WATCHED_TIMES):
+        at = time.time()
+        _edit(note, word)
+        with watched.timed():
+            until(_passed(stage, at), 20)
+        assert _finds(stage, word), "the pass that followed the edit did not take it in"
+    other = Samples()
+    for word in _words("baseline", 3):
+        _edit(note, word)
+        with other.timed():
+            for file in baseline.changed(stage.connection, sorted(stage.daemon.workspace.rglob("*.md"))):
+                index(stage.connection, file, stage.embedder)
+            baseline.search(stage.connection, word, stage.embedder.embed([word])[0].tobytes())
+    yield milliseconds("an edit is found, searching at once", searched, other)
+    yield milliseconds("an edit is searchable, nobody asking", watched, note="with the debounce of 1.5 s")
+
+
+def _words(kind: str, times: int) -> Iterator[str]:
+    return (f"{kind}word{number}" for number in range(times))
+
+
+def _edit(note: Path, word: str) -> None:
+    with note.open("a", encoding="utf-8") as file:
+        file.write(f"- The word of the moment is {word}.\n")
+
+
+def _finds(stage: Stage, word: str) -> bool:
+    return any(word in hit.snippet for hit in stage.client.search(word).results)
+
+
+def _passed(stage: Stage, at: float) -> Callable[[], bool]:
+    """Whether a pass ended after a moment; asking for the status hurries none."""
+
+    def has_passed() -> bool:
+        agent = stage.client.status().agents["main"]
+        return agent.dirty == 0 and agent.last_pass is not None and agent.last_pass.at > at
+
+    return has_passed

@@ -1,0 +1,21 @@
+"""`memd run` with the hashing embedder in place of a model: as fast as the rest of the daemon."""
+
+import sys
+from pathlib import Path
+
+from memd import daemon
+from memd.config import AgentSettings
+from memd.embed.choose import Choice
+from tests.fakes import HashingProvider
+
+
+def choose(settings: AgentSettings) -> Choice:
+    """Keyword-only where the settings want that, else the hashing embedder."""
+    if settings.provider == "none":
+        return Choice(None, "provider = none")
+    return Choice(HashingProvider(), None)
+
+
+if __name__ == "__main__":
+    config, state, socket = (Path(argument) for argument in sys.argv[1:])
+    sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

@@ -1,0 +1,59 @@
+"""The whole daemon in the event loop of a test, with an embedding provider that the test holds in its hands."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from memd import daemon
+from memd.config import AgentSettings
+from memd.daemon import Places
+from memd.embed.choose import Choice
+from memd_client import AsyncClient
+from tests.fakes import HashingProvider
+from tests.wait import until_async
+
+
+@asynccontextmanager
+async def running(
+    home: Path, provider: HashingProvider | None = None, *, settings: str = ""
+) -> AsyncIterator[AsyncClient]:
+    """A client of a daemon whose workspace, configuration, state and socket are below home.
+
+    Args:
+        home: Short enough for a socket.
+        provider: What embeds; None for a new one.
+        settings: TOML of [agents.main], below the workspace.
+    """
+    embedder = provider or HashingProvider()
+    configure(home, settings)
+    places = Places(home / "config.toml", home / "state", home / "s")
+
+    def choose(wanted: AgentSettings) -> Choice:
+        return Choice(None, "provider = none") if wanted.provider == "none" else Choice(embedder, None)
+
+    serving = asyncio.create_task(daemon.serve(places, {}, choose))
+    try:
+        await until_async(lambda: places.socket.exists() or serving.done(), 10)
+        async with AsyncClient(socket=places.socket, timeout=20) as client:
+            yield client
+    finally:
+        if not serving.done():
+            os.kill(os.getpid(), signal.SIGTERM)
+        await serving
+
+
+def configure(home: Path, settings: str = "") -> None:
+    """Write the configuration; SIGHUP to this process brings it into force."""
+    text = f'[agents.main]\nworkspace = "{home}/workspace"\n{settings}\n'
+    (home / "config.toml").write_text(text, encoding="utf-8")
+
+
+def write(home: Path, path: str, text: str) -> Path:
+    """Write a file of the workspace."""
+    file = home / "workspace" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file

@@ -1,0 +1,129 @@
+"""A real daemon in a process of its own, for tests and benchmarks."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from memd_client import Client, MemdClientError
+from tests.wait import until
+
+ROOT = Path(__file__).parents[2]
+
+
+class Daemon:
+    """A daemon on a scratch directory: its workspace, configuration, state and socket are all below it."""
+
+    def __init__(self, home: Path, *, settings: str = "", real_model: bool = False) -> None:
+        """Nothing is started yet.
+
+        Args:
+            home: The scratch directory; short enough for a socket.
+            settings: TOML of [agents.main], below the workspace.
+            real_model: Run `memd run` itself; else with the hashing embedder.
+        """
+        self.home = home
+        self.workspace = home / "workspace"
+        self.config = home / "config.toml"
+        self.state = home / "state"
+        self.socket = home / "s"
+        self.log = home / "log"
+        self._real_model = real_model
+        (self.workspace / "memory").mkdir(parents=True, exist_ok=True)
+        self.configure(settings)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, settings: str) -> None:
+        """Write the configuration of agent main."""
+        self.config.write_text(
+            f'[agents.main]\nworkspace = "{self.workspace}"\n{settings}\n', encoding="utf-8"
+        )
+
+    @property
+    def command(self) -> list[str]:
+        """What starts it."""
+        if self._real_model:
+            places = ["--config", self.config, "--state-dir", self.state, "--socket", self.socket]
+            return [sys.executable, "-m", "memd", "run", *map(str, places)]
+        return [
+            sys.executable,
+            "-m",
+            "tests.daemon.hashing",
+            *map(str, (self.config, self.state, self.socket)),
+        ]
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process that runs."""
+        assert self._process is not None
+        return self._process
+
+    def start(self, *, wait: bool = True, environ: dict[str, str] | None = None) -> Self:
+        """Start it, and wait until it can be connected to."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                cwd=ROOT,
+                env=os.environ | (environ or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        if wait:
+            until(self._is_up, 20)
+        return self
+
+    def _is_up(self) -> bool:
+        assert self.process.poll() is None, f"the daemon ended:\n{self.printed()}"
+        return self.socket.exists() and self._answers()
+
+    def _answers(self) -> bool:
+        # The socket of a daemon that was killed is there until the next one takes it over.
+        try:
+            with self.client() as client:
+                return client.status().pid == self.process.pid
+        except MemdClientError:
+            return False
+
+    def client(self, timeout: float | None = 20.0) -> Client:
+        """A client of it."""
+        return Client(socket=self.socket, timeout=timeout)
+
+    def printed(self) -> str:
+        """All it logged."""
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a file of the workspace."""
+        file = self.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to tidy up."""
+        self.process.kill()
+        self.process.wait(10)
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(10)
+
+    def __enter__(self) -> Self:
+        return self if self._process is not None else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(10)

@@ -1,0 +1,445 @@
+"""What breaks degrades one capability, is named, and heals by itself (invariant 6)."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+import sqlite_vec
+import structlog
+
+from memd_client import AsyncClient, RequestFailed
+from tests.daemon.contents import contents, differences
+from tests.daemon.inprocess import running, write
+from tests.daemon.process import Daemon
+from tests.fakes import HashingProvider
+from tests.wait import until
+
+WORDS = ["lighthouse", "harbour", "ledger", "migration", "kettle", "violin", "orchard", "quokka", "chapel"]
+RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
+
+
+def many_notes(workspace: Path, count: int) -> None:
+    """Notes of a few chunks each."""
+    rng = random.Random(5)
+    (workspace / "memory").mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        parts = (f"## Part {number}-{part}\n\n{' '.join(rng.choices(WORDS, k=80))}.\n" for part in range(4))
+        (workspace / "memory" / f"{number:03}.md").write_text("\n".join(parts))
+
+
+async def comes_true(ask: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> None:
+    """Ask until the answer is yes; each question is one or more requests, so that nobody sleeps."""
+    async with asyncio.timeout(timeout_s):
+        while not await ask():
+            pass
+
+
+async def finds(client: AsyncClient, query: str, *paths: str) -> bool:
+    """Whether a search is answered, with these files among the hits."""
+    try:
+        found = await client.search(query, max_results=50)
+    except RequestFailed:
+        return False
+    return {*paths} <= {hit.path for hit in found.results}
+
+
+async def is_well(client: AsyncClient) -> bool:
+    """Whether a search is hybrid, and neither it nor status has anything to complain of."""
+    try:
+        found, status = await client.search("lighthouse red"), (await client.status()).agents["main"]
+    except RequestFailed:
+        return False
+    return (
+        found.mode == "hybrid"
+        and not found.degraded
+        and status.keyword.ok
+        and status.rebuild is None
+        and "memory/a.md" in [hit.path for hit in found.results]
+    )
+
+
+def harm_store(file: Path, sql: str) -> None:
+    """What another program may do to a file of memd's."""
+    other = apsw.Connection(str(file))
+    try:
+        other.enable_load_extension(True)
+        other.load_extension(sqlite_vec.loadable_path())
+        other.execute(sql)
+    finally:
+        other.close()
+
+
+def bugs(logs: Sequence[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:
+    """The events that tell of something nobody had thought of."""
+    return [event for event in logs if "exc_info" in event]
+
+
+# --- the keyword index
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DROP TABLE keywords",
+        "DELETE FROM keywords_data",
+        "DELETE FROM keywords_data WHERE id > 10",
+        "UPDATE keywords_data SET block = randomblob(length(block)) WHERE id > 10",
+        "DROP TABLE keywords_docsize",
+    ],
+)
+async def test_a_broken_keyword_index_is_rebuilt(home: Path, harm: str) -> None:
+    """Vectors answer meanwhile, the reply names the part, and soon everything is as before, with no help."""
+    write(home, "memory/a.md", RED)
+    async with running(home) as client:
+        await client.sync()
+        assert await is_well(client)
+        harm_store(home / "state/agents/main.sqlite", harm)
+        found = await client.search("lighthouse red")
+        assert {one.part for one in found.degraded} >= {"keyword"}
+        assert found.mode == "vector"
+        assert found.results[0].path == "memory/a.md"
+        await comes_true(lambda: is_well(client))
+        write(home, "memory/b.md", BLUE)
+        await client.sync()
+        assert await finds(client, "chapel blue", "memory/b.md")
+    assert [path.name for path in (home / "state/agents").iterdir()] == ["main.sqlite"]
+
+
+async def test_edits_while_the_keyword_index_is_broken_are_not_lost(home: Path) -> None:
+    """A note that is written before anybody has searched is taken in when the index is whole again."""
+    write(home, "memory/a.md", RED)
+    async with running(home) as client:
+        await client.sync()
+        harm_store(home / "state/agents/main.sqlite", "DROP TABLE keywords")
+        write(home, "memory/b.md", BLUE)
+        await comes_true(lambda: finds(client, "chapel blue", "memory/b.md"))
+        await comes_true(lambda: is_well(client))
+
+
+# --- the provider
+
+
+async def test_without_a_provider_search_goes_by_keywords(home: Path) -> None:
+    """With provider = none everything is indexed and found, nothing waits, and nothing is called broken."""
+    write(home, "memory/a.md", RED)
+    async with running(home, settings='provider = "none"') as client:
+        report = await client.sync()
+        assert (report.files, report.vectors, report.waiting_chunks) == (1, "complete", 0)
+        found = await client.search("lighthouse red")
+        assert (found.mode, found.provider, found.degraded) == ("keyword", "none", [])
+        assert found.results[0].path == "memory/a.md"
+        status = (await client.status()).agents["main"]
+        assert (status.provider, status.vectors.waiting) == ("none", 0)
+        assert status.provider_health.ok
+        assert status.vector.ok
+
+
+async def test_a_question_without_a_vector_is_answered_by_keywords(home: Path) -> None:
+    """When the provider fails at a question, keywords answer and the reply says so; the next one is hybrid again."""
+    provider = HashingProvider()
+    write(home, "memory/a.md", RED)
+    async with running(home, provider) as client:
+        await client.sync()
+        provider.fail_next(1)
+        found = await client.search("lighthouse red")
+        assert [one.part for one in found.degraded] == ["query_embedding"]
+        assert (found.mode, found.results[0].path) == ("keyword", "memory/a.md")
+        found = await client.search("lighthouse red")
+        assert (found.mode, found.degraded) == ("hybrid", [])
+
+
+async def test_text_is_searchable_while_the_provider_is_down(home: Path) -> None:
+    """No vector can be had: text is found by keywords, sync and status say what waits and why, then it heals."""
+    provider = HashingProvider()
+    provider.fail_next(1_000_000)
+    write(home, "memory/a.md", RED)
+    async with running(home, provider) as client:
+        report = await client.sync()
+        assert (report.vectors, report.waiting_chunks) == ("waiting", 1)
+        assert report.reason is not None
+        assert "lets this request fail" in report.reason
+        found = await client.search("lighthouse red")
+        assert (found.mode, found.results[0].path) == ("keyword", "memory/a.md")
+        assert {one.part for one in found.degraded} == {"vector"}
+        assert not (await client.status()).agents["main"].provider_health.ok
+        provider.fail_next(0)
+        await comes_true(lambda: is_well(client))
+        report = await client.sync()
+        assert (report.vectors, report.reason) == ("complete", None)
+        assert (await client.status()).agents["main"].provider_health.ok
+
+
+async def test_a_provider_is_well_when_nothing_wants_it(home: Path) -> None:
+    """When what could not be embedded is gone from the disk, nothing is called broken any more."""
+    provider = HashingProvider()
+    write(home, "memory/a.md", RED)
+    async with running(home, provider) as client:
+        await client.sync()
+        provider.fail_next(1_000_000)
+        note = write(home, "memory/b.md", BLUE)
+        assert (await client.sync()).vectors == "waiting"
+        note.unlink()
+        assert (await client.sync(vectors=False)).waiting_chunks == 0
+
+        async def is_healthy() -> bool:
+            return (await client.status()).agents["main"].provider_health.ok
+
+        await comes_true(is_healthy)
+
+
+async def test_what_waits_is_embedded_by_the_next_daemon(home: Path) -> None:
+    """Chunks that had no vector when a daemon ended get one from the next, though no file has changed."""
+    provider = HashingProvider()
+    provider.fail_next(1_000_000)
+    write(home, "memory/a.md", RED)
+    async with running(home, provider) as client:
+        assert (await client.sync()).vectors == "waiting"
+    async with running(home) as client:
+        report = await client.sync()
+        assert (report.vectors, report.changed) == ("complete", 0)
+        assert await is_well(client)
+
+
+async def test_a_text_that_is_rejected_holds_nobody_up(home: Path) -> None:
+    """One text that can never be embedded is set aside and counted; it is found by keywords, the others by both."""
+    provider = HashingProvider(rejects=["porcupine"])
+    for name, text in (("a", RED), ("b", "A porcupine was there."), ("c", BLUE)):
+        write(home, f"memory/{name}.md", text)
+    async with running(home, provider) as client:
+        report = await client.sync()
+        assert (report.vectors, report.waiting_chunks) == ("complete", 0)
+        assert (await client.search("porcupine")).results[0].path == "memory/b.md"
+        status = (await client.status()).agents["main"]
+        assert (status.vectors.done, status.skipped) == (2, {"text cannot be embedded": 1})
+
+
+# --- roots
+
+
+async def test_a_workspace_that_vanishes_whole_loses_nothing(home: Path) -> None:
+    """Renamed away, its notes stay in the index though they cannot be read; renamed back, they can, edits included."""
+    many_notes(home / "workspace", 20)
+    write(home, "memory/a.md", RED)
+    away = home / "away"
+    async with running(home) as client:
+        chunks = (await client.sync()).chunks
+        (home / "workspace").rename(away)
+        report = await client.sync(force=True)
+        assert (report.files, report.chunks, report.removed) == (21, chunks, 0)
+        assert await finds(client, "lighthouse painted red", "memory/a.md")
+        assert (await client.get("memory/a.md")).missing
+        (away / "memory" / "a.md").write_text("The lighthouse was painted green.\n")
+        away.rename(home / "workspace")
+
+        async def is_green() -> bool:
+            return "green" in (await client.search("lighthouse painted green")).results[0].snippet
+
+        await comes_true(is_green)
+        assert (await client.sync()).files == 21
+
+
+async def test_a_workspace_that_is_gone_at_the_start_loses_nothing(home: Path) -> None:
+    """A daemon that starts before its disk is mounted keeps what it knew, and goes on when the disk is there."""
+    write(home, "memory/a.md", RED)
+    async with running(home) as client:
+        await client.sync()
+    (home / "workspace").rename(home / "away")
+    (home / "workspace").mkdir()
+    async with running(home) as client:
+        assert (await client.sync()).files == 1
+        assert await finds(client, "lighthouse red", "memory/a.md")
+        (home / "workspace").rmdir()
+        (home / "away").rename(home / "workspace")
+        write(home, "memory/b.md", BLUE)
+        report = await client.sync()
+        assert report.files == 2
+        assert await finds(client, "chapel blue", "memory/b.md")
+
+
+# --- files of memd's own
+
+
+def _garbage(file: Path) -> None:
+    file.write_bytes(random.Random(3).randbytes(60_000))
+
+
+def _nothing(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _half(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _flipped(file: Path) -> None:
+    """Noise here and there behind the first page: what is wrong shows only when it is read."""
+    whole, rng = bytearray(file.read_bytes()), random.Random(6)
+    for _ in range(200):
+        whole[rng.randrange(4096, len(whole))] = rng.randrange(256)
+    file.write_bytes(whole)
+
+
+def _deleted(file: Path) -> None:
+    file.unlink()
+
+
+def _foreign(file: Path) -> None:
+    """A sound database with nothing in it that memd put there."""
+    file.unlink()
+    harm_store(file, "CREATE TABLE files (surprise); PRAGMA user_version = 1")
+
+
+@pytest.mark.parametrize("name", ["agents/main.sqlite", "embeddings.sqlite"])
+@pytest.mark.parametrize("harm", [_garbage, _nothing, _half, _flipped, _deleted, _foreign])
+async def test_a_damaged_store_is_no_reason_not_to_start(
+    home: Path, name: str, harm: Callable[[Path], None]
+) -> None:
+    """Whatever a file of memd's holds at the start: soon all is found and embedded again."""
+    many_notes(home / "workspace", 10)
+    write(home, "memory/a.md", RED)
+    async with running(home) as client:
+        await client.sync()
+    harm(home / "state" / name)
+    with structlog.testing.capture_logs() as logs:
+        async with running(home) as client:
+            await comes_true(lambda: is_well(client))
+            write(home, "memory/b.md", BLUE)
+            await comes_true(lambda: finds(client, "chapel blue novelty", "memory/b.md"))
+            await comes_true(lambda: is_well(client))
+            report = await client.sync()
+            assert (report.files, report.vectors) == (12, "complete")
+    assert bugs(logs) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("agents/main.sqlite", "DROP TABLE files"),
+        ("agents/main.sqlite", "DROP TABLE chunks"),
+        ("agents/main.sqlite", "DROP TABLE vectors_chunks"),
+        ("agents/main.sqlite", "DROP TABLE vectors"),
+        ("agents/main.sqlite", "DROP TABLE meta"),
+        ("embeddings.sqlite", "DROP TABLE cache"),
+        ("embeddings.sqlite", "DROP TABLE set_aside"),
+    ],
+)
+async def test_damage_under_the_running_daemon_heals(home: Path, name: str, harm: str) -> None:
+    """A table that goes while the daemon runs is missed for a moment at most; what is written meanwhile is found."""
+    write(home, "memory/a.md", RED)
+    with structlog.testing.capture_logs() as logs:
+        async with running(home) as client:
+            await client.sync()
+            harm_store(home / "state" / name, harm)
+            write(home, "memory/b.md", BLUE)
+            await comes_true(lambda: finds(client, "chapel lighthouse", "memory/a.md", "memory/b.md"))
+            await comes_true(lambda: is_well(client))
+            assert (await client.sync()).vectors == "complete"
+    assert bugs(logs) == []
+
+
+# --- rebuilds
+
+
+async def test_other_settings_rebuild_the_index_while_the_old_one_serves(home: Path) -> None:
+    """After a change of the chunk size, every search in between finds; what did not change is not embedded again."""
+    many_notes(home / "workspace", 60)
+    write(home, "memory/a.md", RED)
+    first, second = HashingProvider(), HashingProvider()
+    async with running(home, first) as client:
+        before = await client.sync()
+    async with running(home, second, settings="chunking = { tokens = 60, overlap = 0 }") as client:
+        seen_rebuilding = 0
+
+        async def is_rebuilt() -> bool:
+            nonlocal seen_rebuilding
+            found = await client.search("lighthouse painted red")
+            assert found.results[0].path == "memory/a.md"
+            seen_rebuilding += any(one.part == "rebuild" for one in found.degraded)
+            return (await client.status()).agents["main"].rebuild is None
+
+        await comes_true(is_rebuilt)
+        after = await client.sync()
+        assert after.vectors == "complete"
+        assert await is_well(client)
+    assert seen_rebuilding > 0
+    assert after.chunks > 2 * before.chunks
+    embedded = {text for request in first.requests for text in request}
+    again = {text for request in second.requests for text in request}
+    assert again
+    assert not embedded & again
+    assert [path.name for path in (home / "state/agents").iterdir()] == ["main.sqlite"]
+
+
+def test_a_kill_in_the_middle_of_a_rebuild_leaves_no_trace(daemon: Daemon) -> None:
+    """Killed while it built beside, it serves the old index at the next start, builds again, and equals a fresh one."""
+    many_notes(daemon.workspace, 150)
+    daemon.start()
+    with daemon.client() as client:
+        client.sync()
+    daemon.kill()
+    settings = "chunking = { tokens = 60, overlap = 10 }"
+    daemon.configure(settings)
+    beside = daemon.state / "agents" / "main.sqlite.next"
+    daemon.start(wait=False)
+    until(lambda: Path(f"{beside}-wal").exists() and Path(f"{beside}-wal").stat().st_size > 500_000, 20)
+    daemon.kill()
+    assert beside.exists()
+    daemon.start()
+    with daemon.client() as client:
+        assert client.search("lighthouse").results
+        until(lambda: client.status().agents["main"].rebuild is None, 20)
+        assert client.sync().vectors == "complete"
+    assert daemon.stop() == 0
+    fresh = Daemon(daemon.home / "fresh")
+    fresh.workspace = daemon.workspace
+    fresh.configure(settings)
+    with fresh, fresh.client() as client:
+        assert client.sync().vectors == "complete"
+    files = [each.state / "agents" / "main.sqlite" for each in (daemon, fresh)]
+    assert differences(contents(files[0]), contents(files[1])) == []
+    assert [path.name for path in beside.parent.iterdir()] == ["main.sqlite"]
+
+
+async def test_what_was_built_beside_is_deleted_where_nobody_wants_it(home: Path) -> None:
+    """With the old settings back after a kill, nothing is rebuilt, and the rest of the attempt goes."""
+    write(home, "memory/a.md", RED)
+    async with running(home) as client:
+        await client.sync()
+    for suffix in ("", "-wal", "-shm"):
+        (home / f"state/agents/main.sqlite.next{suffix}").write_bytes(b"half an index")
+    async with running(home) as client:
+        await client.sync()
+        assert await is_well(client)
+    assert [path.name for path in (home / "state/agents").iterdir()] == ["main.sqlite"]
+
+
+async def test_no_search_falls_between_two_indexes(home: Path) -> None:
+    """While the index is replaced again and again, every search finds, whatever moment it meets."""
+    many_notes(home / "workspace", 20)
+    write(home, "memory/a.md", RED)
+    async with running(home) as client:
+        await client.sync()
+        ended = asyncio.Event()
+
+        async def search_on() -> int:
+            count = 0
+            async with AsyncClient(socket=home / "s") as own:
+                while not ended.is_set():
+                    assert await finds(own, "lighthouse painted red", "memory/a.md")
+                    count += 1
+            return count
+
+        async def is_rebuilt() -> bool:
+            return (await client.status()).agents["main"].rebuild is None
+
+        searching = [asyncio.create_task(search_on()) for _ in range(3)]
+        for _ in range(6):
+            await client.reindex()
+            await comes_true(is_rebuilt)
+        ended.set()
+        counts = await asyncio.gather(*searching)
+    assert min(counts) > 6

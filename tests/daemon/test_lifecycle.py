@@ -1,0 +1,75 @@
+import signal
+import stat
+
+from tests.daemon.process import Daemon
+from tests.wait import until
+
+
+def test_written_note_is_found_and_read(daemon: Daemon) -> None:
+    """What was written before the start is found after it, and can be read where the hit says."""
+    daemon.write("memory/2026-02-09.md", "# Monday\n\nWe picked PostgreSQL for the ledger.\n")
+    daemon.start()
+    with daemon.client() as client:
+        assert client.sync().vectors == "complete"
+        [hit] = client.search("which database for the ledger?").results
+        assert hit.path == "memory/2026-02-09.md"
+        note = client.get(hit.path, start_line=3, lines=1)
+    assert note.text == "We picked PostgreSQL for the ledger."
+
+
+def test_what_was_just_written_is_found_by_the_very_next_search(daemon: Daemon) -> None:
+    """A new note, an edit and a first MEMORY.md are each in the results of the search that follows at once."""
+    daemon.start()
+    with daemon.client() as client:
+        client.sync()
+        note = daemon.write("memory/new.md", "The greenhouse needs tomatoes.\n")
+        assert client.search("greenhouse").results
+        for number in range(20):
+            note.write_text(f"The greenhouse needs item{number}.\n", encoding="utf-8")
+            found = client.search(f"item{number}")
+            assert [hit.snippet for hit in found.results[:1]] == [f"The greenhouse needs item{number}."]
+            assert not found.stale
+        daemon.write("MEMORY.md", "- The owl is called Archimedes.\n")
+        assert client.search("owl").results
+        note.unlink()
+        assert not client.search("greenhouse").results
+
+
+def test_stops_cleanly_on_sigterm(daemon: Daemon) -> None:
+    """SIGTERM ends it with status 0, and takes the socket away."""
+    daemon.start()
+    assert stat.S_IMODE(daemon.socket.stat().st_mode) == 0o600
+    assert daemon.stop() == 0
+    assert not daemon.socket.exists()
+    assert "daemon.stopped" in daemon.printed()
+
+
+def test_takes_over_the_socket_of_a_killed_daemon(daemon: Daemon) -> None:
+    """After a SIGKILL the next one starts on the same socket, with everything that was there."""
+    daemon.write("MEMORY.md", "- The cat is called Mochi.\n")
+    daemon.start()
+    with daemon.client() as client:
+        client.sync()
+    daemon.kill()
+    assert daemon.socket.exists()
+    daemon.start()
+    with daemon.client() as client:
+        assert client.search("cat called").results
+
+
+def test_reload_takes_up_an_extra_path_and_refuses_a_broken_file(daemon: Daemon) -> None:
+    """SIGHUP brings what the file says now into force; a broken file keeps the old settings and status says why."""
+    daemon.start()
+    extra = daemon.home / "extra"
+    extra.mkdir()
+    (extra / "a.md").write_text("Quokkas live on Rottnest Island.\n", encoding="utf-8")
+    daemon.configure(f'extra_paths = ["{extra}"]')
+    daemon.process.send_signal(signal.SIGHUP)
+    with daemon.client() as client:
+        until(lambda: client.search("quokkas").results, 10)
+        daemon.configure("max_result = 3")
+        daemon.process.send_signal(signal.SIGHUP)
+        reason = until(lambda: client.status().config_error, 10)
+        assert reason is not None
+        assert "max_result" in reason
+        assert client.search("quokkas").results

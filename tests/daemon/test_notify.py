@@ -1,0 +1,168 @@
+"""What a service manager hears from a real daemon, and how fast it obeys."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from memd_client import Client, MemdClientError
+from tests.daemon.contents import contents
+from tests.daemon.process import Daemon
+from tests.wait import until
+
+
+class Manager:
+    """The service manager's end of sd_notify(3): what was heard, and whether the daemon answered at that moment."""
+
+    def __init__(self, directory: Path, answers: Path) -> None:
+        self.address = directory / "notify"
+        self.heard: list[dict[str, str]] = []
+        self.answered_when_ready: bool | None = None
+        self._answers = answers
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(self.address))
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        while datagram := self._socket.recv(4096).decode():
+            message = dict(line.partition("=")[::2] for line in datagram.split("\n"))
+            if "READY" in message and self.answered_when_ready is None:
+                try:
+                    with Client(socket=self._answers, timeout=10) as client:
+                        self.answered_when_ready = client.status().pid > 0
+                except MemdClientError:
+                    self.answered_when_ready = False
+            self.heard.append(message)
+
+    def states(self, name: str) -> list[str]:
+        """All values that came under a name."""
+        return [message[name] for message in list(self.heard) if name in message]
+
+    def close(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", str(self.address))
+        self._thread.join()
+        self._socket.close()
+
+
+@contextmanager
+def managed(daemon: Daemon) -> Iterator[Manager]:
+    """A service manager for a daemon."""
+    manager = Manager(daemon.home, daemon.socket)
+    try:
+        yield manager
+    finally:
+        manager.close()
+
+
+@pytest.fixture
+def manager(daemon: Daemon) -> Iterator[Manager]:
+    """The service manager of the daemon."""
+    with managed(daemon) as one:
+        yield one
+
+
+def test_tells_its_life_from_ready_to_stopping(daemon: Daemon, manager: Manager) -> None:
+    """READY=1 comes once the socket answers, pings come twice in their time, STOPPING=1 comes last."""
+    daemon.start(environ={"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": "100000"})
+    until(lambda: len(manager.states("WATCHDOG")) >= 3)
+    assert manager.answered_when_ready
+    assert "READY" in manager.heard[0]
+    assert manager.states("READY") == ["1"]
+    assert daemon.stop() == 0
+    until(lambda: manager.states("STOPPING"))
+    assert manager.heard[-1] == {"STOPPING": "1"}
+    assert manager.states("STATUS")[-1] == "ready"
+
+
+def test_a_watchdog_that_is_not_meant_for_it_is_not_fed(daemon: Daemon, manager: Manager) -> None:
+    """Without WATCHDOG_USEC, or with one for another process, no ping is sent."""
+    environ = {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": "100000", "WATCHDOG_PID": "1"}
+    daemon.start(environ=environ)
+    daemon.stop()
+    until(lambda: manager.states("STOPPING"))
+    assert manager.states("WATCHDOG") == []
+
+
+def test_a_reload_is_told_from_beginning_to_end(daemon: Daemon, manager: Manager) -> None:
+    """SIGHUP: RELOADING=1 with the time, then READY=1 again, for a file that is refused as well."""
+    daemon.start(environ={"NOTIFY_SOCKET": str(manager.address)})
+    for number, settings in enumerate(["max_file_mb = 1", "no_such_key = 1"], 1):
+        daemon.configure(settings)
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(manager, 1 + number)
+    assert manager.states("RELOADING") == ["1", "1"]
+    assert all(stamp.isdecimal() for stamp in manager.states("MONOTONIC_USEC"))
+
+
+def wait_for(manager: Manager, times: int) -> None:
+    """Wait until the daemon has said so often that it is ready."""
+    until(lambda: len(manager.states("READY")) == times)
+
+
+def heavy(daemon: Daemon) -> None:
+    """A workspace that takes many seconds to index."""
+    rng = random.Random(9)
+    words = [f"word{number}" for number in range(5000)]
+    memory = daemon.workspace / "memory"
+    for number in range(60):
+        text = "\n\n".join(" ".join(rng.choices(words, k=60)) for _ in range(500))
+        (memory / f"{number:02}.md").write_text(text)
+
+
+def test_status_counts_and_a_stop_in_heavy_indexing_is_quick(daemon: Daemon, manager: Manager) -> None:
+    """While megabytes are indexed, STATUS tells how far it is; SIGTERM ends it within 2 s, every file old or new."""
+    heavy(daemon)
+    daemon.start(environ={"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": "100000"})
+    until(lambda: any("indexing main " in status for status in manager.states("STATUS")), 20)
+    with daemon.client() as client:
+        until(lambda: client.status().agents["main"].files > 3, 20)
+    began = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - began < 2
+    indexed = contents(daemon.state / "agents" / "main.sqlite")
+    assert 3 < len(indexed) < 60
+    sizes = {len(chunks) for chunks in indexed.values()}
+    assert min(sizes) > 100
+
+
+def test_one_huge_file_does_not_hold_up_a_stop(daemon: Daemon) -> None:
+    """SIGTERM in the middle of a file of many megabytes: nothing of it is in the index, and 2 s are kept."""
+    daemon.write("memory/huge.md", "\n" * 15_000_000)
+    daemon.start()
+    # It is being cut, which takes longer than a stop may.
+    until(lambda: processor_s(daemon) > 1.5, 20)
+    with daemon.client() as client:
+        assert client.status().agents["main"].files == 0
+    began = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - began < 2
+    assert contents(daemon.state / "agents" / "main.sqlite") == {}
+    assert not daemon.socket.exists()
+
+
+def processor_s(daemon: Daemon) -> float:
+    """What the process has computed so far, in seconds."""
+    told = subprocess.run(
+        ["ps", "-o", "cputimes=", "-p", str(daemon.process.pid)], capture_output=True, check=True
+    )
+    return float(told.stdout)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_does_no_harm(daemon: Daemon, number: signal.Signals) -> None:
+    """Impatience ends in the same clean stop."""
+    daemon.start()
+    for _ in range(3):
+        os.kill(daemon.process.pid, number)
+    assert daemon.process.wait(5) == 0
+    assert not daemon.socket.exists()

@@ -1,0 +1,116 @@
+"""A new configuration under clients that do not wait for it."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import structlog
+
+from memd_client import AsyncClient, RequestFailed
+from tests.daemon.inprocess import configure, running, write
+from tests.fakes import HashingProvider
+from tests.wait import until_async
+
+RED = "The lighthouse was painted red.\n"
+
+
+async def reloaded(home: Path, settings: str, client: AsyncClient) -> None:
+    """Bring other settings into force."""
+    configure(home, settings)
+    with structlog.testing.capture_logs() as logs:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until_async(lambda: any(event["event"].startswith("config.reload") for event in logs), 10)
+    assert (await client.status()).config_error is None
+
+
+async def test_no_request_fails_because_of_a_reload(home: Path) -> None:
+    """While settings change again and again, searches, reads and status are answered as ever."""
+    write(home, "memory/a.md", RED)
+    async with running(home) as client:
+        await client.sync()
+        ended = asyncio.Event()
+
+        async def ask_on() -> int:
+            count = 0
+            async with AsyncClient(socket=home / "s") as own:
+                while not ended.is_set():
+                    found, note, status = await asyncio.gather(
+                        own.search("lighthouse red"), own.get("memory/a.md"), own.status()
+                    )
+                    assert found.results[0].path == "memory/a.md"
+                    assert note.text == RED.strip()
+                    assert status.agents["main"].files == 1
+                    count += 1
+            return count
+
+        asking = [asyncio.create_task(ask_on()) for _ in range(4)]
+        for number in range(10):
+            await reloaded(home, f"max_file_mb = {number + 1}", client)
+        ended.set()
+        counts = await asyncio.gather(*asking)
+    assert min(counts) > 5
+
+
+async def test_a_sync_that_waits_is_answered_by_the_agent_that_comes_after(home: Path) -> None:
+    """Whoever waits for a pass when the settings change gets the report of a pass under the new ones."""
+    for number in range(300):
+        write(home, f"memory/{number:03}.md", f"# Note {number}\n\nThe lighthouse {number}.\n" * 20)
+    async with running(home) as client, AsyncClient(socket=home / "s", timeout=10) as other:
+        waiting = asyncio.create_task(other.sync(vectors=False))
+        await until_async(lambda: (home / "state/agents/main.sqlite-wal").stat().st_size > 100_000)
+        assert not waiting.done()
+        await reloaded(home, "max_file_mb = 1", client)
+        assert (await waiting).files == 300
+
+
+async def test_a_wait_for_vectors_ends_with_the_agent_that_comes_after(home: Path) -> None:
+    """Whoever waits for vectors when the provider is taken away is not kept waiting for them."""
+    provider = HashingProvider(delay_s=30)
+    write(home, "memory/a.md", RED)
+    async with running(home, provider) as client, AsyncClient(socket=home / "s", timeout=10) as other:
+        waiting = asyncio.create_task(other.sync())
+        await until_async(lambda: provider.requests)
+        assert not waiting.done()
+        await reloaded(home, 'provider = "none"', client)
+        report = await waiting
+        assert (report.files, report.vectors) == (1, "complete")
+
+
+async def test_an_agent_that_is_taken_out_keeps_its_store(home: Path) -> None:
+    """Gone from the file it is unknown; back in it, everything is there and nothing is embedded again."""
+    provider = HashingProvider()
+    write(home, "memory/a.md", RED)
+    (home / "work" / "memory").mkdir(parents=True)
+    (home / "work" / "memory" / "b.md").write_text("The chapel was painted blue.\n")
+    both = f'[agents.work]\nworkspace = "{home}/work"'
+    async with running(home, provider, settings=both) as client:
+        await client.sync()
+        assert (await client.search("chapel blue", agent="work")).results
+        embedded = len(provider.requests)
+        await reloaded(home, "", client)
+        with pytest.raises(RequestFailed) as failed:
+            await client.search("chapel blue", agent="work")
+        assert failed.value.code == "unknown_agent"
+        assert (home / "state/agents/work.sqlite").exists()
+        await reloaded(home, both, client)
+        assert (await client.search("chapel blue", agent="work")).mode == "hybrid"
+        assert (await client.sync()).files == 2
+        assert len(provider.requests) == embedded
+
+
+async def test_a_provider_that_comes_embeds_what_is_there(home: Path) -> None:
+    """From provider = none to one: the index stays, its chunks get vectors; and back: keywords answer."""
+    write(home, "memory/a.md", RED)
+    async with running(home, settings='provider = "none"') as client:
+        assert (await client.sync()).vectors == "complete"
+        await reloaded(home, "", client)
+        report = await client.sync()
+        assert (report.vectors, report.changed) == ("complete", 0)
+        assert (await client.search("lighthouse red")).mode == "hybrid"
+        await reloaded(home, 'provider = "none"', client)
+        found = await client.search("lighthouse red")
+        assert (found.mode, found.degraded, len(found.results)) == ("keyword", [], 1)
+        await reloaded(home, "", client)
+        assert (await client.search("lighthouse red")).mode == "hybrid"

@@ -1,0 +1,46 @@
+"""Connections of the daemon's own kind over a handler of the test, on an event loop in a thread."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvloop
+
+from memd.server import listener
+from memd.server.connection import Bounds, Connection, Handle
+
+
+@contextmanager
+def serving(
+    path: Path, handle: Handle, bounds: Bounds | None = None, *, uid: int | None = None
+) -> Iterator[set[Connection]]:
+    """Answer whoever connects; the connections that are open."""
+    connections: set[Connection] = set()
+    limits = Bounds() if bounds is None else bounds
+    owner = os.getuid() if uid is None else uid
+    is_up, ended = threading.Event(), asyncio.Event()
+    loop = uvloop.new_event_loop()
+
+    async def serve() -> None:
+        server = await loop.create_unix_server(
+            lambda: Connection(handle, owner, "1.2.3", connections, limits), sock=listener.bind(path)
+        )
+        is_up.set()
+        await ended.wait()
+        server.close()
+        for connection in list(connections):
+            connection.close()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert is_up.wait(10)
+        yield connections
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        loop.close()
+        listener.remove(path)

@@ -1,0 +1,295 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+
+from memd.agents import Agents
+from memd.backends.backend import Answer, Excerpt, Question
+from memd.config import AgentSettings, Query, Scope
+from memd.daemon import build_agent
+from memd.embed.choose import Choice
+from memd.model import Degraded, Hit, Kind, Trace
+from memd.server.handlers import Handlers
+from memd.server.report import Facts
+from memd.store.database import StoreClosed, StoreDamaged, StoreUnavailable
+from memd_client import messages as wire
+
+HIT = Hit("memory/a.md", 3, 9, 0.5, "the text", "memory")
+LINE = Hit("memory/b.md", 4, 4, 0.4, "a line", "memory")
+
+
+class Scripted:
+    """A backend that answers what the test wrote down, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Question] = []
+        self.read: list[tuple[str, int, int, frozenset[Kind]]] = []
+        self.failures: list[Exception] = []
+        self.answer = Answer(hits=(HIT, LINE), backend="scripted", provider="p", model="m", mode="hybrid")
+        self.excerpt: Excerpt | None = Excerpt("some text", 5, 7, 8)
+
+    async def search(self, question: Question) -> Answer:
+        self.asked.append(question)
+        if self.failures:
+            raise self.failures.pop(0)
+        return self.answer
+
+    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+        trace = Trace(
+            terms=("a",), match='"a"', vector_weight=0.7, text_weight=0.3, min_score=0.2, candidates=()
+        )
+        return await self.search(question), trace
+
+    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+        self.read.append((path, start_line, lines, kinds))
+        return self.excerpt
+
+
+class Bench:
+    """Handlers over one agent, main, whose index is real and whose searches are scripted."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.agents = Agents()
+        self.backend = Scripted()
+        self.handlers = Handlers(self.agents, Facts("1.2.3", Path("/run/memd.sock"), None))
+
+    async def serve(self, **settings: Any) -> None:
+        """Let agent main have these settings."""
+        wanted = AgentSettings(workspace=self.home / "workspace", **settings)
+        agent = await build_agent(self.home, "main", wanted, Choice(None, "none is wanted"), None)
+        agent.backend = self.backend
+        self.agents.swap({"main": agent})
+        with self.agents.held():
+            pass
+
+    async def close(self) -> None:
+        for agent in self.agents.all().values():
+            await agent.index.close()
+
+    async def found(self, **request: Any) -> wire.Found:
+        reply = await self.handlers.handle(wire.Search(query="x", **request))
+        assert isinstance(reply, wire.Found), reply
+        return reply
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    """Handlers with an agent of default settings."""
+    (tmp_path / "agents").mkdir()
+    one = Bench(tmp_path)
+    await one.serve()
+    yield one
+    await one.close()
+
+
+# --- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (StoreUnavailable("disk full"), "unavailable"),
+        (StoreDamaged("malformed"), "unavailable"),
+        (ValueError("a bug"), "internal"),
+        (RecursionError(), "internal"),
+    ],
+)
+async def test_an_error_becomes_a_failure_with_its_code(bench: Bench, failure: Exception, code: str) -> None:
+    """Whatever a part raises, the client gets a failure with a hint, and the next request is answered."""
+    bench.backend.failures = [failure]
+    with structlog.testing.capture_logs() as logs:
+        reply = await bench.handlers.handle(wire.Search(query="x"))
+    assert isinstance(reply, wire.Failure)
+    assert reply.code == code
+    assert reply.hint
+    assert [event["event"] for event in logs] == (["server.request_failed"] if code == "internal" else [])
+    assert (await bench.found()).results
+
+
+async def test_a_bug_tells_the_client_nothing_of_its_text(bench: Bench) -> None:
+    """The message of an error that nobody had thought of may quote anything: it stays in the log."""
+    bench.backend.failures = [ValueError("secret")]
+    with structlog.testing.capture_logs() as logs:
+        reply = await bench.handlers.handle(wire.Search(query="porcupine"))
+    assert "secret" not in str(reply)
+    assert "porcupine" not in str(logs)
+
+
+async def test_an_agent_that_changed_meanwhile_is_asked_anew(bench: Bench) -> None:
+    """A store that was closed under a request is one try; a second time, the client is told to try again."""
+    bench.backend.failures = [StoreClosed("closed")]
+    assert (await bench.found()).results
+    bench.backend.failures = [StoreClosed("closed"), StoreClosed("closed")]
+    reply = await bench.handlers.handle(wire.Search(query="x"))
+    assert isinstance(reply, wire.Failure)
+    assert reply.code == "unavailable"
+
+
+async def test_requests_wait_while_agents_change(bench: Bench) -> None:
+    """Nothing is answered from half a change."""
+    with bench.agents.held():
+        asked = asyncio.create_task(bench.found())
+        await asyncio.sleep(0)
+        assert not asked.done()
+        assert not bench.backend.asked
+    assert (await asked).results
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda name: wire.Search(query="x", agent=name),
+        lambda name: wire.Explain(query="x", agent=name),
+        lambda name: wire.Get(path="x", agent=name),
+        lambda name: wire.Sync(agent=name),
+        lambda name: wire.Warm(session_key="main", agent=name),
+        lambda name: wire.Reindex(agent=name),
+        lambda name: wire.Reindex(agent=name, dry_run=True),
+        lambda name: wire.Status(agent=name),
+    ],
+)
+async def test_every_request_knows_its_agents(
+    bench: Bench, request_of: Callable[[str], wire.Request]
+) -> None:
+    """An agent that is not there is told with those that are, whatever was asked of it."""
+    reply = await bench.handlers.handle(request_of("nobody"))
+    assert isinstance(reply, wire.Failure)
+    assert (reply.code, "main" in reply.message) == ("unknown_agent", True)
+
+
+# --- what is asked and answered
+
+
+async def test_what_the_request_leaves_open_the_settings_say(bench: Bench) -> None:
+    """max_results and min_score are the request's, else the configured ones."""
+    await bench.close()
+    await bench.serve(query=Query(max_results=9, min_score=0.2))
+    await bench.found()
+    await bench.found(max_results=3, min_score=0.0)
+    asked = [(one.text, one.max_results, one.min_score) for one in bench.backend.asked]
+    assert asked == [("x", 9, 0.2), ("x", 3, 0.0)]
+
+
+async def test_a_reply_carries_what_the_backend_told(bench: Bench) -> None:
+    """Hits in their order, how they were found, what was missing, and whether something newer is on the disk."""
+    bench.backend.answer = msgspec.structs.replace(
+        bench.backend.answer, mode="keyword", stale=True, degraded=(Degraded("vector", "why"),)
+    )
+    assert await bench.found() == wire.Found(
+        results=[
+            wire.Hit(
+                path="memory/a.md",
+                start_line=3,
+                end_line=9,
+                score=0.5,
+                snippet="the text",
+                citation="memory/a.md#L3-L9",
+            ),
+            wire.Hit(
+                path="memory/b.md",
+                start_line=4,
+                end_line=4,
+                score=0.4,
+                snippet="a line",
+                citation="memory/b.md#L4",
+            ),
+        ],
+        backend="scripted",
+        provider="p",
+        model="m",
+        mode="keyword",
+        citations=True,
+        stale=True,
+        degraded=[wire.Degraded(part="vector", reason="why")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "key", "cited"),
+    [
+        ("auto", None, True),
+        ("auto", "agent:main:main", True),
+        ("auto", "agent:main:telegram:direct:1", True),
+        ("auto", "agent:main:telegram:group:1", False),
+        ("auto", "who knows", False),
+        ("on", "agent:main:telegram:group:1", True),
+        ("off", None, False),
+    ],
+)
+async def test_citations_are_for_whoever_can_follow_them(
+    bench: Bench, setting: str, key: str | None, cited: bool
+) -> None:
+    """auto: in direct chats and for the owner, not in groups."""
+    await bench.close()
+    await bench.serve(citations=setting, scope=Scope(default="allow", rules=()))
+    found = await bench.found(session_key=key)
+    assert found.citations is cited
+    assert all((hit.citation is not None) is cited for hit in found.results)
+
+
+async def test_a_group_is_searched_and_read_without_curated_files(bench: Bench) -> None:
+    """The backend hears which kinds may be seen; a source that the agent lacks leaves none."""
+    await bench.close()
+    await bench.serve(scope=Scope(default="allow", rules=()))
+    group = "agent:main:telegram:group:1"
+    await bench.found()
+    await bench.found(session_key=group)
+    await bench.found(source="sessions")
+    assert [one.kinds for one in bench.backend.asked] == [{Kind.NOTE, Kind.CURATED}, {Kind.NOTE}, set()]
+    await bench.handlers.handle(wire.Get(path="x", session_key=group))
+    assert bench.backend.read == [("x", 1, 120, frozenset({Kind.NOTE}))]
+
+
+async def test_a_denied_session_never_reaches_the_backend(bench: Bench) -> None:
+    """Nothing is searched or read for it; the log has the kind of chat and not the key."""
+    key = "agent:main:telegram:group:4711"
+    with structlog.testing.capture_logs() as logs:
+        found = await bench.found(session_key=key)
+        note = await bench.handlers.handle(wire.Get(path="x", session_key=key, start_line=7))
+        explained = await bench.handlers.handle(wire.Explain(query="x", session_key=key))
+    assert found == wire.Found(scope_denied=True)
+    assert note == wire.Note(path="x", missing=True, start_line=7)
+    assert explained == wire.Explanation(found=found)
+    assert (bench.backend.asked, bench.backend.read) == ([], [])
+    assert {event["event"] for event in logs} == {"scope.denied"}
+    assert "4711" not in str(logs)
+
+
+@pytest.mark.parametrize(("lines", "given"), [(None, 120), (1, 1), (120, 120), (121, 120), (2**60, 120)])
+async def test_no_more_lines_than_a_reply_holds(bench: Bench, lines: int | None, given: int) -> None:
+    """However many are asked for, 120 lines are read at most; the reply tells where they begin, end and go on."""
+    note = await bench.handlers.handle(wire.Get(path="x", start_line=5, lines=lines))
+    assert note == wire.Note(path="x", text="some text", start_line=5, end_line=7, next_line=8)
+    assert bench.backend.read[0][2] == given
+
+
+# --- sync and status
+
+
+async def test_a_sync_that_waits_for_nothing_returns_at_once(bench: Bench) -> None:
+    """wait=False asks for a pass and tells what is there."""
+    assert await bench.handlers.handle(wire.Sync(wait=False)) == wire.SyncReport(reason="none is wanted")
+    assert bench.agents.get("main").sync.pending == 1
+
+
+@pytest.mark.parametrize("patience_ms", [50, 0, -5])
+async def test_a_sync_ends_with_its_callers_patience(bench: Bench, patience_ms: int) -> None:
+    """Where no pass ends in time, the caller is told so before it gives up by itself."""
+    reply = await bench.handlers.handle(wire.Sync(patience_ms=patience_ms))
+    assert isinstance(reply, wire.Failure)
+    assert reply.code == "timed_out"
+
+
+async def test_status_names_the_daemon_and_its_agents(bench: Bench) -> None:
+    """One agent or all, with the process around them."""
+    for name in (None, "main"):
+        status = await bench.handlers.handle(wire.Status(agent=name))
+        assert isinstance(status, wire.StatusReport)
+        assert (status.version, status.socket, status.config) == ("1.2.3", "/run/memd.sock", None)
+        assert list(status.agents) == ["main"]
+        assert status.agents["main"].workspace == str(bench.home / "workspace")

@@ -1,0 +1,179 @@
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from memd.server import listener
+from memd.server.listener import SocketUnusable
+from tests.otheruser import as_other_user, shared_directory
+from tests.wait import until
+
+
+def connected(path: Path) -> socket.socket:
+    """A connection to a socket."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(5)
+    try:
+        client.connect(str(path))
+    except OSError:
+        client.close()
+        raise
+    return client
+
+
+def names(directory: Path) -> list[str]:
+    """What is in a directory."""
+    return [path.name for path in directory.iterdir()]
+
+
+def knock(path: str) -> str:
+    """What comes of connecting to a socket: what was heard, or the error."""
+    try:
+        with connected(Path(path)) as client:
+            return client.recv(100).decode()
+    except OSError as error:
+        return type(error).__name__
+
+
+def test_whoever_sees_the_socket_can_connect(address: Path) -> None:
+    """The path appears only when somebody listens there: no client that finds it is refused."""
+    refused: list[OSError] = []
+    answered = threading.Event()
+
+    def watch() -> None:
+        while not answered.is_set():
+            try:
+                connected(address).close()
+                answered.set()
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                refused.append(error)
+                answered.set()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    listening = listener.bind(address)
+    watcher.join(5)
+    listening.close()
+    assert answered.is_set()
+    assert refused == []
+
+
+def test_the_socket_is_private_and_alone(address: Path) -> None:
+    """It has mode 0600, whatever the umask, and no other name is left beside it."""
+    mask = os.umask(0)
+    try:
+        listening = listener.bind(address)
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(address.stat().st_mode) == 0o600
+    assert names(address.parent) == [address.name]
+    listener.remove(address)
+    assert names(address.parent) == []
+    listener.remove(address)  # somebody may have tidied up
+    listening.close()
+
+
+def test_a_stale_socket_is_taken_over(address: Path) -> None:
+    """The socket that a killed daemon left, and what it left half made, are no obstacle."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
+        stale.bind(str(address))
+    (address.parent / f".{os.getpid()}").write_text("half made")
+    with listener.bind(address), connected(address):
+        pass
+
+
+@pytest.mark.parametrize("make", ["file", "directory", "symlink", "fifo"])
+def test_what_is_no_socket_is_left_alone(address: Path, make: str) -> None:
+    """Something else in its place is told, and stays as it is."""
+    match make:
+        case "file":
+            address.write_text("precious")
+        case "directory":
+            address.mkdir()
+        case "symlink":
+            address.symlink_to(address.parent / "elsewhere")
+        case _:
+            os.mkfifo(address)
+    before = address.lstat()
+    with pytest.raises(
+        SocketUnusable, match=rf"{address}: something that is not a socket.*MEMD_SOCKET"
+    ) as refused:
+        listener.bind(address)
+    assert refused.value.exit_code == 78
+    assert os.path.samestat(before, address.lstat())
+    assert names(address.parent) == [address.name]
+
+
+@pytest.mark.parametrize("below", ["none/s", "file/s", "x" * 300])
+def test_a_path_that_cannot_be_is_told(address: Path, below: str) -> None:
+    """A missing directory, a file in place of one, or a name that is too long: the message names the path."""
+    (address.parent / "file").write_text("")
+    with pytest.raises(SocketUnusable, match="MEMD_SOCKET"):
+        listener.bind(address.parent / below)
+
+
+def test_the_peer_is_known_by_its_user(address: Path) -> None:
+    """The system tells the user of the process at the other end."""
+    with listener.bind(address) as listening, connected(address):
+        listening.setblocking(True)
+        accepted, _ = listening.accept()
+        with accepted:
+            assert listener.peer_uid(accepted) == os.getuid()
+
+
+def test_hanging_up_is_more_than_saying_no_more(address: Path) -> None:
+    """A peer that ends its half of the connection may still listen; one that closed it does not."""
+    with listener.bind(address) as listening:
+        client = connected(address)
+        listening.setblocking(True)
+        accepted, _ = listening.accept()
+        with accepted:
+            assert not listener.has_hung_up(accepted)
+            client.shutdown(socket.SHUT_WR)
+            assert accepted.recv(1) == b""
+            assert not listener.has_hung_up(accepted)
+            client.close()
+            assert listener.has_hung_up(accepted)
+
+
+_SERVING = """
+import sys, time
+from pathlib import Path
+from tests.server.serving import serving
+from memd_client.messages import Note
+async def handle(request):
+    return Note(path="secret")
+with serving(Path(sys.argv[1]), handle):
+    Path(sys.argv[1]).chmod(0o777)
+    print("serving", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_another_user_is_refused_even_where_the_modes_let_them_in() -> None:
+    """A socket somebody opened to all still serves its own user alone: a stranger's connection just ends."""
+    assert os.getuid() == 0, "only root can become another user"
+    with shared_directory() as directory:
+        directory.chmod(0o777)
+        path = directory / "s"
+        with subprocess.Popen(
+            [sys.executable, "-c", _SERVING, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        ) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"serving\n"
+            # Knocking without a word: the daemon's own user would be waited for.
+            assert as_other_user("tests.server.test_listener", "knock", str(path)) == ""
+            path.chmod(0o600)
+            assert as_other_user("tests.server.test_listener", "knock", str(path)) == "PermissionError"
+            server.terminate()
+    until(lambda: server.poll() is not None)
