@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar, assert_never
 
+import msgspec
 import structlog
 
 from memd.agents import Agent, Agents, UnknownAgent
@@ -110,20 +111,7 @@ class Handlers:
             text_weight=trace.text_weight,
             min_score=trace.min_score,
             candidates=[
-                wire.ExplainedHit(
-                    path=one.path,
-                    start_line=one.start_line,
-                    end_line=one.end_line,
-                    score=one.score,
-                    cosine=one.cosine,
-                    calibrated=one.calibrated,
-                    keyword=one.keyword,
-                    keyword_rank=one.keyword_rank,
-                    vector_rank=one.vector_rank,
-                    terms=list(one.terms),
-                    window=one.window,
-                    cut=one.cut,
-                )
+                wire.ExplainedHit(**{**msgspec.structs.asdict(one), "terms": list(one.terms)})
                 for one in trace.candidates
             ],
         )
@@ -253,15 +241,7 @@ def _found(agent: Agent, granted: scope.Granted, answer: Answer) -> wire.Found:
     citations = mode == "on" or (mode == "auto" and granted.direct)
     return wire.Found(
         results=[
-            wire.Hit(
-                path=hit.path,
-                start_line=hit.start_line,
-                end_line=hit.end_line,
-                score=hit.score,
-                snippet=hit.snippet,
-                source=hit.source,
-                citation=_citation(hit) if citations else None,
-            )
+            wire.Hit(**msgspec.structs.asdict(hit), citation=_citation(hit) if citations else None)
             for hit in answer.hits
         ],
         backend=answer.backend,
