@@ -176,10 +176,10 @@ class Handlers:
         key = (agent.id, request.session_key)
         if key in self._warmed:
             return await _report([agent])
+        passes = await Patience(WARM_MS).spend(agent.sync.settled(agent.sync.request()))
         self._warmed[key] = None
         while len(self._warmed) > WARM_KEYS:
             del self._warmed[next(iter(self._warmed))]
-        passes = await Patience(WARM_MS).spend(agent.sync.settled(agent.sync.request()))
         return await _report([agent], passes or ())
 
     async def _reindex(self, request: wire.Reindex) -> wire.ReindexReport:

@@ -250,7 +250,8 @@ def test_a_slow_answer_does_not_count_against_the_client(address: Path) -> None:
 # --- how much it takes
 
 
-def test_no_more_in_flight_than_allowed(address: Path) -> None:
+@pytest.mark.parametrize(("bounds", "allowed"), [(Bounds(in_flight=3), 3), (Bounds(), 64)])
+def test_no_more_in_flight_than_allowed(address: Path, bounds: Bounds, allowed: int) -> None:
     """Of requests written in one piece, the allowed number is worked on at once; all are answered."""
     running = peak = 0
 
@@ -262,11 +263,11 @@ def test_no_more_in_flight_than_allowed(address: Path) -> None:
         running -= 1
         return await echo(request)
 
-    with serving(address, handle, Bounds(in_flight=3)), Stranger(address) as stranger:
+    with serving(address, handle, bounds), Stranger(address) as stranger:
         stranger.greet()
-        stranger.ask(*(Get(path=str(number)) for number in range(1, 101)))
-        assert stranger.hear_some(100) == {number: Note(path=str(number)) for number in range(1, 101)}
-    assert peak == 3
+        stranger.ask(*(Get(path=str(number)) for number in range(1, 501)))
+        assert stranger.hear_some(500) == {number: Note(path=str(number)) for number in range(1, 501)}
+    assert peak == allowed
 
 
 def test_is_not_read_while_it_has_enough_in_flight(address: Path) -> None:
