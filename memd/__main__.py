@@ -4,8 +4,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
+
+from memd.version import VERSION
 
 
 def parser() -> argparse.ArgumentParser:
@@ -14,7 +15,7 @@ def parser() -> argparse.ArgumentParser:
         prog="memd",
         description="Long-term memory search for AI agents. To look at it and ask it, use memd-ctl.",
     )
-    top.add_argument("--version", action="version", version=f"memd {version('memd-daemon')}")
+    top.add_argument("--version", action="version", version=f"memd {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="run")
     run = commands.add_parser("run", help="run the daemon in the foreground until SIGTERM")
     run.add_argument(

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 
@@ -40,13 +39,13 @@ from memd.store.meta import CHUNKING, TOKENIZER, Fingerprint, usable_part, why_r
 from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop
 from memd.sync.vectors import VectorQueue
+from memd.version import VERSION
 from memd.watch.debounce import Debouncer
 from memd.watch.watcher import Changed, Health, Rescan, watch
 from memd_client import paths
 
 log = structlog.get_logger()
 
-VERSION = version("memd-daemon")
 STOP_S = 1.5  # from the signal to the end, at most
 SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
 

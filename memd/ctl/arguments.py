@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from memd.ctl.failures import UsageError
+from memd.version import VERSION
 
 COMMANDS: Mapping[str, str] = {
     "up": "start memd, or make a directory searchable",
@@ -43,10 +44,7 @@ class _Help(argparse.HelpFormatter):
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        # Looking a version up takes as long as a search.
-        from importlib.metadata import version  # noqa: PLC0415
-
-        print(f"memd-ctl {version('memd-daemon')}")
+        print(f"memd-ctl {VERSION}")
         parser.exit()
 
 
