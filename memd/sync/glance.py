@@ -4,7 +4,7 @@ An agent that writes a note and searches at once asks before the event of the fi
 calls closes that gap: MEMORY.md and USER.md, the newest notes, and the directories where new ones appear.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from heapq import nlargest
 from pathlib import Path
 
@@ -17,19 +17,41 @@ Look = tuple[int, int, int] | None  # size, mtime_ns, inode; None: not there
 
 
 class Glance:
-    """What a few paths looked like after the last pass."""
+    """What a few paths looked like to the last pass that was about them."""
 
     def __init__(self, roots: Iterable[Root]) -> None:
         self._fixed = tuple(path for root in roots for path in _fixed(root))
         self._newest: dict[Path, int] = {}  # file -> mtime_ns
         self._looks: dict[Path, Look] = {}
 
-    def remember(self, found: Iterable[FoundFile]) -> None:
-        """A pass has taken in what these files hold, and what the fixed paths show now."""
+    def look(self) -> dict[Path, Look]:
+        """What the paths look like; a pass asks before it looks at the disk itself."""
+        return {path: _look(path) for path in self._paths()}
+
+    def remember(
+        self, found: Collection[FoundFile], before: Mapping[Path, Look], within: Collection[Path] | None
+    ) -> None:
+        """A pass has ended. What was written while it ran shows as changed, as does what it was not about.
+
+        Args:
+            found: The files that it met, as it met them.
+            before: What look gave before it.
+            within: The files and directories that it was about; None: everything.
+        """
         self._newest.update((file.file, file.stamp.mtime_ns) for file in found)
         kept = nlargest(NEWEST, self._newest.items(), key=lambda item: (item[1], item[0]))
         self._newest = dict(kept)
-        self._looks = {path: _look(path) for path in self._paths()}
+        met = {file.file: file.stamp for file in found if file.file in self._newest}
+        looks: dict[Path, Look] = {}
+        for path in self._paths():
+            if path in met:
+                stamp = met[path]
+                looks[path] = stamp.size, stamp.mtime_ns, stamp.inode
+            elif within is None or any(path.is_relative_to(one) for one in within):
+                looks[path] = before[path] if path in before else _look(path)
+            else:
+                looks[path] = self._looks[path] if path in self._looks else _look(path)
+        self._looks = looks
 
     def changed(self) -> list[Path]:
         """The paths that look different now."""

@@ -257,6 +257,7 @@ class SyncLoop:
 
     async def _pass(self, index: Index, taken: Taken) -> tuple[int, int]:
         """Bring an index up to date with what is marked; (files indexed anew, files removed)."""
+        before = await asyncio.to_thread(self._glance.look)
         seen = await self._look(taken)
         indexed = await index.known(seen.looked)
         known = {path: file for path, file in indexed.items() if seen.covers(path)}
@@ -277,7 +278,8 @@ class SyncLoop:
         gone = [path for path in work.remove if now.get(path) == known[path]]
         if gone:
             await index.remove(gone)
-        await asyncio.to_thread(self._glance.remember, seen.found.values())
+        within = None if taken.everything else taken.paths
+        await asyncio.to_thread(self._glance.remember, seen.found.values(), before, within)
         return changed, len(gone)
 
     async def _look(self, taken: Taken) -> Scan:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 from memd.model import FoundFile, Kind, Stamp
@@ -10,6 +11,12 @@ def found(file: Path) -> FoundFile:
     return FoundFile(file.name, file, Kind.NOTE, Stamp(status.st_size, status.st_mtime_ns, status.st_ino))
 
 
+def after_a_pass(glance: Glance, *files: Path, within: frozenset[Path] | None = None) -> None:
+    """A pass over everything, or some paths, that met these files."""
+    before = glance.look()
+    glance.remember([found(file) for file in files], before, within)
+
+
 def test_sees_an_edit_a_new_note_and_a_new_memory_md(tmp_path: Path) -> None:
     """What an agent writes shows at once: an edited note, a new one, and a MEMORY.md that was not there."""
     memory = tmp_path / "memory"
@@ -17,14 +24,14 @@ def test_sees_an_edit_a_new_note_and_a_new_memory_md(tmp_path: Path) -> None:
     note = memory / "a.md"
     note.write_text("one")
     glance = Glance([Workspace(tmp_path)])
-    glance.remember([found(note)])
+    after_a_pass(glance, note)
     assert glance.changed() == []
     note.write_text("one two")
     assert glance.changed() == [note]
-    glance.remember([found(note)])
+    after_a_pass(glance, note)
     (memory / "b.md").write_text("new")
     assert glance.changed() == [memory]
-    glance.remember([])
+    after_a_pass(glance)
     (tmp_path / "MEMORY.md").write_text("- fact")
     assert glance.changed() == [tmp_path / "MEMORY.md"]
 
@@ -32,21 +39,51 @@ def test_sees_an_edit_a_new_note_and_a_new_memory_md(tmp_path: Path) -> None:
 def test_other_files_of_a_workspace_are_none_of_its_business(tmp_path: Path) -> None:
     """What an agent does beside its memory makes no search slower."""
     glance = Glance([Workspace(tmp_path)])
-    glance.remember([])
+    after_a_pass(glance)
     (tmp_path / "main.py").write_text("print()")
     assert glance.changed() == []
 
 
 def test_looks_at_the_newest_of_many(tmp_path: Path) -> None:
     """Of thousands of notes only the newest are looked at, and a deleted one of them shows."""
-    files = []
-    for number in range(NEWEST + 10):
-        file = tmp_path / f"{number}.md"
+    files = [tmp_path / f"{number}.md" for number in range(NEWEST + 10)]
+    for number, file in enumerate(files):
         file.write_text("x")
-        files.append(FoundFile(file.name, file, Kind.NOTE, Stamp(1, number, 1)))
+        os.utime(file, ns=(number, number))
     glance = Glance([Tree(tmp_path)])
-    glance.remember(files)
-    files[0].file.write_text("an old one that changed")
+    after_a_pass(glance, *files)
     assert glance.changed() == []
-    files[-1].file.unlink()
-    assert set(glance.changed()) == {files[-1].file, tmp_path}
+    files[0].write_text("an old one that changed")
+    assert glance.changed() == []
+    files[-1].unlink()
+    assert set(glance.changed()) == {files[-1], tmp_path}
+
+
+def test_what_is_written_during_a_pass_shows_after_it(tmp_path: Path) -> None:
+    """A pass that read a note before it was written, or listed a directory before a note came, hides neither."""
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    note = memory / "a.md"
+    note.write_text("one")
+    glance = Glance([Workspace(tmp_path)])
+    after_a_pass(glance, note)
+    before, met = glance.look(), found(note)
+    note.write_text("one two")
+    (memory / "b.md").write_text("new")
+    glance.remember([met], before, None)
+    assert set(glance.changed()) == {note, memory}
+
+
+def test_a_pass_over_one_file_hides_no_other(tmp_path: Path) -> None:
+    """What a pass was not about looks as it did before."""
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    one, other = memory / "a.md", memory / "b.md"
+    for note in (one, other):
+        note.write_text("one")
+    glance = Glance([Workspace(tmp_path)])
+    after_a_pass(glance, one, other)
+    for note in (one, other):
+        note.write_text("one two")
+    after_a_pass(glance, one, within=frozenset({one}))
+    assert glance.changed() == [other]
