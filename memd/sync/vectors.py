@@ -193,7 +193,7 @@ class VectorQueue:
         if customer.use_cache:
             await self.known.put(stored)
         self._state = Working()
-        done = await customer.index.add_vectors(_rows(waiting, stored))
+        done = await self._store(customer, _rows(waiting, stored))
         self._measure(len(texts), self._clock() - began)
         log.debug("embed.stored", agent=customer.agent, chunks=done)
         self._keep_ahead(customer, waiting, texts)
@@ -218,10 +218,15 @@ class VectorQueue:
             await customer.index.set_aside(text_hash)
         found = await self.known.get(hashes)
         if found:
-            await customer.index.add_vectors(_rows(waiting, found))
+            await self._store(customer, _rows(waiting, found))
         if found or refused:
             await self._enter(self._state)
         return refused.union(found)
+
+    async def _store(self, customer: Customer, rows: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:
+        # Nobody may count what waits between the commit and the moment when searches see the vectors.
+        async with self._progress:
+            return await customer.index.add_vectors(rows)
 
     async def _refuse(self, text_hash: TextHash, reason: str) -> None:
         log.warning("embed.text_set_aside", reason=reason, hash=text_hash.hex()[:12])

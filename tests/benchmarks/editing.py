@@ -1,6 +1,7 @@
 """How long an edit takes until it is found."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.wait import until
 TIMES = 9
 WATCHED_TIMES = 3
 QUIET_S = 0.5  # so long after the last pass, no event of an earlier edit is still on its way
+QUIET_LOOKS = 40  # one look may fall into a pass that has just taken what was waiting
 
 
 def measure(stage: Stage) -> Iterator[Figure]:
@@ -27,7 +29,7 @@ def measure(stage: Stage) -> Iterator[Figure]:
         with searched.timed():
             until(lambda word=word: _finds(stage, word), 20)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
     for word in _words("watched", WATCHED_TIMES):
-        until(lambda: _last_pass(stage, now := time.time()) < now - QUIET_S, 20)
+        _wait_for_quiet(stage)
         at = time.time()
         _edit(note, word)
         with watched.timed():
@@ -54,6 +56,17 @@ def _edit(note: Path, word: str) -> None:
 
 def _finds(stage: Stage, word: str) -> bool:
     return any(word in hit.snippet for hit in stage.client.search(f"word of the moment {word}").results)
+
+
+def _wait_for_quiet(stage: Stage) -> None:
+    looks: deque[bool] = deque(maxlen=QUIET_LOOKS)
+
+    def is_quiet() -> bool:
+        now = time.time()
+        looks.append(_last_pass(stage, otherwise=now) < now - QUIET_S)
+        return len(looks) == QUIET_LOOKS and all(looks)
+
+    until(is_quiet, 20)
 
 
 def _last_pass(stage: Stage, otherwise: float) -> float:
