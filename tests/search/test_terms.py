@@ -63,3 +63,12 @@ def test_places_are_within_the_text(text: str, terms: list[str]) -> None:
     found = occurrences(text, terms)
     assert all(0 <= one.start < one.end <= len(text) for one in found)
     assert [one.start for one in found] == sorted(one.start for one in found)
+
+
+@given(
+    st.text(alphabet="ab的数据库ＡＰ,，_ .-'éパ一Paintedgs0", max_size=40),
+    st.lists(st.text(alphabet="ab的数据库ＡP paintedgs0一-", max_size=8), max_size=5),
+)
+def test_what_is_held_is_what_occurs(text: str, terms: list[str]) -> None:
+    """The quick way tells the same terms as the places do."""
+    assert held([text], terms) == {one.term for one in occurrences(text, terms)}

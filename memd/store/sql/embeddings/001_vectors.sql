@@ -1,4 +1,5 @@
 -- Vectors by the text they stand for. This is what was paid for: it outlives every index.
+-- With a rowid: without one, a row of this size would fill a page of its own, twice the file for a third of the speed.
 CREATE TABLE cache (
     provider     TEXT NOT NULL,
     model        TEXT NOT NULL,
@@ -7,7 +8,7 @@ CREATE TABLE cache (
     vector       BLOB NOT NULL,          -- float32, little-endian, of length 1
     used_at      REAL NOT NULL,          -- unix time of the last write or hit
     PRIMARY KEY (provider, model, provider_key, hash)
-) WITHOUT ROWID;
+);
 CREATE INDEX cache_by_age ON cache (used_at);
 
 -- Texts that a provider refuses or dies of.
