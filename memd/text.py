@@ -30,6 +30,7 @@ _RARE = (
     (15, "\U00020000-\U0003ffff"),
 )
 _RARE_COSTS = tuple((cost, re.compile(f"[{block}]+")) for cost, block in _RARE)
+DEAREST_QUARTERS = 1 + max(cost for cost, _ in _RARE)  # what no character costs more than
 _ANY_RARE = re.compile(f"[{''.join(block for _, block in _RARE)}]")
 
 _JOINER = "\u200d"

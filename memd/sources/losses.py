@@ -34,9 +34,20 @@ def lost_roots(names: Iterable[str], before: Mapping[str, Anchor], scan: Scan) -
     A mount point without its disk is a directory with nothing in it, or with something else, on another device. A
     directory that a person emptied is still the same one. After a restart nothing is known of the directory before:
     then one with nothing in it at all, not even a hidden file, counts as lost.
+
+    What was a mount point and is none now is certain: whatever lies in its place, the files of the disk are kept until
+    it is back, or the process starts again.
     """
     known = frozenset(names)
-    return frozenset(
+    missing = {name for name in known if name not in scan.found and scan.covers(name)}
+    unmounted = {
+        prefix
+        for prefix, anchor in before.items()
+        if anchor.mounted
+        and not _is_mounted(scan.anchors.get(prefix))
+        and any(is_under(name, prefix) for name in missing)
+    }
+    return frozenset(unmounted) | frozenset(
         prefix
         for prefix, anchor in scan.anchors.items()
         if any(is_under(name, prefix) for name in known)
@@ -46,8 +57,28 @@ def lost_roots(names: Iterable[str], before: Mapping[str, Anchor], scan: Scan) -
 
 
 def anchors_after(before: Mapping[str, Anchor], scan: Scan, lost: frozenset[str]) -> dict[str, Anchor]:
-    """What to compare the next scan with: the anchors as last seen with their files."""
-    return {**before, **{prefix: anchor for prefix, anchor in scan.anchors.items() if prefix not in lost}}
+    """What to compare the next scan with: the anchors as last seen with their files.
+
+    A scan of some places may find a new file in the place of a disk without missing any that lay on it. So it takes
+    note of what was mounted, and leaves it to a scan of everything to see that nothing is missed.
+    """
+    if scan.looked is not None:
+        mounted = {prefix: anchor for prefix, anchor in scan.anchors.items() if anchor.mounted}
+        known = {
+            prefix: anchor for prefix, anchor in before.items() if anchor.mounted or prefix not in mounted
+        }
+        return {**scan.anchors, **known}
+    kept = {
+        prefix: anchor
+        for prefix, anchor in before.items()
+        if prefix in lost or not anchor.mounted or is_under_any(prefix, scan.blind)
+    }
+    return {**kept, **{prefix: anchor for prefix, anchor in scan.anchors.items() if prefix not in lost}}
+
+
+def _is_mounted(now: Anchor | None) -> bool:
+    # A scan that is about names below a mount point has passed through it, and noted it.
+    return now is not None and now.mounted
 
 
 def _may_be_unmounted(before: Anchor | None, now: Anchor) -> bool:

@@ -3,7 +3,6 @@
 import codecs
 import hashlib
 import os
-import re
 from collections.abc import Iterable
 
 import msgspec
@@ -13,8 +12,6 @@ from memd.paths import Root, find_place, is_curated
 from memd.sources.fence import Missing, SourceError, open_inside, refusal
 
 _PIECE_BYTES = 1 << 20
-# str.splitlines() would also end a line at form feeds, U+0085, U+2028 and others, where no editor does.
-_LINE_END = re.compile(r"\r\n|\r|\n")
 
 # A kernel stamps files with the time of its last tick, 10 ms apart at most; file systems that keep whole seconds
 # do it every second, FAT every other.
@@ -88,20 +85,22 @@ def decoded(raw: bytes) -> str:
 
 def lines_of(text: str) -> tuple[str, ...]:
     r"""The lines an editor shows, without their ends: \n, \r\n or \r. The end of the last line begins no other."""
-    lines = _LINE_END.split(text)
+    # str.splitlines() would also end a line at form feeds, U+0085, U+2028 and others, where no editor does.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not lines[-1]:
         lines.pop()
     return tuple(lines)
 
 
 def settled(stamp: Stamp, now_ns: int) -> Stamp:
-    """The stamp, or one that equals no other while a second write could still leave it as it is."""
+    """The stamp, or one that equals no other while a second write could still leave it as it is.
+
+    A stamp a little ahead of the clock is that of a write between the two looks at them. One far ahead was set, or
+    the clock was put back since: the next write will have another.
+    """
     tick_ns = _COARSE_TICK_NS if stamp.mtime_ns % _SECOND_NS == 0 else _TICK_NS
-    return (
-        stamp
-        if abs(now_ns - stamp.mtime_ns) > tick_ns
-        else msgspec.structs.replace(stamp, mtime_ns=_NEVER_NS)
-    )
+    is_fresh = -_COARSE_TICK_NS <= now_ns - stamp.mtime_ns <= tick_ns
+    return msgspec.structs.replace(stamp, mtime_ns=_NEVER_NS) if is_fresh else stamp
 
 
 def _stamp(status: os.stat_result) -> Stamp:

@@ -8,6 +8,7 @@ missed only where the scan could see.
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -40,12 +41,14 @@ from memd.sources.fence import (
     Exhausted,
     Missing,
     OutsideFence,
+    SourceError,
     Unreadable,
     on_disk,
     open_directory,
     refusal,
     root_opened,
 )
+from memd.sources.notes import TooLarge
 
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -64,12 +67,17 @@ class Skip(StrEnum):
     SAME_FILE = "same file under another name"
 
 
+# Which of several is indexed depends on the others: with one of these about, a partial scan tells too little.
+DOUBLES = frozenset({Skip.SAME_NAME, Skip.SAME_FILE})
+
+
 class Anchor(msgspec.Struct, frozen=True):
     """A directory that may be a mount point, as a scan met it."""
 
     device: int
     inode: int
     empty: bool  # nothing at all in it, not even a hidden file
+    mounted: bool = False  # another device than the directory above
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -79,7 +87,9 @@ class Scan(msgspec.Struct, frozen=True):
     skipped: Mapping[str, Skip]  # a file, or a directory with all that lies below
     missing_roots: frozenset[Path]
     blind: frozenset[str]  # prefixes: the scan could not look there, so what is known below stays
-    anchors: Mapping[str, Anchor]  # prefix -> the directory whose loss would take everything below
+    # Prefix -> the directory whose loss would take everything below: the roots, memory/, and all mount points that
+    # the scan met.
+    anchors: Mapping[str, Anchor]
     looked: frozenset[str] | None  # prefixes of a partial scan; None: everywhere
 
     def covers(self, name: str) -> bool:
@@ -106,10 +116,12 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
     for root in roots:
         places = [()] if within is None else _places(root, within)
         if places:
-            looked.update(name_of(root, parts) if parts else prefix_of(root) for parts in places)
+            names = (name_of(root, parts) if parts else prefix_of(root) for parts in places)
+            # What is no UTF-8 is the name of nothing in the index, and the store could not even be asked for it.
+            looked.update(filter(is_utf8, names))
             search.look(root, places)
-    if within is not None and search.met_hard_link:
-        # Which of its names a file goes by can be told only by looking at all of them.
+    if within is not None and search.met_double:
+        # Which of its names a file goes by, or which of two files has a name, can be told only by looking at all of them.
         return scan(roots, max_bytes=max_bytes)
     return search.result(None if within is None else frozenset(looked))
 
@@ -144,7 +156,7 @@ class _Search:
         self._missing: set[Path] = set()
         self._blind: set[str] = set()
         self._anchors: dict[str, Anchor] = {}
-        self.met_hard_link = False
+        self.met_double = False
 
     def look(self, root: Root, places: Iterable[Parts]) -> None:
         """Look at places below a root; no parts mean all of it."""
@@ -213,12 +225,14 @@ class _Search:
         parts = (*done, *rest[:1])
         try:
             name = on_disk(above, rest[0])
+            self.met_double |= _has_twin(above, name, rest[0])
             parts = (*done, name)
             if len(rest) == 1:
                 self._single(root, above, parts)
             elif descends_into(root, parts):
                 inner = open_directory(above, name)
                 try:
+                    self._anchor_mount(root, above, inner, parts)
                     if not _is_venv(inner):
                         self._place(root, inner, parts, rest[1:])
                 finally:
@@ -242,6 +256,7 @@ class _Search:
         try:
             here = open_directory(above, name)
             try:
+                self._anchor_mount(root, above, here, parts)
                 self._list(root, here, parts, deep=deep)
             finally:
                 os.close(here)
@@ -274,7 +289,7 @@ class _Search:
         if status.st_size > self._max_bytes:
             self._skip(name_of(root, parts), Skip.TOO_LARGE)
             return
-        self.met_hard_link |= status.st_nlink > 1
+        self.met_double |= status.st_nlink > 1
         path = name_of(root, parts)
         kind = Kind.CURATED if is_curated(path) else Kind.NOTE
         stamp = Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
@@ -314,15 +329,16 @@ class _Search:
         try:
             here = open_directory(above, parts[-1] if parts else ".")
             try:
-                status = os.fstat(here)
-                with os.scandir(here) as listing:
-                    empty = next(listing, None) is None
+                self._anchors[prefix] = _anchor_of(here, mounted=_is_mount_point(here))
             finally:
                 os.close(here)
         except OSError as failure:
             self._failed(failure, root, parts)
-        else:
-            self._anchors[prefix] = Anchor(status.st_dev, status.st_ino, empty)
+
+    def _anchor_mount(self, root: Root, above: int, here: int, parts: Parts) -> None:
+        """Note a mount point below a root; roots and memory/ are noted in any case."""
+        if parts and os.fstat(here).st_dev != os.fstat(above).st_dev:
+            self._anchors[name_of(root, parts)] = _anchor_of(here, mounted=True)
 
     def _failed(self, failure: OSError, root: Root, parts: Parts) -> None:
         """Tell what is gone from what could not be looked at."""
@@ -338,6 +354,17 @@ class _Search:
         self._skipped[os.fsencode(name).decode(errors="backslashreplace")] = why
 
 
+def skip_of(trouble: SourceError) -> Skip:
+    """Why a file is not indexed that a scan found, and that could not be read."""
+    match trouble:
+        case TooLarge():
+            return Skip.TOO_LARGE
+        case OutsideFence():
+            return Skip.NOT_REGULAR
+        case _:
+            return Skip.UNREADABLE
+
+
 def _flaw(name: str) -> Skip | None:
     if not is_utf8(name):
         return Skip.NOT_UTF8
@@ -346,6 +373,35 @@ def _flaw(name: str) -> Skip | None:
 
 def _mended(parts: Parts) -> Parts:
     return (*parts[:-1], _UNSOUND.sub("_", parts[-1]))
+
+
+def _anchor_of(directory: int, *, mounted: bool) -> Anchor:
+    status = os.fstat(directory)
+    with os.scandir(directory) as listing:
+        return Anchor(status.st_dev, status.st_ino, next(listing, None) is None, mounted)
+
+
+def _is_mount_point(directory: int) -> bool:
+    try:
+        above = os.stat("..", dir_fd=directory)
+    except OSError:
+        return False  # it may be listed and not entered: nothing below it is found anyway
+    return os.fstat(directory).st_dev != above.st_dev
+
+
+def _has_twin(directory: int, name: str, asked: str) -> bool:
+    """Whether the disk has a name in another Unicode form too, for another file."""
+    if name.isascii():
+        return False
+    spellings = {name, asked, unicodedata.normalize("NFD", name)}
+    return len(spellings) > 1 and len({_inode(directory, spelling) for spelling in spellings} - {None}) > 1
+
+
+def _inode(directory: int, name: str) -> int | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _is_venv(directory: int) -> bool:

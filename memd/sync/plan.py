@@ -1,6 +1,7 @@
 """What a pass has to do: from what the index knows and what the disk shows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -21,19 +22,32 @@ class Plan(msgspec.Struct, frozen=True):
     remove: tuple[str, ...]  # indexed, and gone from the disk
 
 
-def plan(known: Mapping[str, KnownFile], before: Mapping[str, Anchor], scan: Scan, *, force: bool) -> Plan:
+def plan(
+    known: Mapping[str, KnownFile],
+    before: Mapping[str, Anchor],
+    scan: Scan,
+    *,
+    marked: Collection[Path] = (),
+    force: bool,
+) -> Plan:
     """Compare what is known with what is there.
 
     Args:
         known: What the index holds of the places that were scanned.
         before: The anchors of the roots as an earlier scan left them.
         scan: What is there now.
+        marked: Files of which somebody told that they changed: their stamps may have been set back.
         force: Read every file, whatever its stamp says.
     """
+    told = marked or ()  # nothing is hashed where nothing was told
     read = [
         found
         for path, found in scan.found.items()
-        if force or path not in known or known[path].stamp != found.stamp or known[path].kind != found.kind
+        if force
+        or path not in known
+        or known[path].stamp != found.stamp
+        or known[path].kind != found.kind
+        or found.file in told
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
     return Plan(tuple(read), tuple(sorted(gone(known, before, scan))))

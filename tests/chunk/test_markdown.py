@@ -1,6 +1,6 @@
 import hashlib
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memd.chunk.markdown import LONGEST, chunk
 from memd.model import Chunk, Document, Kind, embedded_text
 from memd.text import estimate_tokens
+from tests.work import calls, peak_bytes
 
 
 def document(text: str, path: str = "memory/notes.md", kind: Kind = Kind.NOTE) -> Document:
@@ -222,31 +223,183 @@ def test_the_hash_is_of_the_embedded_text() -> None:
         assert one.hash == hashlib.sha256(embedded_text(one.context, one.text).encode()).digest()
 
 
+MEGABYTES = 1
+
+
+def filled(unit: str) -> str:
+    """A text of that many megabytes."""
+    return unit * (MEGABYTES * 1_000_000 // len(unit.encode()))
+
+
 @pytest.mark.parametrize(
-    "lines",
+    "unit",
     [
-        ("word " * 200_000,),
-        ("字" * 300_000,),
-        tuple(f"- short line {n}" for n in range(100_000)),
-        ("#" * 100_000,),
-        ("# " + " " * 100_000 + "x",),
-        ("title: " + " " * 100_000,),
-        ("`" * 100_000,),
-        tuple(f"# h{n}" for n in range(50_000)),
+        "\n", " \n", "a\n", "#\n", "# h\n", "### a\n- b\n", "- \n", "```\n", "~~~\nx\n", "| a | b |\n", "字\n",
+        "x", " ", "\t", "#", "- ", "`", "word ", ". ", "| a ", "字", "用户决定迁移。", "\u3000", "\U00020000", "\u0301",
+        "👨\u200d👩\u200d👧", "\ufffd", "x" * 90 + "\n" * 90, "# " + "h" * 90 + "\n",
     ],
-    ids=[
-        "one long line",
-        "one long cjk line",
-        "short lines",
-        "hashes",
-        "blanks in a heading",
-        "blanks",
-        "ticks",
-        "headings",
+)  # fmt: skip
+def test_the_time_grows_with_the_text_alone(unit: str) -> None:
+    """No text takes more than a moment, whatever it repeats; none gives a chunk of blanks, or more than it has room for."""
+    one = document(filled(unit), "MEMORY.md", Kind.CURATED)
+    began = process_time()
+    chunks = chunk(one, 400, 80)
+    assert process_time() - began < 1.2 * MEGABYTES
+    assert all(each.text.strip() for each in chunks)
+    assert bool(chunks) == bool(unit.strip())
+    # With the overlap: 80 of 400 tokens.
+    assert sum(len(each.text) for each in chunks) <= 1.4 * sum(map(len, one.lines)) + 2 * len(one.lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# x" + " " * 1_000_000 + "y",
+        "# " + " " * 1_000_000 + "x",
+        "# " + "x #" * 300_000,
+        "title: x" + " " * 1_000_000 + "y",
+        "`" * 1_000_000 + "x`",
+        "- " + " " * 1_000_000 + "x",
     ],
+    ids=["blanks in a heading", "blanks before it", "hashes in it", "blanks in a title", "ticks", "an entry"],
 )
-def test_the_time_grows_with_the_text_alone(lines: tuple[str, ...]) -> None:
-    """No document of this size takes seconds, whatever its form."""
-    began = perf_counter()
-    chunk(Document("memory/x.md", Kind.NOTE, ("---", *lines, "---", *lines)), 400, 80)
-    assert perf_counter() - began < 8
+def test_no_line_takes_more_than_its_length(line: str) -> None:
+    """A line is looked through once, whatever it begins like, in front matter and below it."""
+    began = process_time()
+    chunk(Document("MEMORY.md", Kind.CURATED, ("---", line, "---", line, line)), 400, 80)
+    assert process_time() - began < 4
+
+
+# --- documents of every form, by a grammar
+
+_RUNS = st.sampled_from(
+    [
+        *(
+            "word",
+            "a sentence. ",
+            "句子。",
+            "字",
+            "メモ",
+            "한글",
+            "e\u0301",
+            "\u0301" * 40,
+            "👨\u200d👩\u200d👧",
+            "\ud800",
+            "\U00020000",
+        ),
+        *(
+            "x" * 90,
+            " ",
+            "\t",
+            "\u3000",
+            "\u00a0",
+            "\x0b",
+            "\x85",
+            "\u2028",
+            "\0",
+            "ﷺ",
+            "|",
+            "*",
+            "`",
+            "~",
+            "#",
+            "- ",
+            "> ",
+        ),
+    ]
+) | st.text(st.characters(exclude_characters="\n"), max_size=6)
+_PROSE = st.lists(_RUNS, max_size=12).map("".join)
+_FENCE_LINES = st.tuples(
+    st.integers(0, 4),
+    st.sampled_from(["`", "~"]),
+    st.integers(2, 6),
+    st.sampled_from(["", "python", " x`y", "  "]),
+).map(lambda made: " " * made[0] + made[1] * made[2] + made[3])
+_HEADING_LINES = st.tuples(
+    st.integers(0, 4), st.integers(1, 7), st.sampled_from([" ", "\t", ""]), _PROSE
+).map(lambda made: " " * made[0] + "#" * made[1] + made[2] + made[3])
+_ITEM_LINES = st.tuples(st.sampled_from(["- ", "  - ", "* ", "1. ", "- [ ] ", "-"]), _PROSE).map("".join)
+_ODD_LINES = st.sampled_from(
+    ["", "", "---", "...", "title: x", "===", "| a | b |", "<!-- x", " " * 300, "字" * 900, "w " * 700]
+)
+DOCUMENTS = st.builds(
+    lambda lines, front, name, kind: Document(
+        f"memory/{name}.md", kind, ("---", "title: front", "---", *lines) if front else tuple(lines)
+    ),
+    st.lists(_HEADING_LINES | _FENCE_LINES | _ITEM_LINES | _PROSE | _PROSE | _ODD_LINES, max_size=40),
+    st.booleans(),
+    st.sampled_from(["x", "2026-02-09", "2026-02-30", "日記"]),
+    st.sampled_from(list(Kind)),
+)
+
+
+@given(DOCUMENTS, st.integers(1, 90), st.integers(0, 90), st.integers(8, 800))
+def test_chunks_of_any_document_make_the_document(
+    whole: Document, tokens: int, overlap: int, longest: int
+) -> None:
+    """Put together by their line numbers, chunks give every line back, and none is too large or repeats too much."""
+    chunks = chunk(whole, tokens, overlap, longest)
+    assert chunk(whole, tokens, overlap, longest) == chunks
+    together: dict[int, list[str]] = {}
+    for one in chunks:
+        assert len(one.text) <= longest
+        assert estimate_tokens(one.text) <= max(8, tokens)
+        parts = one.text.split("\n")
+        assert len(parts) == one.end_line - one.start_line + 1
+        for number, part in enumerate(parts, one.start_line):
+            together.setdefault(number, []).append(part)
+            assert part in whole.lines[number - 1]
+    for number, line in enumerate(whole.lines, 1):
+        parts = together.get(number, [])
+        if line in parts or not line.strip():
+            continue
+        assert covers(parts, line)
+    for before, after in pairwise(chunks):
+        assert before.start_line <= after.start_line
+        assert before.end_line <= after.end_line
+        assert len(repeated(before, after, whole)) <= longest // 2 + 1
+        assert estimate_tokens(repeated(before, after, whole)) <= max(8, tokens) // 2 + 1
+
+
+def repeated(before: Chunk, after: Chunk, whole: Document) -> str:
+    """The whole lines at the beginning of a chunk that the one before it ends with."""
+    parts = after.text.split("\n")[: max(0, before.end_line - after.start_line + 1)]
+    lines = whole.lines[after.start_line - 1 :]
+    return "\n".join(part for part, line in zip(parts, lines, strict=False) if part == line)
+
+
+FORMS = [
+    "# heading\n\nsome words of it\n",
+    "### deep\n- item\n",
+    "- entry\n",
+    "```\ncode\n```\n",
+    "```\n",
+    "字词句子。\n",
+    "word " * 200 + "\n",
+    "字" * 300 + "\n",
+    "e\u0301" * 100 + "\n",
+    "\n",
+    " \t\n",
+    "x" * 1000 + "\n",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", list(Kind))
+def test_work_and_memory_grow_with_the_text_alone(form: str, kind: Kind) -> None:
+    """Twice the text is twice the work, and what it takes in memory is a few times its size."""
+    size = 24_000 // len(form)
+    half, full = (document(form * n, kind=kind) for n in (size, 2 * size))
+    work = calls(lambda: chunk(half, 60, 12))
+    assert calls(lambda: chunk(full, 60, 12)) < 2.2 * work + 500
+    made = sum(len(one.text) for one in chunk(full, 60, 12))
+    # A chunk is an object with a hash besides its text; a character may take four bytes, and each line has a few numbers.
+    assert peak_bytes(lambda: chunk(full, 60, 12)) < 60 * len(full.lines) + 40 * made + 8 * 48_000 + 100_000
+
+
+@pytest.mark.parametrize("form", ["x" * 400, "字" * 400, "a. ", "字。", "\u0301", "word "])
+def test_work_for_one_line_grows_with_its_length_alone(form: str) -> None:
+    """So it is where all the text is one line."""
+    half, full = (Document("memory/x.md", Kind.NOTE, (form * (n // len(form)),)) for n in (20_000, 40_000))
+    work = calls(lambda: chunk(half, 60, 12))
+    assert calls(lambda: chunk(full, 60, 12)) < 2.2 * work + 500

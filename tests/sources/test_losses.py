@@ -135,3 +135,81 @@ def test_real_directories(tmp_path: Path) -> None:
     assert gone(names, before, second) == {str(base / "emptied" / "a.md"), str(base / "single" / "a.md")}
     assert lost_roots(names, before, second) == {str(base / "exchanged")}
     shutil.rmtree(base / "aside")
+
+
+OTHER_DISK = Anchor(device=3, inode=2, empty=False, mounted=True)
+MOUNTED = Anchor(device=2, inode=2, empty=False, mounted=True)
+PLAIN = Anchor(device=1, inode=77, empty=False)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "now", "found", "kept"),
+    [
+        ("memory/disk", None, (), True),
+        ("memory/disk", None, ("memory/disk/readme.md", "memory/b.md"), True),
+        ("memory", PLAIN, ("memory/readme.md",), True),
+        ("memory/disk", MOUNTED, (), False),
+        ("memory/disk", MOUNTED, ("memory/disk/other.md",), False),
+        ("memory/disk", OTHER_DISK, ("memory/disk/other.md",), False),
+        ("memory/disk", OTHER_DISK, (), True),
+    ],
+    ids=[
+        "not there",
+        "others in its place",
+        "memory itself",
+        "emptied",
+        "deleted",
+        "deleted while it was away",
+        "exchanged for another",
+    ],
+)
+def test_a_disk_inside_memory(prefix: str, now: Anchor | None, found: tuple[str, ...], kept: bool) -> None:
+    """What lay on a disk stays while it is not mounted, whatever shows in its place, and goes when it is missed on it."""
+    note = f"{prefix}/a.md"
+    scan_now = seen(*found, anchors={} if now is None else {prefix: now})
+    before = {"": PLAIN, prefix: MOUNTED}
+    assert (note not in gone([note, *found], before, scan_now)) is kept
+    lost = lost_roots([note, *found], before, scan_now)
+    assert lost == ({prefix} if kept else set())
+    expected = MOUNTED if kept else now
+    assert anchors_after(before, scan_now, lost)[prefix] == expected
+
+
+def test_a_partial_scan_below_an_unmounted_disk() -> None:
+    """A look at one file of a disk that is gone does not take the file for deleted; one elsewhere says nothing of it."""
+    before = {"": PLAIN, "memory/disk": MOUNTED}
+    names = ["memory/disk/a.md", "memory/b.md"]
+    assert gone(names, before, seen(looked=("memory/disk/a.md",))) == set()
+    assert gone(names, before, seen(looked=("memory/b.md",))) == {"memory/b.md"}
+    assert not lost_roots(names, before, seen(looked=("memory/b.md",)))
+
+
+@pytest.mark.parametrize(
+    ("looked", "now", "lost", "after"),
+    [
+        (("memory/new.md",), PLAIN, (), MOUNTED),
+        (("memory/new.md",), MOUNTED, (), MOUNTED),
+        (None, PLAIN, (), PLAIN),
+        (None, PLAIN, ("memory",), MOUNTED),
+        (None, OTHER_DISK, (), OTHER_DISK),
+    ],
+    ids=["a few places", "a few places on the disk", "nothing is missed", "lost", "another disk"],
+)
+def test_what_a_mount_point_is_compared_with(
+    looked: tuple[str, ...] | None, now: Anchor, lost: tuple[str, ...], after: Anchor
+) -> None:
+    """A look at a few places never takes a disk for gone; one at everything does, if nothing of it is missed."""
+    scan_now = seen("memory/new.md", anchors={"memory": now}, looked=looked)
+    assert anchors_after({"memory": MOUNTED}, scan_now, frozenset(lost)) == {"memory": after}
+
+
+def test_what_a_mount_point_without_notes_is_compared_with() -> None:
+    """A mount point below a root is forgotten with its last note, unless nobody could look there."""
+    before = {"memory/disk": MOUNTED, "/vault": PLAIN, "/away": MOUNTED}
+    assert anchors_after(before, seen(blind=("/away",)), frozenset()) == {"/vault": PLAIN, "/away": MOUNTED}
+
+
+def test_a_few_places_tell_of_a_new_disk() -> None:
+    """A disk that a look at a few places met first is known as one from then on."""
+    scan_now = seen(anchors={"memory": MOUNTED, "": PLAIN}, looked=("memory/a.md",))
+    assert anchors_after({"memory": PLAIN, "": DISK}, scan_now, frozenset()) == {"memory": MOUNTED, "": DISK}

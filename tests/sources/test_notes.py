@@ -167,9 +167,21 @@ def test_growing_past_the_limit(workspace: Path) -> None:
         (1_000_000_001, 19_000_000, False),
         (1_000_000_001, 21_000_000, True),
         (1_000_000_001, -19_000_000, False),
-        (1_000_000_001, -21_000_000, True),
+        (1_000_000_001, -1_900_000_000, False),
+        (1_000_000_001, -2_100_000_000, True),
+        (1_000_000_001, -86_400_000_000_000, True),
         (5_000_000_000, 1_900_000_000, False),
         (5_000_000_000, 2_100_000_000, True),
+    ],
+    ids=[
+        "fresh",
+        "old",
+        "ahead",
+        "written meanwhile",
+        "far ahead",
+        "a day ahead",
+        "fresh in seconds",
+        "old in seconds",
     ],
 )
 def test_settled(mtime_ns: int, age_ns: int, kept: bool) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from memd.config import AgentSettings
 from memd.paths import SingleFile, Tree, Workspace, admits
-from memd.sources.roots import roots_of
+from memd.sources.roots import roots_as_written, roots_of
+from tests.otheruser import as_other_user, shared_directory
 
 
 @pytest.fixture
@@ -34,6 +35,28 @@ def test_missing_paths(base: Path) -> None:
     extra = (base / "later", base / "later.md")
     roots = roots_of(AgentSettings(workspace=base / "none", extra_paths=extra))
     assert roots == (Workspace(base / "none"), Tree(base / "later"), SingleFile(base, "later.md"))
+
+
+def test_paths_that_cannot_be_looked_at(base: Path) -> None:
+    """One that the system refuses to look at is what its name says, and no error."""
+    extra = (base / ("x" * 300), base / ("x" * 300 + ".md"))
+    _, tree, file = roots_of(AgentSettings(workspace=base / "ws", extra_paths=extra))
+    assert (tree, file) == (Tree(extra[0]), SingleFile(base, extra[1].name))
+
+
+def roots_behind_a_closed_directory(directory: str) -> list[str]:
+    """What the other user sees."""
+    closed = Path(directory) / "closed"
+    closed.mkdir(0)
+    settings = AgentSettings(workspace=closed / "ws", extra_paths=(closed / "vault", closed / "a.md"))
+    return [type(root).__name__ for root in roots_of(settings)]
+
+
+def test_paths_behind_a_closed_directory() -> None:
+    """A directory that may not be entered makes no error: what is behind it is what its name says."""
+    with shared_directory() as directory:
+        told = as_other_user(__name__, roots_behind_a_closed_directory.__name__, str(directory))
+    assert told == ["Workspace", "Tree", "SingleFile"]
 
 
 def test_configured_symlinks(base: Path) -> None:
@@ -84,3 +107,20 @@ def test_globs_through_symlinks(base: Path, glob: str) -> None:
     _, vault = roots_of(settings)
     assert not admits(vault, ("private", "a.md"))
     assert admits(vault, ("public", "a.md"))
+
+
+def test_roots_as_they_are_written_ask_no_disk(base: Path) -> None:
+    """Where no symlink is in the way they are the same; what is behind one stays as it is called."""
+    (base / "ws").mkdir()
+    (base / "vault").mkdir()
+    (base / "note.md").write_text("x")
+    settings = AgentSettings(
+        workspace=base / "ws",
+        extra_paths=(base / "vault", base / "note.md", base / "vault" / ".." / "other"),
+        exclude=("*.draft.md", str(base / "vault" / "private")),
+    )
+    assert roots_as_written(settings) == roots_of(settings)
+    (base / "link").symlink_to("vault")
+    behind = AgentSettings(workspace=base / "link")
+    assert roots_as_written(behind)[0].directory == base / "link"
+    assert roots_of(behind)[0].directory == base / "vault"

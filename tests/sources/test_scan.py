@@ -13,8 +13,9 @@ import pytest
 
 from memd.model import FoundFile, Kind, Stamp
 from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
-from memd.sources.fence import Exhausted
-from memd.sources.scan import Anchor, Scan, Skip, scan
+from memd.sources.fence import Exhausted, OutsideFence, SourceError, Unreadable
+from memd.sources.notes import TooLarge
+from memd.sources.scan import Anchor, Scan, Skip, scan, skip_of
 from tests.otheruser import as_other_user, shared_directory
 
 MAX_BYTES = 1000
@@ -155,6 +156,23 @@ def test_skipped(base: Path) -> None:
     }
 
 
+def test_a_partial_scan_of_a_name_that_is_not_utf8(base: Path) -> None:
+    """It is counted, and the scan is about no name that the store could not be asked for."""
+    memory = base / "ws" / "memory"
+    write(memory, "a.md")
+    odd, inner = (
+        Path(os.fsdecode(os.fsencode(memory) + name)) for name in (b"/latin\xe9.md", b"/d\xe9/b.md")
+    )
+    odd.touch()
+    inner.parent.mkdir()
+    seen = look(Workspace(base / "ws"), within=[odd, inner, inner.parent, memory / "a.md"])
+    assert set(seen.found) == {"memory/a.md"}
+    assert seen.skipped == {"memory/latin\\xe9.md": Skip.NOT_UTF8, "memory/d\\xe9": Skip.NOT_UTF8}
+    assert seen.looked == frozenset({"memory/a.md"})
+    vault = inner.parent
+    assert look(Tree(vault), within=[vault / "c.md"]).looked == frozenset()
+
+
 def test_a_file_that_is_no_markdown(base: Path) -> None:
     """An extra file that is not Markdown is counted: a person named it."""
     write(base, "notes.txt")
@@ -230,7 +248,28 @@ def test_two_unicode_forms_of_one_name(base: Path, within: str | None) -> None:
     write(memory, NFC, NFD)
     seen = look(Workspace(base / "ws"), within=None if within is None else [memory / within])
     assert [file.file.name for file in seen.found.values()] == [NFC]
-    assert list(seen.skipped.values()) == ([Skip.SAME_NAME] if within is None else [])
+    assert list(seen.skipped.values()) == [Skip.SAME_NAME]
+
+
+def test_a_partial_scan_of_a_name_in_one_form_looks_nowhere_else(base: Path) -> None:
+    """A name beyond ASCII is looked at by itself, where the disk has no other spelling of it for another file."""
+    write(base / "ws" / "memory", NFD, "other.md")
+    seen = look(Workspace(base / "ws"), within=[base / "ws" / "memory" / NFC])
+    assert [file.file.name for file in seen.found.values()] == [NFD]
+    assert seen.looked == frozenset({f"memory/{NFC}"})
+
+
+@pytest.mark.parametrize(
+    ("trouble", "skip"),
+    [
+        (TooLarge("a", "b"), Skip.TOO_LARGE),
+        (OutsideFence("a", "b"), Skip.NOT_REGULAR),
+        (Unreadable("a", "b"), Skip.UNREADABLE),
+    ],
+)
+def test_what_cannot_be_read_is_counted_like_what_a_scan_skips(trouble: SourceError, skip: Skip) -> None:
+    """There is one word for each reason, whoever meets it."""
+    assert skip_of(trouble) is skip
 
 
 def test_missing_roots(base: Path) -> None:

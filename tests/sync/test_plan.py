@@ -47,6 +47,15 @@ def test_force_reads_everything() -> None:
     assert [file.path for file in work.read] == ["memory/same.md"]
 
 
+def test_what_is_told_to_have_changed_is_read() -> None:
+    """A file that was marked is read though its stamp is the same: it can be set back."""
+    same = [found("memory/same.md"), found("memory/other.md")]
+    scan = Scan({file.path: file for file in same}, {}, frozenset(), frozenset(), {}, frozenset({"memory"}))
+    index = {file.path: known(file.path) for file in same}
+    work = plan(index, {}, scan, marked=frozenset({same[0].file, Path("/w/memory")}), force=False)
+    assert work == Plan((same[0],), ())
+
+
 def test_memory_md_comes_first_then_the_newest() -> None:
     """What an agent asks for most is searchable first."""
     work = made(
