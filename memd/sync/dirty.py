@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.store.database import StoreClosed
+from memd.store.trouble import StoreClosed
 from memd.watch.debounce import Debouncer
 
 

@@ -14,7 +14,12 @@ class Sighting(msgspec.Struct, frozen=True):
     """What a batch of raw events amounts to."""
 
     paths: frozenset[Path]  # files that may be notes, and directories that may hold some
-    restructured: bool  # other directories must be watched than before
+    unwatched: frozenset[Path]  # directories that came or went: what is in them now, no event tells
+
+    @property
+    def restructured(self) -> bool:
+        """Whether other directories must be watched than before."""
+        return bool(self.unwatched)
 
 
 def sight(
@@ -35,7 +40,7 @@ def sight(
     """
     roots = tuple(roots)
     paths: set[Path] = set()
-    restructured = False
+    unwatched: set[Path] = set()
     for change, raw in batch:
         path = Path(raw)
         below = [(root, parts) for root in roots if (parts := parts_below(root, path)) is not None]
@@ -50,9 +55,10 @@ def sight(
                 # One that is watched and only modified had its permissions or times changed.
                 came_or_went = is_now and (change is Change.added or not is_watched)
                 stands_for_files = is_now
-            restructured |= came_or_went and not is_deep
+            if came_or_went and not is_deep:
+                unwatched.add(path)
         else:
             stands_for_files = False
         if stands_for_files or any(admits(root, parts) for root, parts in below):
             paths.add(path)
-    return Sighting(frozenset(paths), restructured)
+    return Sighting(frozenset(paths), frozenset(unwatched))

@@ -18,8 +18,18 @@ from memd.paths import (
     descends_into,
     is_utf8,
 )
+from memd.watch.mounts import Mount, concerning, parsed
 
 Identity = tuple[int, int]  # device, inode
+
+
+class Footing(msgspec.Struct, frozen=True):
+    """What memory hangs on. A replaced, unmounted or missing root shows in it, and a symlink above one."""
+
+    identities: dict[
+        Path, Identity | None
+    ]  # of roots and memory/; None: not there, closed, or behind a symlink
+    mounts: dict[Path, Mount]  # as mounts.concerning gives them
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -27,7 +37,7 @@ class Survey(msgspec.Struct, frozen=True):
 
     flat: frozenset[Path]  # each for itself
     deep: frozenset[Path]  # with everything below
-    identities: dict[Path, Identity | None]  # of the directories that memory hangs on; None: there is none
+    footing: Footing
 
     @property
     def size(self) -> int:
@@ -35,16 +45,19 @@ class Survey(msgspec.Struct, frozen=True):
         return len(self.flat) + len(self.deep)
 
 
-def survey(roots: Iterable[Root], *, recursive: bool) -> Survey:
+def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Survey:
     """Find the directories to watch.
 
     Args:
         roots: As sources.roots gives them.
+        mountinfo: As mounts.read_mounts gives it.
         recursive: Whether the system itself watches a directory with everything below, at no cost for what is
             below. Where it does not, each directory costs a watch, so those that hold no notes are left out:
             a node_modules alone could use up what a user may have.
     """
     roots = tuple(roots)
+    # Before the directories: what changes meanwhile shows at the next comparison.
+    footing = footing_of(roots, mountinfo)
     flat: set[Path] = set()
     deep: set[Path] = set()
     for root in roots:
@@ -60,11 +73,22 @@ def survey(roots: Iterable[Root], *, recursive: bool) -> Survey:
             deep.add(directory)
         else:
             flat.update(_directories(root, directory, top))
-    return Survey(frozenset(flat), frozenset(deep), identities_of(roots))
+    return Survey(frozenset(flat), frozenset(deep), footing)
+
+
+def footing_of(roots: Iterable[Root], mountinfo: str) -> Footing:
+    """What memory hangs on just now.
+
+    Args:
+        roots: As sources.roots gives them.
+        mountinfo: As mounts.read_mounts gives it.
+    """
+    roots = tuple(roots)
+    return Footing(identities_of(roots), concerning(roots, parsed(mountinfo)))
 
 
 def identities_of(roots: Iterable[Root]) -> dict[Path, Identity | None]:
-    """What the directories that memory hangs on are just now: replaced, unmounted or missing ones show in it."""
+    """What the directories that memory hangs on are just now."""
     identities: dict[Path, Identity | None] = {}
     for root in roots:
         identities[root.directory] = _identity(root.directory)
@@ -104,9 +128,10 @@ def _is_listable(directory: Path) -> bool:
     return (
         # The library takes names in UTF-8 only. Below a root no others are entered, but a root may lie anywhere.
         is_utf8(str(directory))
-        and not directory.is_symlink()
-        and directory.is_dir()
+        and not _is_behind_a_symlink(directory)
+        # First: is_dir raises where a directory above may not be entered.
         and os.access(directory, os.R_OK | os.X_OK)
+        and directory.is_dir()
     )
 
 
@@ -115,4 +140,12 @@ def _identity(directory: Path) -> Identity | None:
         status = directory.lstat()
     except OSError:
         return None
+    # One that is closed is not watched; nothing but this tells when it is opened.
+    if _is_behind_a_symlink(directory) or not os.access(directory, os.R_OK | os.X_OK):
+        return None
     return status.st_dev, status.st_ino
+
+
+def _is_behind_a_symlink(directory: Path) -> bool:
+    """Whether it is a symlink, or any directory above is one: nothing is read there, see sources.fence."""
+    return os.path.realpath(directory) != str(directory)

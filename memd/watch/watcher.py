@@ -1,33 +1,35 @@
 """The file system as a stream of changes that concern memory."""
 
 import asyncio
+import os
 import stat
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Protocol
+from random import Random
 
 import msgspec
 import structlog
-from anyio.to_thread import current_default_thread_limiter
-from watchfiles import Change, awatch
 
-from memd.paths import Root
+from memd.backoff import delay_s
+from memd.paths import Root, SingleFile
+from memd.threads import Threads
+from memd.watch.backlog import Backlog
 from memd.watch.debounce import Debouncer
 from memd.watch.filters import sight
-from memd.watch.survey import Survey, identities_of, survey
+from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
+from memd.watch.library import LibraryFeed
+from memd.watch.mounts import Mount, read_mounts, unseen
+from memd.watch.raw import Broken, Feed
+from memd.watch.survey import Footing, Survey, footing_of, identities_of, survey
 
 _log = structlog.get_logger()
 
-# Where one batch holds more than this, looking at everything costs less than looking at each; and the kernel's
-# queue may have overflowed, of which the library tells nothing.
-_MANY_PATHS = 1000
+# With more raw events at once, looking at everything costs less than at each; and some may be lost unsaid.
+_MANY_EVENTS = 1000
 # Directories can go away between being found and being watched.
 _ATTEMPTS = 5
-
-
-RawEvent = tuple[Change, str]
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -43,10 +45,13 @@ class Rescan(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether changes are seen as they happen; else a Rescan comes every few seconds."""
+    """Whether changes are seen as they happen, and where they are not."""
 
+    # Only a watch that ought to work and does not is trouble. A root on a network mount is what a person chose: it is
+    # found by looking within seconds, so status tells of it, while replies would repeat it for ever to nobody's use.
     ok: bool
-    reason: str | None = None
+    reason: str | None = None  # with ok: what a person should know all the same
+    unseen: frozenset[Path] = frozenset()  # files and directories: whoever listens has to look there himself
 
 
 Event = Changed | Rescan | Health
@@ -55,229 +60,248 @@ Event = Changed | Rescan | Health
 class Pace(msgspec.Struct, frozen=True):
     """How fast the watcher is."""
 
-    debounce_ms: int = 50  # of the library: events of one moment come together
-    step_ms: int = 50  # it looks for events this often; at 50, an idle watch costs 0.1 % of a core
-    check_s: float = 2.0  # between looks whether the roots are still the same
+    check_s: float = 1.0  # between looks whether the roots are still the same
+    check_patience_s: float = 0.5  # such a look may hang on a dead disk: events do not wait for it longer
     settle_s: float = 0.2  # directories that come and go are watched anew when this long none did,
     settle_cap_s: float = 2.0  # and at the latest after this long
-    # A file whose name is not UTF-8 breaks the watch that sees it. Watching again mends that; a watch that breaks
-    # sooner than this would only break again.
+    # A watch that breaks sooner than this would only break again.
     trusted_s: float = 5.0
-    poll_s: float = 5.0  # between two Rescans where watching is not possible
-    retry_s: float = 60.0  # between attempts to watch again
+    retry_s: float = 2.0  # before the first attempt to watch again; later ones wait longer, up to
+    retry_cap_s: float = 60.0
 
 
-class Arm(Protocol):
-    """What watchfiles.awatch is to the watcher."""
+class Ways(msgspec.Struct, frozen=True):
+    """How the watcher learns of the system."""
 
-    def __call__(
-        self,
-        *paths: Path,
-        watch_filter: None,
-        debounce: int,
-        step: int,
-        stop_event: asyncio.Event,
-        rust_timeout: int,
-        recursive: bool,
-        ignore_permission_denied: bool,
-    ) -> AsyncIterator[set[RawEvent]]:
-        """Raise an error of the file system, or yield sets of changes until the event is set."""
-        ...
+    recursive: bool  # whether the system itself watches a directory with everything below
+    feed: Callable[[], Feed]
+    mountinfo: Callable[[], str] = read_mounts
 
 
 _USUAL = Pace()
 
 
+def ways_of(platform: str) -> Ways:
+    """What suits a platform, as sys.platform names it."""
+    if sets_watches_by_directory(platform):
+        return Ways(recursive=False, feed=InotifyFeed)
+    return Ways(recursive=platform == "darwin", feed=LibraryFeed)
+
+
 async def watch(
     roots: Sequence[Root],
     *,
-    recursive: bool = sys.platform == "darwin",
+    ways: Ways | None = None,
     pace: Pace = _USUAL,
-    arm: Arm = awatch,
+    rng: Random | None = None,
+    backlog: Backlog | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Tell what happens to the notes below the roots, as soon as it happens.
 
     Begins with a Health and, once changes are seen, a Rescan: what was found before may have changed meanwhile. A
     Rescan comes again whenever events may have been lost. Roots may be missing; they are watched when they come.
-    Nothing is held back for more than a moment: whoever works on the changes debounces them. What happens on the
-    far side of a network file system is not seen.
+    Nothing is held back for more than a moment: whoever works on the changes debounces them. Where events do not
+    come, since no watch can be set or since others write to the same disk over a network, Health says so.
 
-    Iterate inside contextlib.aclosing. Closing the generator, or cancelling the task that waits for it, ends the
-    threads that watch before it returns.
+    Whoever asks for the next event has dealt with the one before: that is what the backlog counts on.
+
+    Iterate inside contextlib.aclosing. Closing the generator, or cancelling the task that waits for it, takes the
+    watches away before it returns. It does not end by itself, whatever goes wrong.
 
     Args:
         roots: As sources.roots gives them.
-        recursive: Whether the system itself watches a directory with everything below.
+        ways: How it learns of the system; None: as suits this platform.
         pace: How fast.
-        arm: Sets the watches.
+        rng: Source of the jitter between attempts to watch again.
+        backlog: Is told how far it is.
     """
+    backlog = backlog or Backlog()
+    ways = ways or ways_of(sys.platform)
+    rng = rng or Random()
+    # Of its own: where a disk does not answer, nobody else waits with it.
+    threads = Threads(1, "memd-watch")
     clock = asyncio.get_running_loop().time
     reason = "watching began"
+    failures, broken = 0, ""
+    backlog.pauses()
     while True:
         armed_at: float | None = None
         try:
-            async with aclosing(_watched(roots, recursive, reason, pace, arm)) as events:
+            async with aclosing(_watched(roots, reason, ways, pace, threads, backlog)) as events:
                 async for event in events:
                     if isinstance(event, Health):
                         armed_at = clock()
                     yield event
-            reason = "other directories are watched now"
+            reason, failures, broken = "other directories are watched now", 0, ""
             continue
-        except _Broken as failure:
+        except (Broken, OSError) as failure:
+            if str(failure) != broken:  # it may stay broken for days
+                _log.warning("watch.broken", reason=str(failure))
             broken = str(failure)
+        except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on
+            said, broken = broken, f"{type(failure).__name__}: {failure}"
+            if broken != said:
+                _log.exception("watch.failed")
         reason = "watching began again"
-        _log.warning("watch.broken", reason=broken)
         if armed_at is not None and clock() - armed_at >= pace.trusted_s:
+            failures = 0
             continue
-        yield Health(ok=False, reason=f"changes are looked for every {pace.poll_s:g} s: {broken}")
-        retry_at = clock() + pace.retry_s
-        while clock() < retry_at:
-            yield Rescan("changes are not seen as they happen")
-            await asyncio.sleep(min(pace.poll_s, max(0.0, retry_at - clock())))
+        failures += 1
+        backlog.ends()
+        yield Health(
+            ok=False,
+            reason=f"changes are looked for every few seconds, not seen as they happen: {broken}",
+            unseen=frozenset(_place(root) for root in roots),
+        )
+        await asyncio.sleep(delay_s(failures, rng, first_s=pace.retry_s, cap_s=pace.retry_cap_s))
 
 
 async def _watched(
-    roots: Sequence[Root], recursive: bool, reason: str, pace: Pace, arm: Arm
+    roots: Sequence[Root], reason: str, ways: Ways, pace: Pace, threads: Threads, backlog: Backlog
 ) -> AsyncGenerator[Event, None]:
     """The events until other directories must be watched.
 
     Raises:
-        _Broken: watching is not possible, or no longer.
+        Broken: watching is not possible, or no longer.
     """
     clock = asyncio.get_running_loop().time
     settle = Debouncer(quiet_s=pace.settle_s, cap_s=pace.settle_cap_s)
-    feed = _Feed(roots, recursive, pace, arm)
+    feed, ground = await _armed(roots, ways, threads)
+    check = _Check(roots, ways.mountinfo, ground.footing)
+    places = frozenset(_place(root) for root in roots)
+    unwatched: frozenset[Path] = frozenset()
     try:
-        ground = await feed.start()
         _log.info("watch.armed", directories=ground.size, reason=reason)
-        yield Health(ok=True)
+        health = await threads.run(_health, roots, ground.footing)
+        yield health
         yield Rescan(reason)
-        if await asyncio.to_thread(survey, roots, recursive=recursive) != ground:
+        if await threads.run(_survey, roots, ways) != ground:
             # A directory that came between the survey and the watch of the one above it was announced to nobody.
             settle.mark(clock())
+            unwatched = places
+        tap = feed.tap()
+        if tap is None or health.unseen or any(root.directory not in ground.flat for root in roots):
+            backlog.ends()
+        else:
+            backlog.begins(tap)
         check_at = clock() + pace.check_s
         while (due_at := settle.due_at()) is None or clock() < due_at:
+            backlog.rests(unwatched)
             batch = await feed.next(until=check_at if due_at is None else min(check_at, due_at))
-            if len(batch) > _MANY_PATHS:
+            if batch.incomplete or len(batch.events) > _MANY_EVENTS:
                 settle.mark(clock())
-                yield Rescan("many files changed at once")
-            elif batch:
-                sighting = sight(batch, roots, ground, _is_directory)
+                unwatched = places  # directories may be among them
+                yield Rescan("very many files changed at once")
+            elif batch.events:
+                sighting = await threads.run(sight, batch.events, roots, ground, _is_directory)
                 if sighting.restructured:
                     settle.mark(clock())
+                    unwatched |= sighting.unwatched
                 if sighting.paths:
                     yield Changed(sighting.paths)
             if clock() >= check_at:
-                if await asyncio.to_thread(identities_of, roots) != ground.identities:
+                if await check.finds_another(pace.check_patience_s):
                     return
                 check_at = clock() + pace.check_s
     finally:
+        backlog.pauses()
+        check.cancel()
         await feed.stop()
 
 
-class _Broken(Exception):
-    """Watching is not possible, or no longer."""
+async def _armed(roots: Sequence[Root], ways: Ways, threads: Threads) -> tuple[Feed, Survey]:
+    """The raw events of what must be watched, and what that is.
 
-    def __init__(self, reason: str, *, may_be_over: bool = False) -> None:
-        super().__init__(reason)
-        self.may_be_over = may_be_over  # a directory went away meanwhile: find the others, and try again
+    Raises:
+        Broken: there are none.
+    """
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        ground = await threads.run(_survey, roots, ways)
+        feed = ways.feed()
+        try:
+            await feed.start(ground)
+        except (FileNotFoundError, PermissionError) as failure:
+            await feed.stop()
+            if not attempts_left:
+                raise Broken(str(failure)) from failure
+        except BaseException:
+            await feed.stop()
+            raise
+        else:
+            return feed, ground
+    raise AssertionError("the last attempt returns or raises")
 
 
-class _Feed:
-    """The raw events of the watches that are set, until one breaks."""
+class _Check:
+    """Whether memory still hangs on what it did: a question that a dead disk may take for ever to answer."""
 
-    def __init__(self, roots: Sequence[Root], recursive: bool, pace: Pace, arm: Arm) -> None:
+    def __init__(self, roots: Sequence[Root], mountinfo: Callable[[], str], footing: Footing) -> None:
         self._roots = roots
-        self._recursive = recursive
-        self._pace = pace
-        self._arm = arm
-        self._stop = asyncio.Event()
-        self._batches: asyncio.Queue[set[RawEvent]] = asyncio.Queue()
-        self._pumps: list[asyncio.Task[None]] = []
-        self._broken: _Broken | None = None
+        self._mountinfo = mountinfo
+        self._parsed: str | None = None  # there can be thousands of mounts, and they seldom change
+        self._footing = footing
+        self._threads = Threads(1, "memd-check")  # of its own: one that hangs must keep no event waiting
+        self._asked: asyncio.Task[Footing] | None = None
 
-    async def start(self) -> Survey:
-        """Return what is watched, when changes are seen.
+    async def finds_another(self, patience_s: float) -> bool:
+        """Ask, unless an answer is still awaited; False where none has come."""
+        if self._asked is None:
+            self._asked = asyncio.create_task(self._threads.run(self._look))
+        await asyncio.wait([self._asked], timeout=patience_s)
+        if not self._asked.done():
+            return False
+        answer, self._asked = self._asked.result(), None
+        return answer != self._footing
 
-        Raises:
-            _Broken: they will not be.
-        """
-        for attempts_left in reversed(range(_ATTEMPTS)):
-            ground = await asyncio.to_thread(survey, self._roots, recursive=self._recursive)
-            for directories, recursive in ((ground.flat, False), (ground.deep, True)):
-                if directories:
-                    pump = self._pump(sorted(directories), recursive=recursive)
-                    self._pumps.append(asyncio.create_task(pump))
-            # The library sets its watches before it first waits: once each pump had its turn, they are set.
-            await asyncio.sleep(0)
-            if self._broken is None:
-                break
-            if not (self._broken.may_be_over and attempts_left):
-                raise self._broken
-            await self.stop()
-        return ground
+    def _look(self) -> Footing:
+        text = self._mountinfo()
+        if text == self._parsed:
+            return Footing(identities_of(self._roots), self._footing.mounts)
+        footing = footing_of(self._roots, text)
+        if footing.mounts == self._footing.mounts:
+            self._parsed = text
+        return footing
 
-    async def next(self, until: float) -> set[RawEvent]:
-        """All events that wait, or the next ones; empty where none came until this time of the event loop.
-
-        Raises:
-            _Broken: no more will come.
-        """
-        batch: set[RawEvent] = set()
-        try:
-            async with asyncio.timeout_at(until):
-                batch |= await self._batches.get()
-        except TimeoutError:
-            return batch
-        while not self._batches.empty():
-            batch |= self._batches.get_nowait()
-        if self._broken is not None:
-            raise self._broken
-        return batch
-
-    async def stop(self) -> None:
-        """End the threads that watch."""
-        self._stop.set()
-        await asyncio.gather(*self._pumps)
-        self._pumps.clear()
-        self._stop, self._broken = asyncio.Event(), None
-
-    async def _pump(self, directories: list[Path], *, recursive: bool) -> None:
-        # A watch keeps a thread for as long as it lives. It brings its own place among those the library may have,
-        # or the watches of many agents would wait for one another for ever.
-        threads = current_default_thread_limiter()
-        threads.total_tokens += 1
-        try:
-            async for batch in self._arm(
-                *directories,
-                watch_filter=None,
-                debounce=self._pace.debounce_ms,
-                step=self._pace.step_ms,
-                stop_event=self._stop,
-                rust_timeout=0,
-                recursive=recursive,
-                # True would hide every error, that no watches are left among them.
-                ignore_permission_denied=False,
-            ):
-                self._batches.put_nowait(batch)
-            if not self._stop.is_set():
-                self._break(_Broken("the watch ended"))
-        # Errors of a running watch come in a group. The library's own error is a RuntimeError.
-        except* (OSError, RuntimeError) as failures:
-            self._break(_broken_by(failures))
-        finally:
-            threads.total_tokens -= 1
-
-    def _break(self, broken: _Broken) -> None:
-        self._broken = self._broken or broken
-        self._batches.put_nowait(set())  # wakes whoever waits for the next batch
+    def cancel(self) -> None:
+        """Await no answer any more."""
+        if self._asked is not None:
+            self._asked.cancel()
 
 
-def _broken_by(failures: BaseExceptionGroup[OSError | RuntimeError]) -> _Broken:
-    failure: BaseException = failures
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return _Broken(str(failure), may_be_over=isinstance(failure, FileNotFoundError | PermissionError))
+def _survey(roots: Sequence[Root], ways: Ways) -> Survey:
+    return survey(roots, recursive=ways.recursive, mountinfo=ways.mountinfo())
+
+
+def _health(roots: Sequence[Root], footing: Footing) -> Health:
+    distant = unseen(roots, footing.mounts)
+    notes = [_absence(root.directory) for root in roots if footing.identities[root.directory] is None]
+    if distant:
+        notes.append(
+            f"{', '.join(_shown(place, mount) for place, mount in sorted(distant.items()))}: what others change there is "
+            "looked for every few seconds, not seen as it happens"
+        )
+    return Health(ok=True, reason="; ".join(dict.fromkeys(notes)) or None, unseen=frozenset(distant))
+
+
+def _shown(place: Path, mount: Mount) -> str:
+    return f"{place} is on {mount.source} ({mount.kind})" if mount.source else f"{place} ({mount.kind})"
+
+
+def _absence(directory: Path) -> str:
+    try:
+        status = directory.lstat()
+    except PermissionError:
+        pass  # a directory above is closed
+    except OSError:
+        return f"{directory} does not exist; it is watched as soon as it does"
+    else:
+        if stat.S_ISLNK(status.st_mode) or os.path.realpath(directory) != str(directory):
+            return f"{directory} is a symlink now, or lies behind one, and is not followed before memd is started again"
+    return f"{directory} cannot be listed by this user; it is watched as soon as it can"
+
+
+def _place(root: Root) -> Path:
+    return root.directory / root.file if isinstance(root, SingleFile) else root.directory
 
 
 def _is_directory(path: Path) -> bool:

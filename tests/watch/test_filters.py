@@ -7,7 +7,7 @@ from watchfiles import Change
 
 from memd.paths import SingleFile, Tree, Workspace
 from memd.watch.filters import sight
-from memd.watch.survey import Survey
+from memd.watch.survey import Footing, Survey
 
 ADDED, MODIFIED, DELETED = Change.added, Change.modified, Change.deleted
 WORKSPACE = Workspace(Path("/ws"))
@@ -15,12 +15,12 @@ ROOTS = (WORKSPACE, Tree(Path("/vault")), SingleFile(Path("/home"), "todo.md"))
 FLAT = Survey(
     flat=frozenset(map(Path, ("/ws", "/ws/memory", "/ws/memory/sub", "/vault", "/home"))),
     deep=frozenset(),
-    identities={},
+    footing=Footing({}, {}),
 )
 DEEP = Survey(
     flat=frozenset(map(Path, ("/ws", "/home"))),
     deep=frozenset(map(Path, ("/ws/memory", "/vault"))),
-    identities={},
+    footing=Footing({}, {}),
 )
 DIRECTORIES = frozenset(
     map(
@@ -129,7 +129,7 @@ def test_a_batch() -> None:
     ]
     seen = sight(batch, ROOTS, FLAT, DIRECTORIES.__contains__)
     assert seen.paths == set(map(Path, ("/ws/memory/a.md", "/ws/memory/b.md", "/vault/d")))
-    assert seen.restructured
+    assert seen.unwatched == {Path("/vault/d")}
 
 
 def test_an_empty_batch() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
-from memd.watch.survey import Survey, identities_of, survey
+from memd.watch.survey import Survey, footing_of, survey
 from tests.otheruser import as_other_user, shared_directory
 
 
@@ -61,7 +61,7 @@ def test_what_is_not_there(base: Path, recursive: bool) -> None:
     roots: list[Root] = [Workspace(base / "ws"), Tree(base / "away"), SingleFile(base / "off", "a.md")]
     ground = survey(roots, recursive=recursive)
     assert names(ground.flat | ground.deep, base) == {"ws"}
-    missing = {path for path, identity in ground.identities.items() if identity is None}
+    missing = {path for path, identity in ground.footing.identities.items() if identity is None}
     assert missing == {base / "ws" / "memory", base / "away", base / "off"}
 
 
@@ -87,13 +87,29 @@ def test_identities(base: Path) -> None:
     """Another directory in the same place has another identity."""
     make(base, "ws/memory", "other")
     roots = [Workspace(base / "ws")]
-    before = identities_of(roots)
-    assert identities_of(roots) == before
+    before = footing_of(roots, "")
+    assert footing_of(roots, "") == before
     (base / "ws" / "memory").rename(base / "aside")
     (base / "other").rename(base / "ws" / "memory")
-    after = identities_of(roots)
+    after = footing_of(roots, "")
     assert after != before
-    assert after[base / "ws"] == before[base / "ws"]
+    assert after.identities[base / "ws"] == before.identities[base / "ws"]
+
+
+@pytest.mark.parametrize("link", ["ws", "ws/deep", "ws/deep/memory"])
+def test_behind_a_symlink(base: Path, link: str) -> None:
+    """What lies behind a symlink, however far above, is not watched and has no identity until it is uncovered."""
+    make(base, "ws/deep/memory")
+    roots = [Workspace(base / "ws" / "deep")]
+    before = survey(roots, recursive=False)
+    (base / link).rename(base / "aside")
+    (base / link).symlink_to(base / "aside")
+    hidden = survey(roots, recursive=False)
+    assert base / "ws/deep/memory" not in hidden.flat
+    assert hidden.footing.identities[base / "ws/deep/memory"] is None
+    (base / link).unlink()
+    (base / "aside").rename(base / link)
+    assert survey(roots, recursive=False) == before
 
 
 def surveyed_by_other_user(directory: str, recursive: str) -> list[str]:

@@ -1,32 +1,35 @@
 """The file system as a stream of changes."""
 
 import asyncio
+import errno
 import os
 import shutil
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, redirect_stdout, suppress
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from anyio.to_thread import current_default_thread_limiter
-from watchfiles import Change, awatch
-from watchfiles._rust_notify import WatchfilesRustInternalError
+from watchfiles import Change
 
 from memd.paths import Root, SingleFile, Tree, Workspace
-from memd.watch.watcher import Arm, Changed, Event, Health, Pace, RawEvent, Rescan, watch
+from memd.watch.backlog import Backlog
+from memd.watch.inotify import InotifyFeed
+from memd.watch.library import LibraryFeed
+from memd.watch.raw import Batch, Broken, Feed, Tap
+from memd.watch.survey import Survey
+from memd.watch.watcher import Changed, Event, Health, Pace, Rescan, Ways, watch
+from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 
-PACE = Pace(
-    debounce_ms=10,
-    step_ms=5,
-    check_s=0.05,
-    settle_s=0.03,
-    settle_cap_s=0.3,
-    trusted_s=0.0,
-    poll_s=0.02,
-    retry_s=0.1,
-)
-RECURSIVE = pytest.mark.parametrize("recursive", [False, True], ids=["flat", "deep"])
+PACE = Pace(check_s=0.05, settle_s=0.03, settle_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
+FLAT = Ways(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
+DEEP = Ways(recursive=True, feed=LibraryFeed)
+WAYS = pytest.mark.parametrize("ways", [FLAT, DEEP], ids=["flat", "deep"])
 
 
 @pytest.fixture
@@ -54,6 +57,9 @@ class Seen:
     def health(self) -> list[bool]:
         return [event.ok for event in self.events if isinstance(event, Health)]
 
+    def reasons(self) -> list[str]:
+        return [event.reason or "" for event in self.events if isinstance(event, Health)]
+
     async def changed(self, path: Path) -> None:
         await until_async(lambda: path in self.paths())
 
@@ -69,18 +75,22 @@ class Seen:
 
 @asynccontextmanager
 async def watching(
-    *roots: Root, recursive: bool = False, pace: Pace = PACE, arm: Arm = awatch
+    *roots: Root,
+    ways: Ways = FLAT,
+    pace: Pace = PACE,
+    first: type[Event] = Rescan,
+    backlog: Backlog | None = None,
 ) -> AsyncIterator[Seen]:
     seen = Seen()
 
     async def collect() -> None:
-        async with aclosing(watch(roots, recursive=recursive, pace=pace, arm=arm)) as events:
+        async with aclosing(watch(roots, ways=ways, pace=pace, rng=Random(1), backlog=backlog)) as events:
             async for event in events:
                 seen.events.append(event)
 
     task = asyncio.create_task(collect())
     try:
-        await seen.rescanned(1)
+        await until_async(lambda: task.done() or any(isinstance(event, first) for event in seen.events))
         yield seen
     finally:
         task.cancel()
@@ -109,14 +119,14 @@ def save_with_backup(note: Path) -> None:
     note.write_text("second")
 
 
-@RECURSIVE
+@WAYS
 @pytest.mark.parametrize(
     "save", [save_in_place, save_by_rename, save_anew, save_with_backup, Path.unlink, Path.touch]
 )
 @pytest.mark.parametrize("note", ["ws/memory/sub/a.md", "vault/sub/a.md"])
-async def test_a_saved_note(base: Path, note: str, save: Callable[[Path], None], recursive: bool) -> None:
+async def test_a_saved_note(base: Path, note: str, save: Callable[[Path], None], ways: Ways) -> None:
     """However an editor saves a note, the change is seen, and nothing else is."""
-    async with watching(Workspace(base / "ws"), Tree(base / "vault"), recursive=recursive) as seen:
+    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways) as seen:
         save(base / note)
         await seen.changed(base / note)
     assert {path for path in seen.paths() if path.suffix == ".md"} == {base / note}
@@ -129,11 +139,11 @@ async def test_begins_with_health_and_a_rescan(base: Path) -> None:
     assert seen.events == [Health(ok=True), Rescan("watching began")]
 
 
-@RECURSIVE
-async def test_the_workspace_itself(base: Path, recursive: bool) -> None:
+@WAYS
+async def test_the_workspace_itself(base: Path, ways: Ways) -> None:
     """Of the files in the workspace only the curated ones are seen."""
     workspace = base / "ws"
-    async with watching(Workspace(workspace), recursive=recursive) as seen:
+    async with watching(Workspace(workspace), ways=ways) as seen:
         (workspace / "README.md").write_text("code")
         (workspace / "src").mkdir()
         (workspace / "src" / "a.md").write_text("code")
@@ -142,10 +152,10 @@ async def test_the_workspace_itself(base: Path, recursive: bool) -> None:
     assert seen.paths() == {workspace / "MEMORY.md"}
 
 
-@RECURSIVE
-async def test_a_single_file(base: Path, recursive: bool) -> None:
+@WAYS
+async def test_a_single_file(base: Path, ways: Ways) -> None:
     """An extra file is seen, also when it is replaced; its neighbours are not."""
-    async with watching(SingleFile(base, "todo.md"), recursive=recursive) as seen:
+    async with watching(SingleFile(base, "todo.md"), ways=ways) as seen:
         (base / "other.md").write_text("other")
         (base / "todo.md").write_text("first")
         await seen.changed(base / "todo.md")
@@ -155,82 +165,82 @@ async def test_a_single_file(base: Path, recursive: bool) -> None:
     assert seen.paths() == {base / "todo.md"}
 
 
-@RECURSIVE
-async def test_a_new_directory(base: Path, recursive: bool) -> None:
+@WAYS
+async def test_a_new_directory(base: Path, ways: Ways) -> None:
     """A new directory comes out itself, for the files in it; later ones come out one by one."""
     new = base / "ws" / "memory" / "2026" / "01"
-    async with watching(Workspace(base / "ws"), recursive=recursive) as seen:
+    async with watching(Workspace(base / "ws"), ways=ways) as seen:
         new.mkdir(parents=True)
         (new / "a.md").write_text("early")
         await seen.changed(new.parent)
-        if not recursive:
+        if not ways.recursive:
             await seen.rescanned(2)
         (new / "b.md").write_text("late")
         await seen.changed(new / "b.md")
 
 
-@RECURSIVE
-async def test_a_renamed_directory(base: Path, recursive: bool) -> None:
+@WAYS
+async def test_a_renamed_directory(base: Path, ways: Ways) -> None:
     """Both names of a renamed directory come out; what is written in it afterwards is seen by the new name."""
     old, new = base / "vault" / "sub", base / "vault" / "renamed"
-    async with watching(Tree(base / "vault"), recursive=recursive) as seen:
+    async with watching(Tree(base / "vault"), ways=ways) as seen:
         old.rename(new)
         await seen.changed(old)
         await seen.changed(new)
-        if not recursive:
+        if not ways.recursive:
             await seen.rescanned(2)
         (new / "b.md").write_text("late")
         await seen.changed(new / "b.md")
 
 
-@RECURSIVE
-async def test_a_deleted_directory(base: Path, recursive: bool) -> None:
+@WAYS
+async def test_a_deleted_directory(base: Path, ways: Ways) -> None:
     """A directory that is moved away comes out, and so does one that is deleted and made anew."""
     sub = base / "vault" / "sub"
-    async with watching(Tree(base / "vault"), recursive=recursive) as seen:
+    async with watching(Tree(base / "vault"), ways=ways) as seen:
         sub.rename(base / "aside")
         await seen.changed(sub)
         before = seen.rescans()
         sub.mkdir()
-        if not recursive:
+        if not ways.recursive:
             await seen.rescanned(before + 1)
         await until_async(lambda: not (sub / "b.md").write_text("b") or sub / "b.md" in seen.paths())
 
 
-@RECURSIVE
-async def test_memory_comes_later(base: Path, recursive: bool) -> None:
+@WAYS
+async def test_memory_comes_later(base: Path, ways: Ways) -> None:
     """A memory/ that is made after the start is watched."""
     shutil.rmtree(base / "ws" / "memory")
     memory = base / "ws" / "memory"
-    async with watching(Workspace(base / "ws"), recursive=recursive) as seen:
+    async with watching(Workspace(base / "ws"), ways=ways) as seen:
         await seen.stirred(memory.mkdir)
         (memory / "a.md").write_text("first")
         await seen.changed(memory / "a.md")
 
 
-@RECURSIVE
-async def test_a_root_comes_later(base: Path, recursive: bool) -> None:
-    """A root that is not there at the start is watched when it comes."""
-    async with watching(Tree(base / "away" / "vault"), recursive=recursive) as seen:
-        assert seen.health() == [True]
+@WAYS
+async def test_a_root_comes_later(base: Path, ways: Ways) -> None:
+    """A root that is not there at the start is named as missing, and is watched when it comes."""
+    async with watching(Tree(base / "away" / "vault"), ways=ways) as seen:
+        assert "does not exist" in seen.reasons()[0]
         await seen.stirred(lambda: (base / "away" / "vault").mkdir(parents=True))
         (base / "away" / "vault" / "b.md").write_text("b")
         await seen.changed(base / "away" / "vault" / "b.md")
 
 
-@RECURSIVE
+@WAYS
 @pytest.mark.parametrize("root", ["ws", "ws/memory", "vault"])
-async def test_a_root_vanishes_and_returns(base: Path, root: str, recursive: bool) -> None:
+async def test_a_root_vanishes_and_returns(base: Path, root: str, ways: Ways) -> None:
     """Going and returning of a root each ask for a rescan; afterwards its changes are seen again."""
-    async with watching(Workspace(base / "ws"), Tree(base / "vault"), recursive=recursive) as seen:
+    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways) as seen:
         await seen.stirred(lambda: (base / root).rename(base / "aside"))
         await seen.stirred(lambda: shutil.copytree(base / "aside", base / root))
         note = next((base / root).rglob("a.md"))
         await until_async(lambda: not note.write_text("again") or note in seen.paths())
 
 
-@RECURSIVE
-async def test_a_root_is_exchanged(base: Path, recursive: bool) -> None:
+@WAYS
+async def test_a_root_is_exchanged(base: Path, ways: Ways) -> None:
     """Another directory in the place of a root, as a mount would put it, is noticed and watched."""
     shutil.copytree(base / "vault", base / "other")
 
@@ -238,10 +248,110 @@ async def test_a_root_is_exchanged(base: Path, recursive: bool) -> None:
         (base / "vault").rename(base / "aside")
         (base / "other").rename(base / "vault")
 
-    async with watching(Tree(base / "vault"), recursive=recursive) as seen:
+    async with watching(Tree(base / "vault"), ways=ways) as seen:
         await seen.stirred(exchange)
         note = base / "vault" / "sub" / "a.md"
         await until_async(lambda: not note.write_text("again") or note in seen.paths())
+
+
+@pytest.mark.parametrize("link", ["", "home"], ids=["at the root", "above it"])
+async def test_a_symlink_takes_the_place(base: Path, link: str) -> None:
+    """A symlink at a root or above it hides the root, which is said; when the directory is back, it is watched."""
+    (base / "home").mkdir()
+    (base / "vault").rename(base / "home" / "vault")
+    vault = base / "home" / "vault"
+    moved = base / (link or "home/vault")
+
+    def hide() -> None:
+        moved.rename(base / "aside")
+        moved.symlink_to(base / "aside")
+
+    def uncover() -> None:
+        moved.unlink()
+        (base / "aside").rename(moved)
+
+    async with watching(Tree(vault)) as seen:
+        await seen.stirred(hide)
+        assert "symlink" in seen.reasons()[-1]
+        assert seen.health()[-1]
+        await seen.stirred(uncover)
+        assert not seen.reasons()[-1]
+        (vault / "b.md").write_text("b")
+        await seen.changed(vault / "b.md")
+
+
+async def test_a_root_is_made_anew_between_two_looks(base: Path) -> None:
+    """A root that is removed and made again at once, perhaps with the same inode, is watched again."""
+    pace = Pace(check_s=100.0, settle_s=0.03)
+    vault = base / "vault"
+
+    def exchange() -> None:
+        shutil.rmtree(vault)
+        vault.mkdir()
+
+    async with watching(Tree(vault), pace=pace) as seen:
+        await seen.stirred(exchange)
+        (vault / "b.md").write_text("b")
+        await seen.changed(vault / "b.md")
+
+
+def mountinfo(*lines: tuple[str, str, str]) -> str:
+    """A mountinfo of a local disk with (mount point, kind, source) on it."""
+    text = "1 0 254:0 / / rw - ext4 /dev/vda rw\n"
+    return text + "".join(
+        f"{number} 1 0:{number} / {point} rw - {kind} {source} rw\n"
+        for number, (point, kind, source) in enumerate(lines, start=2)
+    )
+
+
+async def test_a_network_mount(base: Path) -> None:
+    """A root on a network mount is named with its places, as nothing to worry about; what is done here is still seen."""
+    info = mountinfo(
+        (str(base / "ws"), "nfs4", "nas:/notes"), (str(base / "vault" / "sub"), "fuse.sshfs", "me@host:")
+    )
+    ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
+    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways) as seen:
+        (health,) = [event for event in seen.events if isinstance(event, Health)]
+        assert health.ok
+        assert health.unseen == {base / "ws", base / "vault" / "sub"}
+        assert health.reason is not None
+        assert f"{base / 'ws'} is on nas:/notes (nfs4)" in health.reason
+        (base / "ws" / "memory" / "b.md").write_text("b")
+        await seen.changed(base / "ws" / "memory" / "b.md")
+
+
+async def test_mounting_and_unmounting(base: Path) -> None:
+    """A mount that comes or goes, wherever notes can lie, asks for a rescan and is watched."""
+    info = [mountinfo()]
+    ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=lambda: info[0])
+    async with watching(Tree(base / "vault"), ways=ways) as seen:
+        info[0] = mountinfo((str(base / "vault" / "sub"), "cifs", "//nas/notes"))
+        await seen.rescanned(2)
+        assert "//nas/notes" in seen.reasons()[-1]
+        info[0] = mountinfo((str(base / "elsewhere"), "cifs", "//nas/notes"))
+        await seen.rescanned(3)
+        assert not seen.reasons()[-1]
+
+
+async def test_a_disk_that_does_not_answer(base: Path) -> None:
+    """While a look at the mounts hangs, events come all the same."""
+    hangs, asked = threading.Event(), [0]
+
+    def hanging() -> str:
+        asked[0] += 1
+        if asked[0] > 2:
+            hangs.wait(20)
+        return ""
+
+    pace = Pace(check_s=0.02, check_patience_s=0.02)
+    ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=hanging)
+    try:
+        async with watching(Tree(base / "vault"), pace=pace, ways=ways) as seen:
+            await until_async(lambda: asked[0] == 3)
+            (base / "vault" / "b.md").write_text("b")
+            await seen.changed(base / "vault" / "b.md")
+    finally:
+        hangs.set()
 
 
 async def test_a_directory_becomes_listable(base: Path) -> None:
@@ -250,6 +360,35 @@ async def test_a_directory_becomes_listable(base: Path) -> None:
     async with watching(Tree(base / "vault")) as seen:
         sub.chmod(0o700)
         await seen.changed(sub)
+
+
+async def _root_that_is_opened(base: Path, name: str) -> str:
+    vault = base / "vault"
+    for directory in (base / "closed" / "ws" / "memory", vault):
+        directory.mkdir(parents=True)
+    (base / name).chmod(0)
+    async with watching(Workspace(base / "closed" / "ws"), Tree(vault)) as seen:
+        told = "; ".join(seen.reasons())
+        await seen.stirred(lambda: (base / name).chmod(0o755))
+        (vault / "a.md").write_text("a")
+        await seen.changed(vault / "a.md")
+        assert all(seen.health())
+    return told.replace(str(base), "")
+
+
+def root_that_is_opened(base: str, name: str) -> str:
+    """What the other user is told at first."""
+    with redirect_stdout(sys.stderr):  # the log goes where the answer goes
+        return asyncio.run(_root_that_is_opened(Path(base), name))
+
+
+@pytest.mark.parametrize(
+    ("closed", "told"), [("closed", "/closed/ws cannot be listed"), ("vault", "/vault cannot be listed")]
+)
+def test_a_root_that_is_closed(closed: str, told: str) -> None:
+    """A root that may not be listed, or lies behind such a directory, is named, and watched once it is open."""
+    with shared_directory() as base:
+        assert told in as_other_user(__name__, root_that_is_opened.__name__, str(base), closed)
 
 
 async def test_symlinks_are_not_followed(base: Path) -> None:
@@ -263,22 +402,24 @@ async def test_symlinks_are_not_followed(base: Path) -> None:
     assert seen.paths() == {base / "vault" / "b.md"}
 
 
-async def test_a_name_that_is_not_utf8(base: Path) -> None:
+@pytest.mark.parametrize(
+    "feed", [FLAT.feed, pytest.param(LibraryFeed, id="library")], ids=["inotify", "library"]
+)
+async def test_a_name_that_is_not_utf8(base: Path, feed: Callable[[], Feed]) -> None:
     """A file whose name no string can hold does not end the watching."""
-    async with watching(Tree(base / "vault")) as seen:
-        odd = os.fsencode(base / "vault") + b"/\xff.md"
-        await seen.stirred(lambda: os.close(os.open(odd, os.O_CREAT | os.O_WRONLY)))
-        await until_async(
-            lambda: not (base / "vault" / "b.md").write_text("b") or base / "vault" / "b.md" in seen.paths()
-        )
+    vault = base / "vault"
+    async with watching(Tree(vault), ways=Ways(recursive=False, feed=feed)) as seen:
+        os.close(os.open(os.fsencode(vault) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
+        await until_async(lambda: not (vault / "b.md").write_text("b") or vault / "b.md" in seen.paths())
     assert False not in seen.health()
 
 
 async def test_more_watches_than_threads(base: Path) -> None:
-    """Each watch brings a thread of its own: none waits for another to end."""
+    """Each watch of the library brings a thread of its own: none waits for another to end."""
     limiter = current_default_thread_limiter()
     usual, limiter.total_tokens = limiter.total_tokens, 1
-    async with watching(Tree(base / "vault")) as first, watching(Tree(base / "vault")) as second:
+    vault = Tree(base / "vault")
+    async with watching(vault, ways=DEEP) as first, watching(vault, ways=DEEP) as second:
         (base / "vault" / "b.md").write_text("b")
         await first.changed(base / "vault" / "b.md")
         await second.changed(base / "vault" / "b.md")
@@ -287,92 +428,109 @@ async def test_more_watches_than_threads(base: Path) -> None:
     limiter.total_tokens = usual
 
 
-@RECURSIVE
-async def test_cancelling_ends_the_threads(base: Path, recursive: bool) -> None:
-    """When the task that listens has ended, nothing watches any longer."""
-    limiter = current_default_thread_limiter()
-    async with watching(Workspace(base / "ws"), Tree(base / "vault"), recursive=recursive):
-        await until_async(lambda: limiter.borrowed_tokens == 1 + recursive)
+def inotify_instances() -> int:
+    """How many this process has."""
+    count = 0
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that lists them
+            count += "inotify" in str(link.readlink())
+    return count
+
+
+@WAYS
+async def test_cancelling_takes_the_watches_away(base: Path, ways: Ways) -> None:
+    """When the task that listens has ended, nothing watches any longer: no thread, no descriptor."""
+    limiter, before = current_default_thread_limiter(), inotify_instances()
+    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways):
+        await until_async(lambda: limiter.borrowed_tokens == 2 * ways.recursive)
+        assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
+    await until_async(lambda: inotify_instances() == before)
 
 
-async def test_closing_ends_the_threads(base: Path) -> None:
+@WAYS
+async def test_closing_takes_the_watches_away(base: Path, ways: Ways) -> None:
     """When the stream is closed by its reader, nothing watches any longer."""
-    limiter = current_default_thread_limiter()
-    async with aclosing(watch([Tree(base / "vault")], pace=PACE)) as events:
+    limiter, before = current_default_thread_limiter(), inotify_instances()
+    async with aclosing(watch([Tree(base / "vault")], ways=ways, pace=PACE)) as events:
         assert await anext(events) == Health(ok=True)
-        await until_async(lambda: limiter.borrowed_tokens == 1)
+        await until_async(lambda: limiter.borrowed_tokens == ways.recursive)
+        assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
+    await until_async(lambda: inotify_instances() == before)
 
 
-class Arming:
-    """An awatch that does what it is told, then watches in truth."""
+class Scripted:
+    """Makes feeds that do what they are told, then watch in truth."""
 
-    def __init__(self, *scripts: Exception | set[RawEvent] | None) -> None:
+    def __init__(self, *scripts: BaseException | Batch) -> None:
         self._scripts = list(scripts)
         self.armed = 0
 
-    async def __call__(
-        self,
-        *paths: Path,
-        watch_filter: None,
-        debounce: int,
-        step: int,
-        stop_event: asyncio.Event,
-        rust_timeout: int,
-        recursive: bool,
-        ignore_permission_denied: bool,
-    ) -> AsyncIterator[set[RawEvent]]:
+    @property
+    def ways(self) -> Ways:
+        return Ways(recursive=False, feed=self._make)
+
+    def _make(self) -> Feed:
         self.armed += 1
-        script = self._scripts.pop(0) if self._scripts else "watch"
-        if isinstance(script, OSError):
+        return ScriptedFeed(self._scripts.pop(0) if self._scripts else None)
+
+
+class ScriptedFeed:
+    """Fails to start, or fails later, or gives a batch first."""
+
+    def __init__(self, script: BaseException | Batch | None) -> None:
+        self._script = script
+        self._feed = InotifyFeed(gather_s=0.005)
+
+    async def start(self, ground: Survey) -> None:
+        if isinstance(self._script, OSError | Broken):
+            raise self._script
+        await self._feed.start(ground)
+
+    async def next(self, until: float) -> Batch:
+        script, self._script = self._script, None
+        if isinstance(script, BaseException):
             raise script
-        if isinstance(script, Exception):
-            # A running watch fails in the group of the library's tasks.
-            await asyncio.sleep(0.05)
-            raise ExceptionGroup("tasks", [script])
-        if script is None:
-            return
-        if isinstance(script, set):
-            yield script
-        async for batch in awatch(
-            *paths,
-            watch_filter=None,
-            debounce=debounce,
-            step=step,
-            stop_event=stop_event,
-            recursive=recursive,
-        ):
-            yield batch
+        return script or await self._feed.next(until)
+
+    def tap(self) -> Tap:
+        return self._feed.tap()
+
+    async def stop(self) -> None:
+        await self._feed.stop()
 
 
-LIMIT = OSError("OS file watch limit reached.")
-INTERNAL = WatchfilesRustInternalError("error in underlying watcher")
+LIMIT = Broken("no watches are left")
+
+
+class Later(RuntimeError):
+    """An error that comes when the watches are set."""
 
 
 @pytest.mark.parametrize(
-    "failure", [LIMIT, INTERNAL, None], ids=["no watches left", "broken inside", "ended"]
+    "failure", [LIMIT, OSError(errno.EIO, "broken disk"), Later("a bug")], ids=["limit", "disk", "bug"]
 )
-async def test_polls_where_watching_fails(base: Path, failure: Exception | None) -> None:
-    """Where watching is impossible it says so, asks for rescans again and again, and recovers by itself."""
-    pace = Pace(
-        debounce_ms=10, step_ms=5, check_s=0.05, settle_s=0.03, trusted_s=10.0, poll_s=0.02, retry_s=0.2
-    )
-    async with watching(Tree(base / "vault"), pace=pace, arm=Arming(failure, failure)) as seen:
-        await until_async(lambda: seen.health()[-1:] == [True] and seen.health().count(False) == 2)
-        polled = [event for event in seen.events if event == Rescan("changes are not seen as they happen")]
-        assert len(polled) > 4
+async def test_says_that_changes_are_not_seen(base: Path, failure: Exception) -> None:
+    """Whatever keeps it from watching, it says so and where to look instead, and recovers by itself."""
+    pace = Pace(check_s=0.05, settle_s=0.03, trusted_s=10.0, retry_s=0.05)
+    scripted = Scripted(failure, failure, failure)
+    async with watching(
+        Tree(base / "vault"), SingleFile(base, "a.md"), pace=pace, ways=scripted.ways, first=Health
+    ) as seen:
+        await until_async(lambda: seen.health()[-1:] == [True] and seen.health().count(False) == 3, 20)
         await until_async(lambda: seen.events[-1] == Rescan("watching began again"))
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
     broken = next(event for event in seen.events if isinstance(event, Health) and not event.ok)
     assert broken.reason is not None
-    assert (str(failure) if failure else "the watch ended") in broken.reason
+    assert str(failure) in broken.reason
+    assert broken.unseen == {base / "vault", base / "a.md"}
 
 
 async def test_a_watch_that_worked_is_set_again_at_once(base: Path) -> None:
     """A watch that breaks after it worked for a while is set again, with a rescan and no alarm."""
-    async with watching(Tree(base / "vault"), arm=Arming(INTERNAL)) as seen:
+    async with watching(Tree(base / "vault"), ways=Scripted(Later("a bug")).ways) as seen:
         await seen.rescanned(2)
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
@@ -380,39 +538,128 @@ async def test_a_watch_that_worked_is_set_again_at_once(base: Path) -> None:
     assert Rescan("watching began again") in seen.events
 
 
-async def test_a_watch_that_never_worked_is_not_set_again_at_once(base: Path) -> None:
-    """However long it took to fail, a watch that could not be set is tried again only after a while."""
-    arm = Arming(*[LIMIT] * 50)
-    async with watching(Tree(base / "vault"), pace=Pace(trusted_s=0.0, poll_s=0.02), arm=arm) as seen:
-        await seen.rescanned(3)
-    assert seen.health() == [False]
-    assert arm.armed == 1
+async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
+    """However often setting the watches fails, each attempt waits longer than the one before."""
+    scripted = Scripted(*[LIMIT] * 50)
+    pace = Pace(trusted_s=0.0, retry_s=0.02, retry_cap_s=1000.0)
+    times: list[float] = []
+    clock = asyncio.get_running_loop().time
+    async with aclosing(
+        watch([Tree(base / "vault")], ways=scripted.ways, pace=pace, rng=Random(1))
+    ) as events:
+        async for event in events:
+            assert isinstance(event, Health)
+            times.append(clock())
+            if len(times) == 5:
+                break
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert all(wait >= 0.01 * 2**n for n, wait in enumerate(waits))
+    assert scripted.armed == 5
 
 
 @pytest.mark.parametrize("failure", [FileNotFoundError("gone"), PermissionError("closed")])
 async def test_a_directory_goes_away_before_it_is_watched(base: Path, failure: OSError) -> None:
     """When a directory goes away between being found and being watched, the others are found again."""
-    arm = Arming(failure, failure)
-    async with watching(Tree(base / "vault"), arm=arm) as seen:
+    scripted = Scripted(failure, failure)
+    async with watching(Tree(base / "vault"), ways=scripted.ways) as seen:
         assert seen.events == [Health(ok=True), Rescan("watching began")]
-    assert arm.armed == 3
+    assert scripted.armed == 3
 
 
 async def test_directories_that_keep_going_away(base: Path) -> None:
     """When that does not end, watching is impossible for now."""
-    pace = Pace(check_s=0.05, trusted_s=10.0, poll_s=0.02, retry_s=10.0)
-    arm = Arming(*[FileNotFoundError("gone")] * 50)
-    async with watching(Tree(base / "vault"), pace=pace, arm=arm) as seen:
+    pace = Pace(check_s=0.05, trusted_s=10.0, retry_s=100.0)
+    scripted = Scripted(*[FileNotFoundError("gone")] * 50)
+    async with watching(Tree(base / "vault"), pace=pace, ways=scripted.ways, first=Health) as seen:
         assert seen.health() == [False]
-    assert arm.armed < 10
+    assert scripted.armed < 10
+
+
+async def test_whoever_waits_is_not_kept_by_gathering(base: Path) -> None:
+    """What was written before the question has been announced when it is answered, however long events are gathered."""
+    backlog = Backlog()
+    patient = Ways(recursive=False, feed=lambda: InotifyFeed(gather_s=1000.0))
+    pace = Pace(check_s=1000.0)
+    async with watching(Tree(base / "vault"), ways=patient, pace=pace, backlog=backlog) as seen:
+        assert await backlog.drained(20.0) == frozenset()
+        for number in range(20):
+            note = base / "vault" / "sub" / f"{number}.md"
+            note.write_text("new")
+            assert await backlog.drained(20.0) == frozenset()
+            assert note in seen.paths()
+
+
+async def test_a_directory_that_came_is_to_be_looked_at(base: Path) -> None:
+    """No event tells what is written in a new directory: it is named to whoever asks, as long as nobody watches it."""
+    backlog = Backlog()
+    new, renamed = base / "vault" / "new", base / "vault" / "renamed"
+    pace = Pace(check_s=1000.0, settle_s=1000.0, settle_cap_s=1000.0)
+    async with watching(Tree(base / "vault"), pace=pace, backlog=backlog):
+        assert await backlog.drained(20.0) == frozenset()
+        new.mkdir()
+        assert await backlog.drained(20.0) == frozenset({new})
+        (new / "b.md").write_text("b")
+        assert await backlog.drained(20.0) == frozenset({new})
+        (base / "vault" / "sub").rename(renamed)
+        assert await backlog.drained(20.0) == frozenset({new, renamed, base / "vault" / "sub"})
+
+
+async def test_a_directory_that_came_is_watched_in_the_end(base: Path) -> None:
+    """Once new directories are watched, they need not be looked at, and what is written in them is announced."""
+    backlog = Backlog()
+    new = base / "vault" / "new"
+    async with watching(Tree(base / "vault"), backlog=backlog) as seen:
+        await seen.stirred(new.mkdir)
+        assert await backlog.drained(20.0) == frozenset()
+        (new / "c.md").write_text("c")
+        await backlog.drained(20.0)
+        assert new / "c.md" in seen.paths()
+
+
+async def test_after_lost_events_everything_is_to_be_looked_at(base: Path) -> None:
+    """Directories may be among what was lost: until all are watched, any place may hold something unseen."""
+    backlog = Backlog()
+    pace = Pace(check_s=1000.0, settle_s=1000.0, settle_cap_s=1000.0)
+    scripted = Scripted(Batch(incomplete=True))
+    async with watching(Tree(base / "vault"), ways=scripted.ways, pace=pace, backlog=backlog) as seen:
+        await seen.rescanned(2)
+        (base / "vault" / "b.md").write_text("b")
+        assert await backlog.drained(20.0) == frozenset({base / "vault"})
+
+
+@pytest.mark.parametrize("why", ["library", "network", "missing", "broken"])
+async def test_where_not_every_change_is_seen(base: Path, why: str) -> None:
+    """Where events come late or not at all, nothing is promised and nobody waits."""
+    backlog = Backlog()
+    remote = mountinfo((str(base / "vault"), "nfs4", "nas:/notes"))
+    ways = {
+        "library": DEEP,
+        "network": Ways(recursive=False, feed=FLAT.feed, mountinfo=lambda: remote),
+        "missing": FLAT,
+        "broken": Scripted(*[LIMIT] * 50).ways,
+    }[why]
+    roots = [Tree(base / "vault")] + [Tree(base / "away")] * (why == "missing")
+    pace = Pace(check_s=1000.0, trusted_s=10.0, retry_s=100.0)
+    async with watching(*roots, ways=ways, pace=pace, first=Health, backlog=backlog):
+        assert await backlog.drained(20.0) is None
 
 
 async def test_very_many_changes(base: Path) -> None:
-    """A batch so large that events may be lost asks for a rescan instead of naming them."""
-    batch = {(Change.modified, str(base / "vault" / f"{n}.md")) for n in range(2000)}
-    async with watching(Tree(base / "vault"), arm=Arming(batch)) as seen:
+    """A batch of very many events asks for a rescan instead of naming them."""
+    batch = Batch(frozenset((Change.modified, str(base / "vault" / f"{n}.md")) for n in range(2000)))
+    async with watching(Tree(base / "vault"), ways=Scripted(batch).ways) as seen:
         await seen.rescanned(3)
-    assert Rescan("many files changed at once") in seen.events
+    assert Rescan("very many files changed at once") in seen.events
+    assert not seen.paths()
+
+
+async def test_lost_events(base: Path) -> None:
+    """Where events were lost it asks for a rescan, and sets the watches anew: directories may have come."""
+    note = str(base / "vault" / "a.md")
+    scripted = Scripted(Batch(frozenset({(Change.modified, note)}), incomplete=True))
+    async with watching(Tree(base / "vault"), ways=scripted.ways) as seen:
+        await seen.rescanned(3)
+        assert scripted.armed == 2
     assert not seen.paths()
 
 

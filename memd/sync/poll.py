@@ -1,0 +1,145 @@
+"""Changes where no event tells of them: found by looking at stamps again and again."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from memd.model import Stamp
+from memd.paths import Root
+from memd.sources.notes import settled
+from memd.sources.scan import scan
+from memd.sync.dirty import Dirty
+from memd.threads import Threads
+
+log = structlog.get_logger()
+
+Looks = Mapping[Path, Stamp]
+Look = Callable[[frozenset[Path]], Looks]
+
+# With so many paths at once, looking at everything costs a pass less than looking at each.
+_MANY_PATHS = 1000
+
+
+class PollPace(msgspec.Struct, frozen=True):
+    """How often to look.
+
+    A look at 10,000 files takes 0.2 s on a local disk, and then comes every 4 s: a twentieth of one core at most,
+    however many files there are. Half a minute a look means a network that should not be asked more often than this.
+    """
+
+    least_s: float = 2.0  # between two looks: as soon as a person expects to find what was saved
+    share: float = 20.0  # times what the look took
+    most_s: float = 600.0
+    failed_s: float = 10.0  # after a look that failed
+
+    def pause_s(self, took_s: float) -> float:
+        """How long to wait after a look that took so long."""
+        return min(self.most_s, max(self.least_s, self.share * took_s))
+
+
+_USUAL = PollPace()
+
+
+class Unseen:
+    """The places where changes are not seen as they happen; empty as a rule."""
+
+    def __init__(self) -> None:
+        self._places: frozenset[Path] = frozenset()
+        self._changed = asyncio.Event()
+
+    def take(self) -> frozenset[Path]:
+        """What they are now: files, and directories with all below. Later changes are told by changed."""
+        self._changed.clear()
+        return self._places
+
+    def be(self, places: frozenset[Path]) -> None:
+        """From now on, it is these."""
+        if places != self._places:
+            self._places = places
+            self._changed.set()
+
+    async def changed(self, within_s: float | None) -> None:
+        """Wait until they are others than were taken, or for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._changed.wait()
+
+
+async def poll(
+    unseen: Unseen,
+    dirty: Dirty,
+    look: Look,
+    *,
+    pace: PollPace = _USUAL,
+    now_ns: Callable[[], int] = time.time_ns,
+) -> None:
+    """Mark what changes in the unseen places, for ever.
+
+    The files are compared with what they looked like at the look before, not with the index: so a pass, and a search
+    that waits for one, is needed only when there is something to do.
+
+    Args:
+        unseen: Where to look.
+        dirty: Where to mark.
+        look: What the files in some places look like; it may block.
+        pace: How often.
+        now_ns: Unix time in nanoseconds; see sources.notes.settled.
+    """
+    threads = Threads(1, "memd-poll")
+    places: frozenset[Path] = frozenset()
+    before: Looks = {}
+    failed = ""
+    while True:
+        wanted = unseen.take()
+        if not wanted:
+            places, before = frozenset(), {}
+            await unseen.changed(None)
+            continue
+        began_ns = now_ns()
+        try:
+            took_s, after = await threads.run(_timed, look, wanted)
+        except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on: the next look may succeed
+            reason = f"{type(failure).__name__}: {failure}"
+            if reason != failed:
+                log.warning("poll.failed", reason=reason)
+            failed = reason
+            await unseen.changed(pace.failed_s)
+            continue
+        if wanted == places:
+            changed = differences(before, after)
+            if len(changed) > _MANY_PATHS:
+                dirty.mark_all()
+            elif changed:
+                dirty.mark(changed)
+        else:
+            dirty.mark_all()  # nobody looked before: anything may have changed until now
+        places = wanted
+        before = {file: settled(stamp, began_ns) for file, stamp in after.items()}
+        await unseen.changed(pace.pause_s(took_s))
+
+
+def differences(before: Looks, after: Looks) -> frozenset[Path]:
+    """The files that came, went or look different."""
+    return frozenset(file for file in before.keys() | after.keys() if before.get(file) != after.get(file))
+
+
+def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
+    """What the indexable files of these roots look like, by stats alone."""
+
+    def look(places: frozenset[Path]) -> Looks:
+        found = scan(roots, max_bytes=max_bytes, within=places).found
+        return {file.file: file.stamp for file in found.values()}
+
+    return look
+
+
+def _timed(look: Look, places: frozenset[Path]) -> tuple[float, Looks]:
+    # Measured where the work is done: what others keep the event loop busy with is not the disk's doing.
+    began = time.monotonic()
+    looks = look(places)
+    return time.monotonic() - began, looks

@@ -1,0 +1,113 @@
+"""Threads for one purpose: a bounded number, so that work which hangs takes nobody else's."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+IDLE_S = 5.0  # a thread without work ends after so long
+
+
+class Threads:
+    """Runs functions that may block, so many at a time and the others in the order they came.
+
+    A call on a network mount that is gone cannot be interrupted. Its thread is lost until the mount is back, so whoever
+    can meet such a call has threads of its own. There is nothing to close: threads without work end, and none keeps the
+    process from ending.
+    """
+
+    def __init__(self, limit: int, name: str, *, idle_s: float = IDLE_S) -> None:
+        """No thread is started yet.
+
+        Args:
+            limit: How many functions run at a time.
+            name: Of the threads, for whoever looks at the process.
+            idle_s: How long a thread waits for more work before it ends.
+        """
+        self._limit = limit
+        self._name = name
+        self._idle_s = idle_s
+        lock = threading.Lock()
+        self._changed, self._ended = threading.Condition(lock), threading.Condition(lock)
+        self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._busy_since: dict[int, float] = {}  # thread -> when it began what it is at
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """How many threads there are just now."""
+        return self._count
+
+    def busy_s(self) -> float:
+        """How long the longest call of those under way has run; 0 where there is none."""
+        with self._changed:
+            began = min(self._busy_since.values(), default=None)
+        return 0.0 if began is None else time.monotonic() - began
+
+    async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What fn returns, or raises. A caller that is cancelled takes back what has not begun; else it runs to its end."""
+        future: Future[T] = Future()
+        job = (future, partial(fn, *args, **kwargs))
+        with self._changed:
+            self._jobs.append(job)
+            # Those that have ended their work and are about to look for more are as good as those that wait.
+            if self._count - len(self._busy_since) >= len(self._jobs):
+                self._changed.notify()
+            elif self._count < self._limit:
+                self._count += 1
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            # Behind a call that hangs, what nobody waits for any more would pile up.
+            if future.cancel():
+                with self._changed, contextlib.suppress(ValueError):
+                    self._jobs.remove(job)
+                    self._ended.notify_all()
+            raise
+
+    def wait_until_done(self) -> None:
+        """Block until nothing runs and nothing waits."""
+        with self._ended:
+            self._ended.wait_for(lambda: not self._jobs and not self._busy_since)
+
+    def _work(self) -> None:
+        me = threading.get_ident()
+        while (job := self._next()) is not None:
+            future, call = job
+            deliver = _done(future, call) if future.set_running_or_notify_cancel() else None
+            with self._changed:
+                del self._busy_since[me]
+                self._ended.notify_all()
+            # Only now: whoever gets the result may have more to do, for which this thread is there.
+            if deliver is not None:
+                deliver()
+            # An idle thread holds on to nothing of what it did last.
+            del job, future, call, deliver
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+        """What to do next; None where there was nothing for long enough, and the thread must end."""
+        with self._changed:
+            while not self._jobs:
+                if not self._changed.wait(self._idle_s) and not self._jobs:
+                    self._count -= 1
+                    return None
+            self._busy_since[threading.get_ident()] = time.monotonic()
+            return self._jobs.popleft()
+
+
+def _done(future: Future[T], call: Callable[[], T]) -> Callable[[], None]:
+    """Make a call; what tells its result."""
+    try:
+        result = call()
+    except BaseException as failure:  # noqa: BLE001 - it is raised where the result is awaited
+        return partial(future.set_exception, failure)
+    return partial(future.set_result, result)

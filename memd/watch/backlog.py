@@ -1,0 +1,107 @@
+"""Whether all that the system has told of changes has reached whoever works on them: what a search asks first."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memd.watch.raw import Tap
+
+
+class Backlog:
+    """How far the watcher is, for those who wait for it.
+
+    Linux queues an event before the call that caused it returns. So whoever has written something and asks now is told
+    when that event has been passed on, be there others behind it or not. Who writes does not matter. What is written to
+    a mapping of a file (mmap), by way of a hard link outside of the roots, or on another machine, makes no event here. A
+    disk that is mounted over a root, or a directory above one that is renamed, is noticed within a second or so.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is watched yet.
+
+        Args:
+            clock: Seconds that never go back.
+        """
+        self._clock = clock
+        self._tap: Tap | None = None  # of the watches that are set
+        self._returns = False  # no watch is set, but some will be at once
+        self._round = 0  # how often watches were set
+        self._done = 0  # of what this round's tap told
+        self._unwatched: frozenset[Path] = frozenset()
+        self._moved = asyncio.Event()
+        self._waited_since: float | None = None  # for the watcher to move
+
+    # --- what the watcher says
+
+    def pauses(self) -> None:
+        """The watches are set anew; everything is announced after that."""
+        self._tap, self._returns = None, True
+
+    def ends(self) -> None:
+        """Changes are not seen as they happen, at least not all of them, until it begins again."""
+        self._tap, self._returns = None, False
+        self._move()
+
+    def begins(self, tap: Tap) -> None:
+        """Watches are set, and that anything may have changed before was announced."""
+        self._tap, self._returns = tap, True
+        self._round += 1
+        self._done, self._unwatched = 0, frozenset()
+        self._move()
+
+    def rests(self, unwatched: frozenset[Path]) -> None:
+        """Everything that the feed has given was passed on.
+
+        Args:
+            unwatched: Directories that came, and are not watched yet.
+        """
+        if self._tap is not None:
+            self._done, self._unwatched = self._tap.given, unwatched
+            self._move()
+
+    def _move(self) -> None:
+        self._waited_since = None
+        self._moved.set()
+        self._moved.clear()
+
+    # --- what others ask
+
+    async def drained(self, patience_s: float) -> frozenset[Path] | None:
+        """Wait until all is passed on that was written, renamed or deleted before this call.
+
+        Costs a few microseconds where nothing waits.
+
+        Args:
+            patience_s: How long to wait. Where somebody has waited for longer in vain, nobody waits once more.
+
+        Returns:
+            The directories that are not watched yet, and must be looked at to know what is in them; empty as a rule.
+            None: it cannot be told here.
+
+        Raises:
+            TimeoutError: that took too long.
+        """
+        if self._tap is not None and self._done == self._tap.told():
+            return self._unwatched
+        if not self._returns:
+            return None
+        now = self._clock()
+        if self._waited_since is None:
+            self._waited_since = now
+        elif now - self._waited_since > patience_s:
+            raise TimeoutError
+        async with asyncio.timeout(patience_s):
+            return await self._reached()
+
+    async def _reached(self) -> frozenset[Path] | None:
+        goal: tuple[int, int] | None = None
+        while self._returns:
+            if self._tap is not None:
+                # What comes meanwhile is not waited for. A later round is good enough: it began with looking at everything.
+                goal = goal or (self._round, self._tap.told())
+                if (self._round, self._done) >= goal:
+                    return self._unwatched
+                self._tap.hurry()
+            await self._moved.wait()
+        return None

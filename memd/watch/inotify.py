@@ -1,0 +1,262 @@
+"""Raw events from the Linux kernel.
+
+Of what the kernel tells, watchfiles passes on neither that its queue overflowed nor that a file system was unmounted,
+and it ends at a name that is not UTF-8. Each of them would lose edits. Here an idle watch costs nothing either.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import struct
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+from watchfiles import Change
+
+from memd.threads import Threads
+from memd.watch.raw import Batch, Broken, RawEvent, Tap
+from memd.watch.survey import Survey
+
+# From linux/inotify.h.
+MODIFY = 0x2
+ATTRIB = 0x4
+CLOSE_WRITE = 0x8
+MOVED_FROM = 0x40
+MOVED_TO = 0x80
+CREATE = 0x100
+DELETE = 0x200
+DELETE_SELF = 0x400
+MOVE_SELF = 0x800
+UNMOUNT = 0x2000
+Q_OVERFLOW = 0x4000
+_ONLYDIR = 0x01000000
+_DONT_FOLLOW = 0x02000000
+
+_CAME = CREATE | MOVED_TO
+_WENT = DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF | UNMOUNT
+_WANTED = MODIFY | ATTRIB | CLOSE_WRITE | _CAME | DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF
+
+_HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
+_INT = struct.Struct("i")
+_PIECE_BYTES = 1 << 16
+_PIECES = 16  # at most, before others have their turn in the event loop
+
+_LIMITS = Path("/proc/sys/fs/inotify")
+# What a person is told to raise a limit to: twice what it is, and never less than this.
+_WATCHES = 524_288
+_INSTANCES = 1024
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class InotifyFeed:
+    """A watch a directory, all in one inotify instance."""
+
+    def __init__(self, *, gather_s: float = 0.02) -> None:
+        """Nothing is watched yet.
+
+        Args:
+            gather_s: Events that come within this time of the first are one batch, unless somebody waits for them.
+        """
+        self._gather_s = gather_s
+        self._loop = asyncio.get_running_loop()
+        self._descriptor: int | None = None
+        self._paths: dict[int, list[Path]] = {}  # watch -> directories: one may lie at two places
+        self._setting: asyncio.Future[None] | None = None
+        self._stopped = False
+        self._readable = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._given = 0
+
+    async def start(self, ground: Survey) -> None:
+        """Set the watches; see raw.Feed."""
+        self._descriptor = _instance()
+        # In a thread of its own, since the way to a directory may lead over a disk that does not answer.
+        setting = Threads(1, "memd-watch").run(self._set, self._descriptor, sorted(ground.flat))
+        self._setting = asyncio.ensure_future(setting)
+        await asyncio.shield(self._setting)
+        self._loop.add_reader(self._descriptor, self._on_readable)
+
+    async def next(self, until: float) -> Batch:
+        """The next events; see raw.Feed."""
+        try:
+            async with asyncio.timeout_at(until):
+                await self._readable.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._gather_s):
+                        await self._hurried.wait()
+        except TimeoutError:
+            if not self._readable.is_set():
+                return Batch()
+        assert self._descriptor is not None
+        self._readable.clear()
+        self._hurried.clear()
+        raw = b"".join(_pieces(self._descriptor))
+        self._given += len(raw)
+        self._loop.add_reader(self._descriptor, self._on_readable)
+        return batch_of(raw, self._paths)
+
+    def tap(self) -> Tap:
+        """Itself."""
+        return self
+
+    @property
+    def given(self) -> int:
+        """In bytes; see raw.Tap."""
+        return self._given
+
+    def told(self) -> int:
+        """In bytes; see raw.Tap."""
+        if self._descriptor is None:
+            return self._given
+        (unread,) = _INT.unpack(fcntl.ioctl(self._descriptor, termios.FIONREAD, bytes(_INT.size)))
+        return self._given + int(unread)
+
+    def hurry(self) -> None:
+        """See raw.Tap."""
+        self._hurried.set()
+        self._readable.set()
+
+    async def stop(self) -> None:
+        """Take the watches away."""
+        self._stopped = True
+        if self._descriptor is None:
+            return
+        descriptor, self._descriptor = self._descriptor, None
+        self._loop.remove_reader(descriptor)
+        if self._setting is None or self._setting.done():
+            os.close(descriptor)
+        else:
+            # Not under the hands of the thread: the number might be another file's by then.
+            self._setting.add_done_callback(lambda setting: _close_after(setting, descriptor))
+
+    def _on_readable(self) -> None:
+        # Once a batch: the descriptor stays readable until it is read, and the loop would ask again and again.
+        assert self._descriptor is not None
+        self._loop.remove_reader(self._descriptor)
+        self._readable.set()
+
+    def _set(self, descriptor: int, directories: list[Path]) -> None:
+        for directory in directories:
+            if self._stopped:
+                return
+            number = _libc.inotify_add_watch(
+                descriptor, os.fsencode(directory), _WANTED | _ONLYDIR | _DONT_FOLLOW
+            )
+            if number >= 0:
+                self._paths.setdefault(number, []).append(directory)
+                continue
+            why = ctypes.get_errno()
+            if why not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
+                raise Broken(_refused(why, len(directories)))
+            # It went away since it was found. The watch of the one above tells that, or the look after this one.
+
+
+def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> Batch:
+    """What the kernel wrote, as raw events.
+
+    Args:
+        raw: Any number of whole struct inotify_event.
+        paths: The directories of each watch.
+    """
+    events: set[RawEvent] = set()
+    incomplete = False
+    for record in _records(raw):
+        number, mask, _, _ = _HEAD.unpack_from(record)
+        incomplete |= bool(mask & Q_OVERFLOW)
+        change = _change(mask)
+        if change is None:
+            continue
+        name = os.fsdecode(record[_HEAD.size :].rstrip(b"\0"))
+        for path in paths.get(number, ()):
+            # Joined by hand: pathlib takes ten times as long, and the event loop waits.
+            events.add((change, f"{str(path).rstrip('/')}/{name}" if name else str(path)))
+    return Batch(frozenset(events), incomplete=incomplete)
+
+
+def _records(raw: bytes) -> set[bytes]:
+    # Some files that are written without end fill the queue with thousands of records, and few different ones.
+    records: set[bytes] = set()
+    at = 0
+    while at < len(raw):
+        (length,) = _INT.unpack_from(raw, at + _HEAD.size - _INT.size)
+        end = at + _HEAD.size + length
+        records.add(raw[at:end])
+        at = end
+    return records
+
+
+def _change(mask: int) -> Change | None:
+    if mask & _WENT:
+        return Change.deleted
+    if mask & _CAME:
+        return Change.added
+    return Change.modified if mask & (MODIFY | ATTRIB | CLOSE_WRITE) else None
+
+
+def _pieces(descriptor: int) -> Iterator[bytes]:
+    for _ in range(_PIECES):
+        with contextlib.suppress(BlockingIOError):
+            yield os.read(descriptor, _PIECE_BYTES)
+            continue
+        return
+
+
+def _close_after(setting: asyncio.Future[None], descriptor: int) -> None:
+    if not setting.cancelled():
+        setting.exception()  # nobody else asks for it any more
+    os.close(descriptor)
+
+
+def _instance() -> int:
+    """A new inotify instance.
+
+    Raises:
+        Broken: there is none to be had.
+    """
+    descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if descriptor >= 0:
+        return descriptor
+    why = ctypes.get_errno()
+    if why != errno.EMFILE:
+        raise Broken(f"the system gives no inotify instance: {os.strerror(why)}")
+    if _is_out_of_descriptors():
+        raise Broken("the daemon has as many files open as it may (ulimit -n)")
+    raise Broken(
+        "all inotify instances of this user are taken by other programs; "
+        f"`sudo sysctl fs.inotify.max_user_instances={_more_than('max_user_instances', _INSTANCES)}` allows more"
+    )
+
+
+def _refused(why: int, directories: int) -> str:
+    if why == errno.ENOSPC:
+        return (
+            f"{directories} directories are to be watched, and this user has not as many inotify watches left; "
+            f"`sudo sysctl fs.inotify.max_user_watches={_more_than('max_user_watches', _WATCHES)}` allows more"
+        )
+    return f"the system refuses a watch: {os.strerror(why)}"
+
+
+def _is_out_of_descriptors() -> bool:
+    # The kernel has one errno for both limits. Who cannot open the root directory either has reached the other one.
+    try:
+        os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return True
+    return False
+
+
+def _more_than(limit: str, least: int) -> int:
+    try:
+        return max(least, 2 * int((_LIMITS / limit).read_text(encoding="ascii")))
+    except (OSError, ValueError):
+        return least
+
+
+def sets_watches_by_directory(platform: str) -> bool:
+    """Whether this platform's watches are these."""
+    return platform.startswith(("linux", "android"))

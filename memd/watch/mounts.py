@@ -1,0 +1,119 @@
+"""Which file systems memory lies on, from what Linux tells of its mounts."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from memd.paths import Root, SingleFile, descends, parts_below
+
+_MOUNTINFO = Path("/proc/self/mountinfo")
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+# What happens on the far side of these is told to nobody here: other machines, the host of a virtual machine, or a
+# program that answers for a file system (FUSE).
+_REMOTE = frozenset({
+    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fakeowner", "fuse", "gfs2", "glusterfs", "gpfs", "lustre",
+    "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+})  # fmt: skip
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """One line of mountinfo, as far as it matters; see proc_pid_mountinfo(5)."""
+
+    number: int
+    parent: int
+    device: str  # major:minor
+    point: Path
+    kind: str
+    source: str
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether changes can be made that no event tells of. A disk that a program reads (fuseblk) is a disk."""
+        return self.kind in _REMOTE or self.kind.startswith("fuse.")
+
+
+def read_mounts(file: Path = _MOUNTINFO) -> str:
+    """What the system tells of its mounts; empty where it tells nothing, as other systems than Linux do."""
+    try:
+        return file.read_text("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def parsed(text: str) -> tuple[Mount, ...]:
+    """The mounts in a mountinfo; lines that are none are passed over."""
+    return tuple(mount for line in text.splitlines() if (mount := _parsed(line)) is not None)
+
+
+def _parsed(line: str) -> Mount | None:
+    fields, found, rest = line.partition(" - ")
+    try:
+        number, parent, device, _, point = fields.split(" ")[:5]
+        kind, source = (*rest.split(" "), "")[:2]
+        ids = int(number), int(parent)
+    except ValueError:
+        return None
+    return Mount(*ids, device, Path(_plain(point)), kind, _plain(source)) if found else None
+
+
+def _plain(field: str) -> str:
+    return _ESCAPE.sub(lambda octal: chr(int(octal.group(1), 8)), field)
+
+
+def concerning(roots: Iterable[Root], mounts: Iterable[Mount]) -> dict[Path, Mount]:
+    """The file system each root lies on, and those that are mounted where notes can lie below one.
+
+    What is mounted above or below a root changes in this, whatever hides or uncovers it.
+    """
+    mounts = tuple(mounts)
+    children: dict[int, list[Mount]] = {}
+    for mount in mounts:
+        if mount.parent != mount.number:
+            children.setdefault(mount.parent, []).append(mount)
+    numbers = {mount.number for mount in mounts}
+    tops = [mount for mount in mounts if mount.parent not in numbers or mount.parent == mount.number]
+    concerned: dict[Path, Mount] = {}
+    for root in roots:
+        places = [_place(root), *(mount.point for mount in mounts if _may_hold_notes(root, mount.point))]
+        for place in places:
+            under = _under(place, tops, children)
+            if under is not None and (place == places[0] or under.point == place):
+                concerned[place] = under
+    return concerned
+
+
+def unseen(roots: Iterable[Root], concerned: dict[Path, Mount]) -> dict[Path, Mount]:
+    """The places of memory where others can change files without an event here, none below another of its root."""
+    remote = {place: mount for place, mount in concerned.items() if mount.is_remote}
+    whole = {_place(root) for root in roots} & remote.keys()
+    return {
+        place: mount
+        for place, mount in remote.items()
+        if place in whole or not any(place.is_relative_to(above) for above in whole)
+    }
+
+
+def _place(root: Root) -> Path:
+    return root.directory / root.file if isinstance(root, SingleFile) else root.directory
+
+
+def _may_hold_notes(root: Root, point: Path) -> bool:
+    parts = parts_below(root, point)
+    return parts is not None and parts != () and descends(root, parts)
+
+
+def _under(place: Path, tops: list[Mount], children: dict[int, list[Mount]]) -> Mount | None:
+    """The mount that a place is on: from the top, always into the first mount point on the way."""
+    at: Mount | None = None
+    onward: Iterable[Mount] = tops
+    while (into := _first_on_the_way(place, onward)) is not None:
+        at, onward = into, children.get(into.number, ())
+    return at
+
+
+def _first_on_the_way(place: Path, mounts: Iterable[Mount]) -> Mount | None:
+    on_the_way: Iterator[Mount] = (mount for mount in mounts if place.is_relative_to(mount.point))
+    return min(on_the_way, key=lambda mount: len(mount.point.parts), default=None)

@@ -1,0 +1,153 @@
+"""Threads of one's own."""
+
+import asyncio
+import threading
+
+import pytest
+
+from memd.threads import Threads
+from tests.wait import until_async
+
+
+class Gate:
+    """Work that blocks until it is let through, as on a disk that does not answer."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.inside = 0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> str:
+        with self._lock:
+            self.inside += 1
+        self.open.wait(30)
+        return threading.current_thread().name
+
+
+async def test_results_and_errors_come_back() -> None:
+    """A call gives what its function gives or raises, with the arguments it was given."""
+    threads = Threads(1, "test")
+    assert await threads.run(divmod, 7, 2) == (3, 1)
+    assert await threads.run(sorted, [1, 2], reverse=True) == [2, 1]
+    with pytest.raises(ZeroDivisionError):
+        await threads.run(divmod, 1, 0)
+
+
+async def test_so_many_run_at_a_time() -> None:
+    """Beyond the limit calls wait, and begin in the order they came."""
+    threads, gate = Threads(2, "test"), Gate()
+    blocked = [asyncio.create_task(threads.run(gate)) for _ in range(2)]
+    await until_async(lambda: gate.inside == 2)
+    order: list[int] = []
+    waiting = [asyncio.create_task(threads.run(order.append, number)) for number in range(5)]
+    await asyncio.sleep(0)
+    assert (threads.count, order) == (2, [])
+    gate.open.set()
+    await asyncio.gather(*blocked, *waiting)
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert threads.count == 2
+
+
+async def test_work_that_hangs_takes_nobody_elses_threads() -> None:
+    """With every thread of one purpose blocked, another purpose goes on."""
+    gate = Gate()
+    hanging = Threads(1, "hanging")
+    blocked = [asyncio.create_task(hanging.run(gate)) for _ in range(100)]
+    await until_async(lambda: gate.inside == 1)
+    assert await Threads(1, "other").run(len, "abc") == 3
+    assert hanging.count == 1
+    gate.open.set()
+    await asyncio.gather(*blocked)
+
+
+async def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
+    """A caller that gives up takes back what waits behind a call that hangs; what runs goes on."""
+    threads, gate = Threads(1, "test"), Gate()
+    running = asyncio.create_task(threads.run(gate))
+    await until_async(lambda: gate.inside == 1)
+    done: list[int] = []
+    given_up = [asyncio.create_task(threads.run(done.append, number)) for number in range(1000)]
+    kept = asyncio.create_task(threads.run(done.append, 1000))
+    await asyncio.sleep(0)
+    for task in [running, *given_up]:
+        task.cancel()
+    await asyncio.wait([running, *given_up])
+    assert len(threads._jobs) == 1
+    gate.open.set()
+    await kept
+    assert done == [1000]
+
+
+async def test_the_longest_call_under_way_is_told() -> None:
+    """Whoever asks learns whether something hangs."""
+    threads, gate = Threads(2, "test"), Gate()
+    assert threads.busy_s() == 0.0
+    blocked = asyncio.create_task(threads.run(gate))
+    await until_async(lambda: threads.busy_s() > 0.01)
+    before = threads.busy_s()
+    await threads.run(len, "abc")
+    assert threads.busy_s() >= before
+    gate.open.set()
+    await blocked
+    await until_async(lambda: threads.busy_s() == 0.0)
+
+
+async def test_threads_without_work_end() -> None:
+    """Nothing is kept of a purpose that nobody has any more, and it is there again when it is needed."""
+    threads = Threads(3, "ending", idle_s=0.01)
+    for _ in range(3):
+        await asyncio.gather(*(threads.run(len, "abc") for _ in range(9)))
+        await until_async(lambda: threads.count == 0)
+    assert not [thread for thread in threading.enumerate() if thread.name == "ending"]
+
+
+async def test_the_end_of_all_work_can_be_waited_for() -> None:
+    """Until what runs has ended, and what waits has run or been taken back."""
+    threads, gate = Threads(1, "test"), Gate()
+    running = asyncio.create_task(threads.run(gate))
+    await until_async(lambda: gate.inside == 1)
+    done: list[int] = []
+    waiting = asyncio.create_task(threads.run(done.append, 1))
+    given_up = asyncio.create_task(threads.run(done.append, 2))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    ending = threading.Thread(target=threads.wait_until_done)
+    ending.start()
+    assert ending.is_alive()
+    gate.open.set()
+    await asyncio.to_thread(ending.join, 10)
+    assert not ending.is_alive()
+    await asyncio.wait([running, waiting])
+    assert done == [1]
+    threads.wait_until_done()
+
+
+async def test_a_thread_that_waits_is_used_again() -> None:
+    """One call after the other needs one thread, though each comes in the moment when the last one ends."""
+    threads = Threads(8, "test")
+    for _ in range(500):
+        await threads.run(len, "abc")
+    assert threads.count == 1
+
+
+async def test_many_at_once_all_run() -> None:
+    """None of a flood is forgotten, though threads come and go meanwhile."""
+    threads = Threads(3, "test", idle_s=0.0)
+    for _ in range(20):
+        assert await asyncio.gather(*(threads.run(abs, -n) for n in range(50))) == list(range(50))
+
+
+def test_a_thread_that_hangs_does_not_keep_the_process() -> None:
+    """The process may end while a call hangs."""
+    gate = Gate()
+
+    async def leave() -> None:
+        task = asyncio.create_task(Threads(1, "stuck").run(gate))
+        await until_async(lambda: gate.inside == 1)
+        task.cancel()
+
+    asyncio.run(leave())
+    stuck = [thread for thread in threading.enumerate() if thread.name == "stuck"]
+    assert [thread.daemon for thread in stuck] == [True]
+    gate.open.set()

@@ -1,0 +1,229 @@
+"""What the Linux kernel tells, as raw events."""
+
+import asyncio
+import os
+import resource
+import struct
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from watchfiles import Change
+
+from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
+from memd.watch.raw import Batch, Broken
+from memd.watch.survey import Footing, Survey
+
+PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
+ISDIR = 0x40000000
+
+
+def event(watch: int, mask: int, name: bytes = b"") -> bytes:
+    """A struct inotify_event; the kernel pads names with NUL."""
+    padded = name + b"\0" * (16 - len(name) % 16) if name else b""
+    return struct.pack("iIII", watch, mask, 0, len(padded)) + padded
+
+
+@pytest.mark.parametrize(
+    ("mask", "change"),
+    [
+        (0x2, Change.modified),
+        (0x4, Change.modified),
+        (0x4 | ISDIR, Change.modified),
+        (0x8, Change.modified),
+        (0x40, Change.deleted),
+        (0x80, Change.added),
+        (0x100 | ISDIR, Change.added),
+        (0x200, Change.deleted),
+    ],
+    ids=["modify", "attrib", "attrib of a directory", "close", "moved from", "moved to", "create", "delete"],
+)
+def test_what_happens_to_a_name(mask: int, change: Change) -> None:
+    """Each kind of event in a directory is a change of the path of that name."""
+    assert batch_of(event(1, mask, b"a.md"), PATHS).events == {(change, "/ws/a.md")}
+
+
+@pytest.mark.parametrize(
+    ("mask", "change"),
+    [(0x400, Change.deleted), (0x800, Change.deleted), (0x2000, Change.deleted), (0x4, Change.modified)],
+    ids=["deleted", "moved", "unmounted", "permissions"],
+)
+def test_what_happens_to_the_directory_itself(mask: int, change: Change) -> None:
+    """An event without a name is one of the watched directory."""
+    assert batch_of(event(1, mask), PATHS) == Batch(frozenset({(change, "/ws")}))
+
+
+def test_a_directory_at_two_places() -> None:
+    """What lies at two places at once changes at both."""
+    found = batch_of(event(2, 0x2, b"a.md"), PATHS).events
+    assert found == {(Change.modified, "/ws/memory/a.md"), (Change.modified, "/vault/a.md")}
+
+
+def test_many_events_at_once() -> None:
+    """Events with names of any length and bytes follow one another; the end of a watch, and strange ones, say nothing."""
+    raw = (
+        event(1, 0x100, b"a-name-of-sixteen")
+        + event(9, 0x2, b"stranger")
+        + event(1, 0x8000)
+        + event(1, 0x2, b"\xff.md")
+    )
+    assert batch_of(raw, PATHS).events == {
+        (Change.added, "/ws/a-name-of-sixteen"),
+        (Change.modified, "/ws/\udcff.md"),
+    }
+
+
+def test_the_same_event_again_and_again() -> None:
+    """A file that is written without end is one change, below the root directory like anywhere."""
+    raw = (event(1, 0x2, b"a.md") + event(3, 0x2, b"b.md")) * 10_000
+    found = batch_of(raw, {**PATHS, 3: [Path("/")]}).events
+    assert found == {(Change.modified, "/ws/a.md"), (Change.modified, "/b.md")}
+
+
+def test_an_overflow_among_events() -> None:
+    """An overflow is told along with the events before it."""
+    found = batch_of(event(1, 0x2, b"a.md") + event(-1, 0x4000), PATHS)
+    assert found == Batch(frozenset({(Change.modified, "/ws/a.md")}), incomplete=True)
+
+
+@asynccontextmanager
+async def fed(*directories: Path) -> AsyncIterator[InotifyFeed]:
+    feed = InotifyFeed(gather_s=0.005)
+    try:
+        await feed.start(Survey(frozenset(directories), frozenset(), Footing({}, {})))
+        yield feed
+    finally:
+        await feed.stop()
+
+
+def soon() -> float:
+    return asyncio.get_running_loop().time() + 5
+
+
+def room_for_events() -> int:
+    return int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+
+
+async def test_a_real_overflow(tmp_path: Path) -> None:
+    """When more happens than the kernel keeps, that is known, and what happens afterwards is seen again."""
+    one, other = tmp_path / "a.md", tmp_path / "b.md"
+    one.touch()
+    other.touch()
+    async with fed(tmp_path) as feed:
+        for _ in range(
+            room_for_events() // 2 + 100
+        ):  # nobody reads meanwhile; equal events in a row would count as one
+            os.utime(one)
+            os.utime(other)
+        (tmp_path / "lost.md").touch()
+        found = Batch()
+        while not found.incomplete:
+            found = await feed.next(soon())
+            assert (Change.added, str(tmp_path / "lost.md")) not in found.events
+        (tmp_path / "c.md").touch()
+        while (Change.added, str(tmp_path / "c.md")) not in found.events:
+            found = await feed.next(soon())
+
+
+async def test_an_idle_watch_asks_for_nothing(tmp_path: Path) -> None:
+    """Without events the wait lasts until the time that was given, and gives an empty batch."""
+    async with fed(tmp_path) as feed:
+        until = asyncio.get_running_loop().time() + 0.03
+        assert await feed.next(until) == Batch()
+        assert asyncio.get_running_loop().time() >= until
+
+
+async def test_what_was_written_is_told_at_once_and_given_once_it_is_read(tmp_path: Path) -> None:
+    """The count goes up before the writer goes on; it is the same for what is read and what is not."""
+    async with fed(tmp_path) as feed:
+        assert (feed.given, feed.told()) == (0, 0)
+        (tmp_path / "a.md").touch()
+        told = feed.told()
+        assert told > 0
+        assert feed.given == 0
+        await feed.next(soon())
+        assert (feed.given, feed.told()) == (told, told)
+
+
+async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> None:
+    """Hurried, the feed gives what there is, be it nothing; then it waits for events again."""
+    feed = InotifyFeed(gather_s=1000.0)
+    await feed.start(Survey(frozenset({tmp_path}), frozenset(), Footing({}, {})))
+    try:
+        (tmp_path / "a.md").touch()
+        giving = asyncio.create_task(feed.next(soon()))
+        feed.hurry()
+        assert (Change.added, str(tmp_path / "a.md")) in (await giving).events
+        feed.hurry()
+        assert await feed.next(soon()) == Batch()
+        until = asyncio.get_running_loop().time() + 0.03
+        assert await feed.next(until) == Batch()
+        assert asyncio.get_running_loop().time() >= until
+    finally:
+        await feed.stop()
+    assert feed.told() == feed.given
+
+
+async def test_directories_that_went_meanwhile(tmp_path: Path) -> None:
+    """A directory that is gone, or is none any more, keeps the others from nothing."""
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path)
+    async with fed(tmp_path / "gone", tmp_path / "file", tmp_path / "link", tmp_path) as feed:
+        (tmp_path / "a.md").touch()
+        assert (Change.added, str(tmp_path / "a.md")) in (await feed.next(soon())).events
+
+
+async def _refused(*directories: Path) -> str:
+    try:
+        async with fed(*directories):
+            return "not at all"
+    except Broken as broken:
+        return str(broken)
+
+
+def refusals(directory: str) -> list[str]:
+    """What is said where a limit is reached; for a process that is alone in a user namespace."""
+    limits = Path("/proc/sys/user")
+    directories = [Path(directory), Path(directory) / "sub"]
+
+    async def all_of_them() -> list[str]:
+        said = [await _refused(*directories)]
+        (limits / "max_inotify_watches").write_text("1")
+        said.append(await _refused(*directories))
+        (limits / "max_inotify_instances").write_text("0")
+        said.append(await _refused(*directories))
+        (limits / "max_inotify_instances").write_text("10")
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        taken = os.open("/", os.O_RDONLY)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken, hard))
+        said.append(await _refused(*directories))
+        return said
+
+    return asyncio.run(all_of_them())
+
+
+def test_limits_are_named_with_their_remedy(tmp_path: Path) -> None:
+    """Without watches, instances or descriptors left, a person is told which limit it is and how to raise it."""
+    (tmp_path / "sub").mkdir()
+    code = f"import json; from {__name__} import refusals; print(json.dumps(refusals({str(tmp_path)!r})))"
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, check=False, cwd=Path(__file__).parents[2], timeout=30
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    free, watches, instances, descriptors = msgspec.json.decode(done.stdout, type=list[str])
+    assert free == "not at all"
+    assert watches.startswith("2 directories")
+    assert "sudo sysctl fs.inotify.max_user_watches=" in watches
+    assert "sudo sysctl fs.inotify.max_user_instances=" in instances
+    assert "ulimit -n" in descriptors
+
+
+@pytest.mark.parametrize(("platform", "does"), [("linux", True), ("darwin", False), ("freebsd14", False)])
+def test_platforms(platform: str, does: bool) -> None:
+    """Only Linux has inotify."""
+    assert sets_watches_by_directory(platform) is does

@@ -1,0 +1,112 @@
+"""Which file systems memory lies on."""
+
+from pathlib import Path
+
+import pytest
+
+from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
+from memd.watch.mounts import concerning, parsed, read_mounts, unseen
+
+DISK = "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
+ROOTS: tuple[Root, ...] = (
+    Workspace(Path("/home/me/ws")),
+    Tree(Path("/vault"), exclude_of(["closed/"])),
+    SingleFile(Path("/home/me"), "todo.md"),
+)
+
+
+def line(number: int, parent: int, point: str, kind: str = "nfs4", source: str = "nas:/notes") -> str:
+    return f"{number} {parent} 0:{number} / {point} rw,relatime - {kind} {source} rw"
+
+
+def kinds(*lines: str, roots: tuple[Root, ...] = ROOTS) -> dict[str, str]:
+    concerned = concerning(roots, parsed("\n".join([DISK, *lines])))
+    return {str(place): mount.kind for place, mount in concerned.items()}
+
+
+LOCAL = {"/home/me/ws": "ext4", "/vault": "ext4", "/home/me/todo.md": "ext4"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "concerned"),
+    [
+        ([], LOCAL),
+        ([line(21, 20, "/home", "nfs")], LOCAL | {"/home/me/ws": "nfs", "/home/me/todo.md": "nfs"}),
+        ([line(21, 20, "/vault", "cifs")], LOCAL | {"/vault": "cifs"}),
+        ([line(21, 20, "/vault/a/b", "9p")], LOCAL | {"/vault/a/b": "9p"}),
+        ([line(21, 20, "/home/me/ws/memory/disk", "9p")], LOCAL | {"/home/me/ws/memory/disk": "9p"}),
+        ([line(21, 20, "/home/me/ws/src", "nfs"), line(22, 20, "/vaults"), line(23, 20, "/vault/.hidden")], LOCAL),
+        ([line(21, 20, "/vault/closed"), line(22, 20, "/home/me/sub")], LOCAL),
+        ([line(21, 20, "/vault", "cifs"), line(22, 21, "/vault", "xfs")], LOCAL | {"/vault": "xfs"}),
+        ([line(21, 20, "/vault/a", "cifs"), line(22, 20, "/vault", "xfs")], LOCAL | {"/vault": "xfs"}),
+        ([line(21, 20, "/home/me/todo.md", "xfs")], LOCAL | {"/home/me/todo.md": "xfs"}),
+    ],
+    ids=["one disk", "above two", "at a root", "below a root", "below memory", "beside", "not entered", "stacked", "hidden", "file"],
+)  # fmt: skip
+def test_concerning(lines: list[str], concerned: dict[str, str]) -> None:
+    """A root is on the mount that shows there; below it, mounts count where notes can lie and nothing hides them."""
+    assert kinds(*lines) == concerned
+
+
+def test_a_process_with_a_root_of_its_own() -> None:
+    """In a container the mount at the top hangs on one that is not listed."""
+    text = "\n".join(
+        ["600 500 0:50 / / rw - overlay overlay rw", line(601, 600, "/vault", "virtiofs", "share")]
+    )
+    concerned = concerning([Tree(Path("/vault"))], parsed(text))
+    assert [mount.kind for mount in concerned.values()] == ["virtiofs"]
+
+
+def test_spaces_in_names() -> None:
+    """Names with spaces, backslashes and bytes that are no UTF-8 are as the disk has them."""
+    text = line(21, 20, r"/mnt/my\040notes\134\011x" + "\udcff", "cifs", r"//nas/my\040share")
+    (mount,) = parsed(text)
+    assert mount.point == Path("/mnt/my notes\\\tx\udcff")
+    assert mount.source == "//nas/my share"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "a b c d e - nfs x", "1 2 3 - ext4 x", "1 2 0:3 / /x rw no dash"]
+)
+def test_lines_that_are_none(text: str) -> None:
+    """What cannot be understood is passed over."""
+    assert parsed(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_remote"),
+    [
+        *((kind, True) for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse", "fuse.sshfs", "fuse.rclone", "ceph")),
+        *((kind, True) for kind in ("virtiofs", "vboxsf", "fuse.vmhgfs-fuse", "davfs", "fakeowner")),
+        *((kind, False) for kind in ("ext4", "btrfs", "xfs", "tmpfs", "overlay", "fuseblk", "vfat", "zfs", "autofs")),
+    ],
+)  # fmt: skip
+def test_what_is_remote(kind: str, is_remote: bool) -> None:
+    """Where another machine, a host or a program answers for a file system, changes come without events."""
+    (mount,) = parsed(line(21, 20, "/vault", kind))
+    assert mount.is_remote is is_remote
+
+
+def test_unseen() -> None:
+    """The places to look at are whole roots, and mounts below roots that are not to be looked at as a whole."""
+    mounts = parsed("\n".join([
+        DISK,
+        line(21, 20, "/home/me/ws", "nfs"),
+        line(22, 21, "/home/me/ws/memory/phone", "fuse.sshfs"),
+        line(23, 20, "/vault/nas", "cifs"),
+        line(24, 20, "/vault/disk", "ext4"),
+    ]))  # fmt: skip
+    assert {str(place) for place in unseen(ROOTS, concerning(ROOTS, mounts))} == {"/home/me/ws", "/vault/nas"}
+
+
+def test_a_local_disk_on_a_remote_root_is_looked_at_with_it() -> None:
+    """Roots are looked at one by one: what lies in two of them is looked at for both."""
+    roots = (Tree(Path("/vault")), Tree(Path("/vault/nas/notes")))
+    mounts = parsed("\n".join([DISK, line(21, 20, "/vault/nas")]))
+    assert set(unseen(roots, concerning(roots, mounts))) == {Path("/vault/nas"), Path("/vault/nas/notes")}
+
+
+def test_this_machine() -> None:
+    """The mounts of this very process are found, and a system that tells of none is none's trouble."""
+    assert "/" in {str(mount.point) for mount in parsed(read_mounts())}
+    assert read_mounts(Path("/nonexistent/mountinfo")) == ""
