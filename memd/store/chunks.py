@@ -1,15 +1,20 @@
 """Chunks of an index: what a search reads, what waits for a vector, how many there are."""
 
 from collections.abc import Sequence
+from itertools import islice
+from typing import TypeVar
 
 import apsw
 import msgspec
 
 from memd.model import ChunkId, Kind, TextHash, embedded_text
 from memd.store import vectors
+from memd.store.trouble import StoreDamaged
+
+T = TypeVar("T")
 
 
-class StoredChunk(msgspec.Struct, frozen=True):
+class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A chunk as a search needs it."""
 
     id: ChunkId
@@ -21,14 +26,13 @@ class StoredChunk(msgspec.Struct, frozen=True):
     context: str
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where a chunk stands: enough to rank it without its text."""
 
     id: ChunkId
     path: str
     kind: Kind
     start_line: int
-    cjk: float  # the share of its embedded text that is written in a CJK script, 0..1
 
 
 class WaitingChunk(msgspec.Struct, frozen=True):
@@ -54,45 +58,76 @@ def _list(chunk_ids: Sequence[ChunkId]) -> str:
 
 
 def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Place]:
-    """Where these chunks stand; those that are gone are left out."""
-    return [
-        Place(ChunkId(chunk_id), path, Kind(kind), start_line, cjk)
-        for chunk_id, path, kind, start_line, cjk in connection.execute(
-            "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.cjk FROM json_each(?) AS wanted"
-            " JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
-            (_list(chunk_ids),),
-        )
-    ]
+    """Where these chunks stand; those that are gone are left out.
+
+    Raises:
+        StoreDamaged: what is stored of one is no such thing.
+    """
+    rows = connection.execute(
+        "SELECT chunks.id, files.path, files.kind, chunks.start_line FROM json_each(?) AS wanted"
+        " JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
+        (_list(chunk_ids),),
+    )
+    return _typed(rows.fetchall(), list[Place])
 
 
 def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
-    """These chunks by id; those that are gone are left out."""
-    found = (
-        StoredChunk(ChunkId(row[0]), row[1], Kind(row[2]), *row[3:])
-        for row in connection.execute(
-            "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context"
-            " FROM json_each(?) AS wanted JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
-            (_list(chunk_ids),),
-        )
+    """These chunks by id; those that are gone are left out.
+
+    Raises:
+        StoreDamaged: what is stored of one is no such thing.
+    """
+    rows = connection.execute(
+        "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context"
+        " FROM json_each(?) AS wanted JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
+        (_list(chunk_ids),),
     )
-    return {chunk.id: chunk for chunk in found}
+    return {chunk.id: chunk for chunk in _typed(rows.fetchall(), list[StoredChunk])}
+
+
+def _typed(rows: object, kind: type[T]) -> T:
+    """Rows as values: a number where a text should be is damage that SQLite does not notice."""
+    try:
+        return msgspec.convert(rows, kind)
+    except msgspec.ValidationError as error:
+        # Without the error's own text, which may quote a value.
+        raise StoreDamaged("a chunk in the index is not what was written there") from error
 
 
 def waiting(
-    connection: apsw.Connection, limit: int, passed_over: frozenset[ChunkId] = frozenset()
+    connection: apsw.Connection, limit: int, passed_over: frozenset[TextHash] = frozenset()
 ) -> list[WaitingChunk]:
-    """Chunks that wait for a vector: MEMORY.md and its like first, then the newest files."""
-    rows = connection.execute(
-        "SELECT chunks.id, chunks.hash, chunks.context, chunks.text FROM chunks JOIN files ON files.id = chunks.file_id"
+    """Chunks that wait for a vector: MEMORY.md and its like first, then the newest files.
+
+    Args:
+        connection: To the index.
+        limit: How many at most.
+        passed_over: Texts that are left out.
+    """
+    # In order without the texts first: of a large index most are only put in order, or passed over.
+    ordered = connection.execute(
+        "SELECT chunks.id, chunks.hash FROM chunks JOIN files ON files.id = chunks.file_id"
         f" WHERE chunks.vector = {vectors.WAITING}"
-        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.mtime_ns DESC, chunks.file_id, chunks.id LIMIT ?",
-        (limit + len(passed_over),),
+        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.mtime_ns DESC, chunks.file_id, chunks.id"
+    )
+    wanted = list(
+        islice((ChunkId(chunk_id) for chunk_id, text_hash in ordered if text_hash not in passed_over), limit)
+    )
+    rows = connection.execute(
+        "SELECT chunks.id, chunks.hash, chunks.context, chunks.text FROM json_each(?) AS wanted"
+        " JOIN chunks ON chunks.id = wanted.value ORDER BY wanted.key",
+        (_list(wanted),),
     )
     return [
         WaitingChunk(ChunkId(chunk_id), TextHash(text_hash), embedded_text(context, text))
         for chunk_id, text_hash, context, text in rows
-        if chunk_id not in passed_over
-    ][:limit]
+    ]
+
+
+def waiting_hashes(connection: apsw.Connection) -> list[TextHash]:
+    """The hash of every text that waits for a vector, each once."""
+    rows = connection.execute(f"SELECT DISTINCT hash FROM chunks WHERE vector = {vectors.WAITING}")
+    return [TextHash(text_hash) for (text_hash,) in rows]
 
 
 def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -10,8 +10,9 @@ import apsw
 import structlog
 
 from memd.model import TextHash
-from memd.store import index
-from memd.store.database import Database, StoreDamaged
+from memd.store import aside
+from memd.store.database import Database
+from memd.store.trouble import StoreDamaged, StoreNewer, StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,6 +20,8 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 LOOKUP = 400  # hashes a statement
+UNSAVED = 4000  # vectors that are kept in memory while none can be written: 6 MB of 384 dimensions
+REOPEN_S = 20.0  # between two attempts at a file that could not be opened or written
 
 Space = tuple[str, str, str]  # provider, model, provider key
 
@@ -26,87 +29,207 @@ Space = tuple[str, str, str]  # provider, model, provider key
 class EmbeddingStore:
     """Vectors and refusals of every embedding space, keyed by the text's hash.
 
-    A file that turns out to be damaged is set aside whenever that shows, and a new one made: it only saves work, and
-    no index may have to wait for it.
+    It only saves work, so nothing may have to wait for it. A file that turns out to be damaged is set aside whenever
+    that shows, and a new one made. One that cannot be read or written is done without: what comes in meanwhile is kept
+    in memory, so that a full disk does not make memd pay for the same text again and again.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            file: Where it is; its directory must exist.
+            clock: Seconds, monotonic.
+        """
         self.file = file
-        self._database = Database(file, "embeddings")
+        self.trouble: str | None = None  # why it is done without
+        self.generation = 0  # how often a new file took the place of a damaged one
+        self._clock = clock
+        self._database = Database(file, "embeddings", remakes=True)
+        self._open_again_at: float | None = 0.0  # None: it is open
         self._mending = asyncio.Lock()
+        self._renewed = asyncio.Condition()
+        self._vectors: dict[
+            tuple[Space, TextHash], tuple[bytes, float]
+        ] = {}  # not written yet, the oldest first
+        self._refusals: dict[tuple[Space, TextHash], tuple[str, float]] = {}  # likewise
 
     async def open(self) -> None:
-        """Open the file; a damaged one is set aside and a new one made: the indexes keep their vectors.
-
-        Raises:
-            StoreUnavailable, StoreNewer.
-        """
-        try:
-            await self._database.open()
-        except StoreDamaged as damage:
-            await self._start_anew(self._database, damage)
-
-    async def _start_anew(self, broken: Database, damage: StoreDamaged) -> None:
-        async with self._mending:
-            if self._database is not broken:
-                return  # another request met the same damage first
-            await broken.close()
-            aside = index.set_aside(self.file)
-            log.warning("store.set_aside", file=str(self.file), kept_as=str(aside), reason=str(damage))
-            fresh = Database(self.file, "embeddings")
-            await fresh.open()
-            self._database = fresh
-
-    async def _read(
-        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        database = self._database
-        try:
-            return await database.read(fn, *args, **kwargs)
-        except StoreDamaged as damage:
-            await self._start_anew(database, damage)
-            return await self._database.read(fn, *args, **kwargs)
-
-    async def _write(
-        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        database = self._database
-        try:
-            return await database.write(fn, *args, **kwargs)
-        except StoreDamaged as damage:
-            await self._start_anew(database, damage)
-            return await self._database.write(fn, *args, **kwargs)
+        """Open the file, or do without it until it can be."""
+        await self._attempt(self._opened)
+        if self._database.read_only is not None:
+            self._enter(self._database.read_only)
 
     async def close(self) -> None:
         """Close the file."""
         await self._database.close()
 
+    async def run(self) -> None:
+        """Write what could not be written as soon as it can be, for ever."""
+        while True:
+            await asyncio.sleep(REOPEN_S)
+            if self.trouble is not None:
+                await self._attempt(self._save)
+
+    def damaged_files(self) -> list[Path]:
+        """What was damaged and is kept for whoever wants to look, the newest first."""
+        return aside.kept(self.file)
+
+    async def renewed_since(self, generation: int) -> int:
+        """Wait for a new file in the place of a damaged one, which lacks what the indexes still have.
+
+        Args:
+            generation: The one that is known already.
+
+        Returns:
+            The generation of now.
+        """
+        async with self._renewed:
+            await self._renewed.wait_for(lambda: self.generation != generation)
+        return self.generation
+
+    # --- vectors and refusals
+
     async def get(self, space: Space, hashes: Sequence[TextHash], now: float) -> dict[TextHash, bytes]:
         """The vectors that are cached; a hit becomes as young as now."""
-        found = await self._read(_get, space, hashes)
-        if found:
-            await self._write(_touch, space, list(found), now)
-        return found
+        unsaved = {
+            text_hash: self._vectors[space, text_hash][0]
+            for text_hash in hashes
+            if (space, text_hash) in self._vectors
+        }
+        saved = await self._attempt(self.read, _get, space, hashes) or {}
+        if saved and self.trouble is None:
+            await self._attempt(self.write, _touch, space, list(saved), now)
+        return {**saved, **unsaved}
+
+    async def held(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
+        """The texts whose vectors are cached; they stay as old as they are."""
+        unsaved = frozenset(text_hash for text_hash in hashes if (space, text_hash) in self._vectors)
+        return unsaved | (await self._attempt(self.read, _held, space, hashes) or frozenset())
 
     async def put(self, space: Space, vectors: Mapping[TextHash, bytes], now: float) -> None:
         """Cache vectors."""
-        await self._write(_put, space, vectors, now)
+        for text_hash, vector in vectors.items():
+            self._vectors[space, text_hash] = vector, now
+        await self._attempt(self._save)
+        while len(self._vectors) > UNSAVED:
+            del self._vectors[next(iter(self._vectors))]
 
     async def refused(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """Those of the texts that are set aside."""
-        return await self._read(_refused, space, hashes)
+        unsaved = frozenset(text_hash for text_hash in hashes if (space, text_hash) in self._refusals)
+        return unsaved | (await self._attempt(self.read, _refused, space, hashes) or frozenset())
 
     async def refuse(self, space: Space, text_hash: TextHash, reason: str, now: float) -> None:
         """Set a text aside."""
-        await self._write(_refuse, space, text_hash, reason, now)
+        self._refusals[space, text_hash] = reason, now
+        await self._attempt(self._save)
 
     async def forget(self, space: Space, hashes: Sequence[TextHash]) -> None:
-        """Delete what is known of texts: vectors and refusals."""
-        await self._write(_forget, space, hashes)
+        """Delete what is known of texts: vectors and refusals.
+
+        Raises:
+            StoreUnavailable: they are known as before.
+        """
+        await self.write(_forget, space, hashes)
+        for text_hash in hashes:
+            self._vectors.pop((space, text_hash), None)
+            self._refusals.pop((space, text_hash), None)
 
     async def prune(self, max_entries: int) -> int:
         """Delete the vectors that were not used for longest; how many."""
-        return await self._write(_prune, max_entries)
+        return await self._attempt(self.write, _prune, max_entries) or 0
+
+    # --- the file
+
+    async def _attempt(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """What work returns; None where the file cannot be used now."""
+        try:
+            return await work(*args, **kwargs)
+        except (StoreUnavailable, StoreDamaged) as failure:
+            self._enter(str(failure))
+            return None
+
+    def _enter(self, trouble: str | None) -> None:
+        if trouble is None and self.trouble is not None:
+            log.info("cache.recovered", file=str(self.file))
+        elif trouble is not None and self.trouble is None:
+            log.warning("cache.lost", file=str(self.file), reason=trouble)
+        self.trouble = trouble
+
+    async def _opened(self) -> Database:
+        """The file, opened if it was not.
+
+        Raises:
+            StoreUnavailable: it cannot be; why is remembered for a while.
+        """
+        async with self._mending:
+            if self._open_again_at is None:
+                return self._database
+            if self._clock() < self._open_again_at and self.trouble is not None:
+                raise StoreUnavailable(self.trouble)
+            self._open_again_at = self._clock() + REOPEN_S
+            try:
+                await self._database.open()
+            except StoreDamaged as damage:
+                await self._start_anew(damage)
+            except StoreNewer as newer:
+                raise StoreUnavailable(str(newer)) from newer
+            self._open_again_at = None
+            return self._database
+
+    async def _start_anew(self, damage: StoreDamaged) -> None:
+        await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))
+        async with self._renewed:
+            self.generation += 1
+            self._renewed.notify_all()
+
+    async def _mended(self, seen: int, damage: StoreDamaged) -> None:
+        async with self._mending:
+            if self.generation == seen:  # else another request met the same damage first
+                await self._start_anew(damage)
+
+    async def read(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run fn(connection, ...), seeing one state of the file; one that turns out to be damaged is replaced first.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreNewer: it cannot be done without here.
+        """
+        database, seen = await self._opened(), self.generation
+        try:
+            return await database.read(fn, *args, **kwargs)
+        except StoreDamaged as damage:
+            await self._mended(seen, damage)
+            return await database.read(fn, *args, **kwargs)
+
+    async def write(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run fn(connection, ...) in one transaction; a file that turns out to be damaged is replaced first.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreNewer: nothing of it was written.
+        """
+        database, seen = await self._opened(), self.generation
+        try:
+            return await database.write(fn, *args, **kwargs)
+        except StoreDamaged as damage:
+            await self._mended(seen, damage)
+            return await database.write(fn, *args, **kwargs)
+
+    async def _save(self) -> None:
+        """Write what is not written yet."""
+        vectors, refusals = dict(self._vectors), dict(self._refusals)
+        await self.write(put_rows, vectors, refusals)
+        for saved, unsaved in ((vectors, self._vectors), (refusals, self._refusals)):
+            for key, value in saved.items():
+                if unsaved.get(key) is value:
+                    del unsaved[key]
+        self._enter(
+            None
+        )  # not before: neither reading nor finding nothing to delete tells that writing works again
 
 
 def _select(
@@ -130,6 +253,10 @@ def _get(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) 
     return {TextHash(row[0]): row[1] for row in rows}
 
 
+def _held(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
+    return frozenset(TextHash(row[0]) for row in _select("cache", "hash", connection, space, hashes))
+
+
 def _refused(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
     return frozenset(TextHash(row[0]) for row in _select("set_aside", "hash", connection, space, hashes))
 
@@ -141,17 +268,19 @@ def _touch(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]
     )
 
 
-def _put(connection: apsw.Connection, space: Space, vectors: Mapping[TextHash, bytes], now: float) -> None:
+def put_rows(
+    connection: apsw.Connection,
+    vectors: Mapping[tuple[Space, TextHash], tuple[bytes, float]],
+    refusals: Mapping[tuple[Space, TextHash], tuple[str, float]],
+) -> None:
+    """Cache vectors and set texts aside, each with the time of now."""
     connection.executemany(
         "INSERT OR REPLACE INTO cache (provider, model, provider_key, hash, vector, used_at) VALUES (?, ?, ?, ?, ?, ?)",
-        [(*space, text_hash, vector, now) for text_hash, vector in vectors.items()],
+        [(*space, text_hash, vector, now) for (space, text_hash), (vector, now) in vectors.items()],
     )
-
-
-def _refuse(connection: apsw.Connection, space: Space, text_hash: TextHash, reason: str, now: float) -> None:
-    connection.execute(
+    connection.executemany(
         "INSERT OR REPLACE INTO set_aside (provider, model, provider_key, hash, reason, at) VALUES (?, ?, ?, ?, ?, ?)",
-        (*space, text_hash, reason, now),
+        [(*space, text_hash, reason, now) for (space, text_hash), (reason, now) in refusals.items()],
     )
 
 
@@ -179,26 +308,35 @@ class KnownVectors:
     """What one embedding space holds of texts that were embedded before."""
 
     def __init__(self, store: EmbeddingStore, space: Space, clock: Callable[[], float] = time.time) -> None:
-        self._store = store
+        self.store = store
         self._space = space
         self._clock = clock
 
+    @property
+    def space(self) -> Space:
+        """Which one."""
+        return self._space
+
     async def get(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
         """The vectors that are cached; a hit becomes as young as now."""
-        return await self._store.get(self._space, hashes, self._clock())
+        return await self.store.get(self._space, hashes, self._clock())
+
+    async def held(self, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
+        """The texts whose vectors are cached; they stay as old as they are."""
+        return await self.store.held(self._space, hashes)
 
     async def put(self, vectors: Mapping[TextHash, bytes]) -> None:
         """Cache vectors."""
-        await self._store.put(self._space, vectors, self._clock())
+        await self.store.put(self._space, vectors, self._clock())
 
     async def refused(self, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """Those of the texts that are set aside."""
-        return await self._store.refused(self._space, hashes)
+        return await self.store.refused(self._space, hashes)
 
     async def refuse(self, text_hash: TextHash, reason: str) -> None:
         """Set a text aside."""
-        await self._store.refuse(self._space, text_hash, reason, self._clock())
+        await self.store.refuse(self._space, text_hash, reason, self._clock())
 
     async def forget(self, hashes: Sequence[TextHash]) -> None:
         """Delete what is known of texts."""
-        await self._store.forget(self._space, hashes)
+        await self.store.forget(self._space, hashes)

@@ -9,6 +9,8 @@ import msgspec
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash, embedded_text
 from memd.store import keywords, vectors
+from memd.store.matrix import Row
+from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 
 _KNOWN = "SELECT path, kind, size, mtime_ns, inode, hash FROM files"
@@ -37,9 +39,7 @@ class Replaced(msgspec.Struct, frozen=True):
 
     removed: tuple[ChunkId, ...]
     added: int
-    embedded: tuple[
-        tuple[ChunkId, int, bytes], ...
-    ]  # (chunk id, kind, vector) of new chunks whose vector was known
+    embedded: tuple[Row, ...]  # new chunks whose vector was known
 
 
 def known(connection: apsw.Connection, within: Collection[str] | None = None) -> dict[str, KnownFile]:
@@ -62,7 +62,7 @@ def known(connection: apsw.Connection, within: Collection[str] | None = None) ->
         )
     )
     return {
-        path: KnownFile(path, Kind(kind), Stamp(size, mtime_ns, inode), content_hash)
+        path: KnownFile(path, _kind(kind), Stamp(size, mtime_ns, inode), content_hash)
         for path, kind, size, mtime_ns, inode, content_hash in found
     }
 
@@ -72,7 +72,14 @@ def find(connection: apsw.Connection, path: str) -> KnownFile | None:
     row = connection.execute(
         "SELECT kind, size, mtime_ns, inode, hash FROM files WHERE path = ?", (path,)
     ).fetchone()
-    return None if row is None else KnownFile(path, Kind(row[0]), Stamp(row[1], row[2], row[3]), row[4])
+    return None if row is None else KnownFile(path, _kind(row[0]), Stamp(row[1], row[2], row[3]), row[4])
+
+
+def _kind(value: int) -> Kind:
+    try:
+        return Kind(value)
+    except ValueError as error:
+        raise StoreDamaged(f"a file in the index is of kind {value!r}, which there is not") from error
 
 
 def restamp(connection: apsw.Connection, found: FoundFile) -> None:
@@ -122,7 +129,7 @@ def replace(
             fresh.append(chunk)
     gone = [chunk_id for left in before.values() for chunk_id in left]
     _remove(connection, gone)
-    embedded = _insert(connection, file_id, found.kind, fresh, vector_of, refused)
+    embedded = _insert(connection, file_id, fresh, vector_of, refused)
     return Replaced(tuple(gone), len(fresh), tuple(embedded))
 
 
@@ -151,11 +158,10 @@ def _put_file(connection: apsw.Connection, found: FoundFile, content_hash: bytes
 def _insert(
     connection: apsw.Connection,
     file_id: int,
-    kind: Kind,
     chunks: Sequence[Chunk],
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
-) -> list[tuple[ChunkId, int, bytes]]:
+) -> list[Row]:
     terms: list[tuple[ChunkId, str, str]] = []
     known_vectors: list[tuple[ChunkId, TextHash, bytes]] = []
     for chunk in chunks:
@@ -179,8 +185,7 @@ def _insert(
         if chunk.hash in vector_of:
             known_vectors.append((chunk_id, chunk.hash, vector_of[chunk.hash]))
     keywords.add(connection, terms)
-    vectors.add(connection, known_vectors)
-    return [(chunk_id, int(kind), vector) for chunk_id, _, vector in known_vectors]
+    return vectors.add(connection, known_vectors)
 
 
 def remove(connection: apsw.Connection, paths: Sequence[str]) -> list[ChunkId]:

@@ -1,21 +1,23 @@
 """The index of one agent: its database together with the vectors in memory."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
-import msgspec
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash
-from memd.store import chunks, files, keywords, matrix, meta, vectors
-from memd.store.database import Database, StoreDamaged
+from memd.store import aside, chunks, files, keywords, matrix, meta, vectors
+from memd.store.database import Database
+from memd.store.embeddings import Space
+from memd.store.trouble import StoreDamaged, StoreUnavailable
 
-log = structlog.get_logger()
+# Vectors that are taken in or forgotten in a few hundred microseconds.
+AT_ONCE = 500
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
@@ -45,6 +47,10 @@ class Index:
         self._extension = extension
         self._database = Database(file, "index", extension=extension, prepare=keywords.prepare)
         self._matrix: matrix.Matrix | None = None
+        self._space: Space | None = None  # of the vectors in the matrix; changes together with it
+        self._changing = asyncio.Lock()
+        self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
+        self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
 
     async def open(self) -> None:
         """Open the file; one that is damaged is set aside under another name, and a new one made.
@@ -63,12 +69,9 @@ class Index:
         Raises:
             StoreUnavailable.
         """
-        await self._database.close()
-        aside = set_aside(self.file)
-        log.warning("store.set_aside", file=str(self.file), kept_as=str(aside), reason=str(damage))
-        self._database = Database(self.file, "index", extension=self._extension, prepare=keywords.prepare)
-        self._matrix = None
-        await self._database.open()
+        await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))
+        self._matrix = self._space = None
+        self.begun_anew = str(damage)
 
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
@@ -81,31 +84,98 @@ class Index:
         return await self._database.read(meta.get_fingerprint)
 
     async def adopt(self, fingerprint: meta.Fingerprint) -> None:
-        """Remember what the index is built for, make room for vectors of that size, and load those there are."""
+        """Remember what the index is built for, make room for vectors of that size, and load those there are.
+
+        Where nothing can be written just now, an index that fits serves as it is; settle catches up on the rest.
+
+        Raises:
+            StoreUnavailable: nothing can be written, and what there is does not fit.
+            StoreDamaged.
+        """
 
         def prepare(connection: apsw.Connection) -> matrix.Matrix | None:
             stored = meta.get_fingerprint(connection)
-            kept = fingerprint
-            if fingerprint.provider is None and stored is not None:
-                # No provider today: the vectors stay as they are, for the day it is back.
-                kept = msgspec.structs.replace(
-                    fingerprint,
-                    provider=stored.provider,
-                    model=stored.model,
-                    key=stored.key,
-                    dimensions=stored.dimensions,
-                )
-            meta.put_fingerprint(connection, kept)
+            meta.put_fingerprint(connection, _kept(stored, fingerprint))
             if fingerprint.dimensions is None:
                 return None
+            if stored is not None and stored.vector_part != fingerprint.vector_part:
+                vectors.clear(connection)  # what there was room for has another size, or another meaning
             vectors.prepare(connection, fingerprint.dimensions)
-            loaded = matrix.Matrix(fingerprint.dimensions)
-            loaded.fill(*vectors.load(connection))
-            return loaded
+            return vectors.loaded(connection, fingerprint.dimensions)
 
-        loaded = await self._database.write(prepare)
-        if loaded is not None:
-            self._matrix = loaded
+        def as_it_is(connection: apsw.Connection) -> matrix.Matrix | None:
+            stored = meta.get_fingerprint(connection)
+            if stored is None or stored.text_part != fingerprint.text_part:
+                raise StoreUnavailable(f"{self.file} is not ready to be searched")
+            if fingerprint.dimensions is None or stored.vector_part != fingerprint.vector_part:
+                return None
+            return vectors.loaded(connection, fingerprint.dimensions)
+
+        async with self._changing:
+            try:
+                loaded = await self._database.write(prepare)
+                self._unwritten = None
+            except StoreUnavailable as trouble:
+                try:
+                    loaded = await self._database.read(as_it_is)
+                except StoreUnavailable:
+                    raise trouble from None
+                self._unwritten = fingerprint
+            if loaded is not None:
+                self._matrix, self._space = loaded, fingerprint.space
+
+    async def take_vectors(self, wanted: meta.Fingerprint) -> None:
+        """Have room for vectors of a model in an index that lacks them; what its text is for stays as it is.
+
+        Nothing is done in one that has a place for those of another.
+
+        Raises:
+            StoreUnavailable, StoreDamaged.
+        """
+
+        def prepare(connection: apsw.Connection) -> matrix.Matrix | None:
+            stored = meta.get_fingerprint(connection)
+            if stored is None or stored.space not in {None, wanted.space} or wanted.dimensions is None:
+                return None
+            meta.put_fingerprint(connection, meta.with_vectors(stored, wanted))
+            vectors.prepare(connection, wanted.dimensions)
+            return vectors.loaded(connection, wanted.dimensions)
+
+        async with self._changing:
+            if self._space is None:
+                loaded = await self._database.write(prepare)
+                if loaded is not None:
+                    self._matrix, self._space = loaded, wanted.space
+
+    async def settle(self) -> None:
+        """Catch up on what could not be written when the index was opened; nothing to do for most.
+
+        Raises:
+            StoreUnavailable: it still cannot.
+            StoreDamaged.
+        """
+        if self._unwritten is not None:
+            await self.adopt(self._unwritten)
+        if self._unwritten is not None or self._database.read_only is not None:
+            await self._database.write(lambda _: None)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether somebody has deleted or replaced the file under the daemon; what it had is still searchable."""
+        return self._database.is_gone
+
+    @property
+    def ended_cleanly(self) -> bool:
+        """Whether the daemon before this one closed the file."""
+        return self._database.ended_cleanly
+
+    async def check(self) -> None:
+        """Look for damage that nobody has met yet.
+
+        Raises:
+            StoreDamaged, StoreUnavailable, StoreClosed.
+        """
+        await self._database.check()
 
     # --- what sync does
 
@@ -144,6 +214,7 @@ class Index:
         changes: Sequence[files.Change],
         vector_of: Mapping[TextHash, bytes],
         refused: frozenset[TextHash],
+        space: Space | None = None,
     ) -> list[files.Replaced]:
         """Make the index hold some files as they are now, all of them in one transaction.
 
@@ -151,47 +222,102 @@ class Index:
             changes: The files, with all their chunks.
             vector_of: Float32 vectors that are known already, by text hash.
             refused: Hashes of texts that are set aside.
+            space: That the vectors and refusals belong to; None: that of the index.
         """
-        usable = vector_of if self._matrix is not None else {}
 
         def replace_each(connection: apsw.Connection) -> list[files.Replaced]:
-            return [files.replace(connection, change, usable, refused) for change in changes]
+            return [files.replace(connection, change, usable, unusable) for change in changes]
 
-        done = await self._database.write(replace_each)
-        if self._matrix is not None:
-            for replaced in done:
-                self._matrix.remove(replaced.removed)
-                self._matrix.add(replaced.embedded)
+        async with self._changing:
+            is_theirs = space in {None, self._space}
+            usable = vector_of if self._matrix is not None and is_theirs else {}
+            unusable = refused if is_theirs else frozenset()
+            done = await self._database.write(replace_each)
+            await self._follow(
+                [chunk_id for replaced in done for chunk_id in replaced.removed],
+                [row for replaced in done for row in replaced.embedded],
+            )
         return done
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Take files out, in one transaction."""
-        gone = await self._database.write(files.remove, paths)
-        if self._matrix is not None:
-            self._matrix.remove(gone)
+        async with self._changing:
+            await self._follow(await self._database.write(files.remove, paths), ())
+
+    async def _follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
+        """Have the vectors in memory follow a change of the file, one change after the other."""
+        vectors_in_memory = self._matrix
+        if vectors_in_memory is None:
+            return
+        if len(gone) + len(came) <= AT_ONCE:
+            vectors_in_memory.remove(gone)
+            vectors_in_memory.add(came)
+            return
+        # A branch that is checked out, or a note of many megabytes: nobody may wait for that.
+        await asyncio.to_thread(vectors_in_memory.remove, gone)
+        await asyncio.to_thread(vectors_in_memory.add, came)
+
+    async def tidy_keywords(self, *, begin: bool) -> bool:
+        """Do a part of putting the keyword index in order; whether there is more to do.
+
+        A search looks into every part that the index was written in. A step takes some ten milliseconds of the writer.
+
+        Args:
+            begin: With all that has been written until now; else go on with what was begun.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed.
+        """
+        return await self._database.write(keywords.merge, begin=begin)
 
     async def waiting(
-        self, limit: int, passed_over: frozenset[ChunkId] = frozenset()
+        self, limit: int, passed_over: frozenset[TextHash] = frozenset()
     ) -> list[chunks.WaitingChunk]:
         """Chunks that wait for a vector, the most wanted first; none where vectors have no place."""
         return [] if self._matrix is None else await self._database.read(chunks.waiting, limit, passed_over)
 
-    async def add_vectors(self, rows: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:
-        """Store vectors of chunks that still are what was embedded; how many were."""
-        if self._matrix is None:
-            return 0
-        vector_of = {chunk_id: vector for chunk_id, _, vector in rows}
-        stored = await self._database.write(vectors.add, rows)
-        self._matrix.add([(chunk_id, kind, vector_of[chunk_id]) for chunk_id, kind in stored])
+    async def waiting_hashes(self) -> list[TextHash]:
+        """The hash of every text that waits for a vector, each once; none where vectors have no place."""
+        return [] if self._matrix is None else await self._database.read(chunks.waiting_hashes)
+
+    async def add_vectors(
+        self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None = None
+    ) -> int:
+        """Store vectors of chunks that still are what was embedded; how many were.
+
+        Args:
+            rows: Chunks with their vectors.
+            space: That the vectors belong to: none is stored beside those of another one. None: that of the index.
+        """
+        async with self._changing:
+            if self._matrix is None or space not in {None, self._space}:
+                return 0
+            stored = await self._database.write(vectors.add, rows)
+            await self._follow((), stored)
         return len(stored)
 
-    async def set_aside(self, text_hash: TextHash) -> None:
-        """Mark the chunks of a text that no provider will ever embed."""
-        await self._database.write(chunks.set_aside, text_hash)
+    async def set_aside(self, text_hash: TextHash, space: Space | None = None) -> None:
+        """Mark the chunks of a text that its provider will never embed.
+
+        Args:
+            text_hash: Of the text.
+            space: Of the provider; one that is not the index's has nothing to say. None: that of the index.
+        """
+        async with self._changing:
+            if space in {None, self._space}:
+                await self._database.write(chunks.set_aside, text_hash)
 
     async def hashes(self) -> list[TextHash]:
         """The hash of every chunk's embedded text."""
         return await self._database.read(chunks.hashes)
+
+    async def embedded(self) -> list[TextHash]:
+        """The hash of every text that has a vector, each once."""
+        return await self._database.read(vectors.hashes)
+
+    async def vectors_of(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
+        """The float32 vectors of texts, where there are any."""
+        return await self._database.read(vectors.of_texts, hashes)
 
     async def counts(self) -> chunks.Counts:
         """How much the index holds."""
@@ -209,10 +335,26 @@ class Index:
         """
         return await self._database.read(keywords.search, match, limit, kinds)
 
+    async def at_rest(self) -> None:
+        """Wait for the end of the change that is under way, if one is: content and vectors are of one state then."""
+        async with self._changing:
+            return
+
+    @property
+    def space(self) -> Space | None:
+        """The embedding space that its vectors belong to; None: it has no place for any."""
+        return self._space
+
     @property
     def has_vectors(self) -> bool:
         """Whether there is any vector to compare with."""
         return self._matrix is not None and len(self._matrix) > 0
+
+    def vectors(self) -> tuple[Space, matrix.Rows] | None:
+        """The vectors of this moment with the space that they belong to: only such a question may meet them."""
+        if self._matrix is None or self._space is None or not len(self._matrix):
+            return None
+        return self._space, self._matrix.snapshot()
 
     def snapshot(self) -> matrix.Rows | None:
         """The vectors of this moment, for matrix.nearest and matrix.cosines."""
@@ -233,19 +375,52 @@ class Index:
 
         await self._database.write(start)
 
-    async def become(self, other: "Index") -> None:
-        """Take over the content of an index that was built beside this one, and has been handed over."""
+    async def become(self, other: "Index", *, damage: str | None = None) -> None:
+        """Take over the content of an index that was built beside this one, and has been handed over.
+
+        Args:
+            other: Is closed by this.
+            damage: What is wrong with the file of this index, which is then set aside; None: the pages of the other are
+                copied into it. Where that meets damage, the file is set aside, too.
+
+        Raises:
+            StoreUnavailable: this index is as it was.
+            StoreDamaged: what was built cannot be used.
+        """
         built = await other.hand_over()
-        await self._database.replace_from(other.file)
-        self._matrix = built
+        # A vector that somebody is about to add belongs to what was here, or to what comes: never to both.
+        async with self._changing:
+            if damage is None:
+                try:
+                    await self._database.replace_from(other.file)
+                except StoreDamaged as found:
+                    damage = str(found)
+            if damage is not None:
+                reason = damage
+
+                def put_in_place() -> None:
+                    aside.set_aside(self.file, reason)
+                    other.file.rename(self.file)
+
+                await self._database.exchange(put_in_place)
+            self._matrix, self._space = built, other.space
+        self._unwritten = self.begun_anew = None
         # Only now: until the vectors fit the content, searches find by keywords alone.
-        await self._database.checkpoint(wait=False)
+        with contextlib.suppress(StoreUnavailable):  # no room: the log is as good
+            await self._database.checkpoint(wait=False)
 
     async def hand_over(self) -> matrix.Matrix | None:
-        """Put everything into the file itself and close it; the vectors in memory go to whoever takes the file."""
+        """Put everything into the file itself and close it; the vectors in memory go to whoever takes the file.
+
+        Raises:
+            StoreUnavailable, StoreDamaged: it cannot be used.
+        """
+        await self._database.check()
         await self._database.checkpoint(wait=True)
         await self.close()
         return self._matrix
+
+    # --- on disk
 
     @property
     def store_bytes(self) -> int:
@@ -256,23 +431,14 @@ class Index:
                 total += Path(f"{self.file}{suffix}").stat().st_size
         return total
 
-
-def set_aside(file: Path) -> Path:
-    """Move a damaged database out of the way; its new name. The log of it goes too: it belongs to that file."""
-    number = next(n for n in range(1, 1_000_000) if not Path(f"{file}.damaged-{n}").exists())
-    aside = Path(f"{file}.damaged-{number}")
-    file.rename(aside)
-    remove_logs(file)
-    return aside
+    def damaged_files(self) -> list[Path]:
+        """What of this index was damaged and is kept for whoever wants to look, the newest first."""
+        return aside.kept(self.file)
 
 
-def remove_logs(file: Path) -> None:
-    """Delete the -wal and -shm of a database that is not there any more."""
-    for suffix in ("-wal", "-shm"):
-        Path(f"{file}{suffix}").unlink(missing_ok=True)
-
-
-def remove(file: Path) -> None:
-    """Delete a database."""
-    file.unlink(missing_ok=True)
-    remove_logs(file)
+def _kept(stored: meta.Fingerprint | None, wanted: meta.Fingerprint) -> meta.Fingerprint:
+    """What an index says of itself from now on."""
+    if wanted.provider is not None or stored is None:
+        return wanted
+    # No provider today: the vectors stay as they are, for the day it is back.
+    return meta.with_vectors(wanted, stored)

@@ -11,8 +11,10 @@ from memd.text import fts_text
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
 CONTEXT_WEIGHT = 1.0
 
+MERGED_PAGES = 100  # in one step: some ten milliseconds
 
-class Match(msgspec.Struct, frozen=True):
+
+class Match(msgspec.Struct, frozen=True, gc=False):
     """How well a chunk matches."""
 
     r: float  # -bm25: larger is better, never negative
@@ -40,6 +42,18 @@ def add(connection: apsw.Connection, rows: Sequence[tuple[ChunkId, str, str]]) -
 def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
     """Take chunks out."""
     connection.executemany("DELETE FROM keywords WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
+
+
+def merge(connection: apsw.Connection, *, begin: bool) -> bool:
+    """Put some of the parts together that the index was written in; whether there is more to do.
+
+    Source: sqlite.org/fts5.html, "The 'merge' Command": a negative number has all parts merged into one, and a step that
+    changes fewer than two rows had nothing to do.
+    """
+    before = connection.total_changes()
+    pages = -MERGED_PAGES if begin else MERGED_PAGES
+    connection.execute("INSERT INTO keywords (keywords, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before >= 2
 
 
 def search(

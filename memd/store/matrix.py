@@ -1,6 +1,8 @@
-"""The vectors of an index in memory: exact nearest neighbours by one matrix product."""
+"""The vectors of an index in memory: exact nearest neighbours by one product a block."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -9,116 +11,238 @@ from numpy.typing import NDArray
 from memd.model import ChunkId, Kind
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Level = Callable[[NDArray[Any], Doubles], NDArray[Any]]  # (cosines, CJK shares) -> what may be compared
 
-# Rows that are multiplied at once: an array of a few MB is given back to the system each time, and costs eight times the
-# work to get again.
-BLOCK = 32
+# Vectors are kept in blocks of so many bytes. Growing and tidying touch one block at a time, for a millisecond: one
+# array for all would have to be copied whole, while searches wait.
+BLOCK_BYTES = 8 << 20
+FEWEST_ROWS = 64
+
+# Rows that are multiplied at once in float64: an array of a few MB is given back to the system each time, and costs
+# eight times the work to get again.
+AT_ONCE = 32
+
+DEAD = -1  # in the place of a kind
+
+
+def as_they_are(cosines: NDArray[Any], _: Doubles) -> NDArray[Any]:
+    """Cosines that may be compared whatever the scripts."""
+    return cosines
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A chunk with its vector."""
+
+    id: ChunkId
+    kind: int  # of its file
+    cjk: float  # the share of its embedded text that is written in a CJK script, 0..1
+    vector: bytes  # float32, little-endian, of length 1
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The rows of one block that a search may look at."""
+
+    vectors: Floats  # (n, dimensions)
+    ids: NDArray[np.int64]  # (n,)
+    kinds: NDArray[np.int8]  # (n,); DEAD: the row is of no chunk any more
+    cjk: Doubles  # (n,)
+    row_of: dict[int, int]  # by chunk id; rows that came since, at n and above, may be in it
 
 
 class Rows(msgspec.Struct, frozen=True):
     """A state of the matrix that a search may hold on to while writers go on."""
 
-    vectors: Floats  # (n, dimensions)
-    ids: NDArray[np.int64]  # (n,)
-    kinds: NDArray[np.int8]  # (n,); -1: the row is dead
-    row_of: dict[int, int]  # by chunk id; rows that came since, at n and above, may be in it
+    parts: tuple[Part, ...]
 
 
-class Matrix:
-    """Vectors by chunk id, appended and removed by one writer, searched by any number of readers.
+class _Block:
+    """A fixed number of rows, filled from the first to the last."""
 
-    Readers take the arrays as they are at that moment. A writer only ever appends behind what they see, kills a row by
-    its kind, or puts a new set of arrays in place.
-    """
-
-    def __init__(self, dimensions: int) -> None:
-        self.dimensions = dimensions
-        self._clear(16)
-
-    def _clear(self, capacity: int) -> None:
-        self._vectors = np.zeros((capacity, self.dimensions), np.float32)
+    def __init__(self, dimensions: int, capacity: int) -> None:
+        self._vectors = np.zeros((capacity, dimensions), np.float32)
         self._ids = np.zeros(capacity, np.int64)
-        self._kinds = np.full(capacity, -1, np.int8)
-        self._used = 0
+        self._kinds = np.full(capacity, DEAD, np.int8)
+        self._cjk = np.zeros(capacity)
         self._row_of: dict[int, int] = {}
+        self.used = 0
 
     def __len__(self) -> int:
         return len(self._row_of)
 
-    def __contains__(self, chunk_id: ChunkId) -> bool:
-        return chunk_id in self._row_of
+    def held(self, chunk_ids: AbstractSet[int]) -> AbstractSet[int]:
+        return self._row_of.keys() & chunk_ids
+
+    @property
+    def is_full(self) -> bool:
+        return self.used == len(self._ids)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it is done with, and half of it dead."""
+        return self.is_full and 2 * len(self) <= self.used
 
     @property
     def resident_bytes(self) -> int:
-        """Memory held by the arrays."""
-        return self._vectors.nbytes + self._ids.nbytes + self._kinds.nbytes
+        part = self.part()
+        return part.vectors.nbytes + part.ids.nbytes + part.kinds.nbytes + part.cjk.nbytes
 
-    def fill(self, count: int, rows: Iterable[tuple[ChunkId, int, bytes]]) -> None:
-        """Put so many (chunk id, kind, float32 vector) in place of everything; they are taken in one by one."""
-        self._clear(max(16, count + count // 8))
-        self.add(rows)
+    def add(self, row: Row) -> None:
+        # What a search must not see yet is behind the rows that it was given; the id comes last of all.
+        at = self.used
+        self._vectors[at] = np.frombuffer(row.vector, "<f4")
+        self._ids[at], self._kinds[at], self._cjk[at] = row.id, row.kind, row.cjk
+        self._row_of[row.id] = at
+        self.used = at + 1
 
-    def add(self, rows: Iterable[tuple[ChunkId, int, bytes]]) -> None:
-        """Append (chunk id, kind, float32 vector of length 1)."""
-        for chunk_id, kind, vector in rows:
-            if self._used == len(self._ids):
-                self._grow()
-            at = self._used
-            self._vectors[at] = np.frombuffer(vector, "<f4")
-            self._ids[at], self._kinds[at] = chunk_id, kind
-            self._row_of[chunk_id] = at
-            self._used = at + 1
+    def remove(self, chunk_ids: Collection[int]) -> None:
+        self._kinds[[self._row_of.pop(chunk_id) for chunk_id in chunk_ids]] = DEAD
+
+    def part(self) -> Part:
+        n = self.used
+        return Part(self._vectors[:n], self._ids[:n], self._kinds[:n], self._cjk[:n], self._row_of)
+
+    def take(self, other: "_Block") -> None:
+        """Append what is alive in another block; there must be room."""
+        theirs = other.part()
+        alive = np.flatnonzero(theirs.kinds != DEAD)
+        start, end = self.used, self.used + len(alive)
+        self._vectors[start:end] = theirs.vectors[alive]
+        self._ids[start:end], self._cjk[start:end] = theirs.ids[alive], theirs.cjk[alive]
+        self._kinds[start:end] = theirs.kinds[alive]
+        self._row_of.update(zip(self._ids[start:end].tolist(), range(start, end), strict=True))
+        self.used = end
+
+
+class Matrix:
+    """Vectors by chunk id, added and removed by one writer, searched by any number of readers.
+
+    Readers take the blocks as they are at that moment. A writer only ever fills a block behind what they see, kills a
+    row by its kind, or leaves a block away whose rows it has put into another.
+    """
+
+    def __init__(self, dimensions: int, *, block_bytes: int = BLOCK_BYTES) -> None:
+        """Nothing is in it yet.
+
+        Args:
+            dimensions: Of the vectors.
+            block_bytes: How large a block may become.
+        """
+        self.dimensions = dimensions
+        self._capacity = max(FEWEST_ROWS, block_bytes // (4 * dimensions))
+        self._blocks: list[_Block] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._blocks))
+
+    def __contains__(self, chunk_id: ChunkId) -> bool:
+        return any(block.held({chunk_id}) for block in self._blocks)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory held by the rows."""
+        return sum(block.resident_bytes for block in self._blocks)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Append rows, of chunks that have none.
+
+        Raises:
+            ValueError: a vector does not have the dimensions of the others.
+        """
+        for row in rows:
+            while not self._blocks or self._blocks[-1].is_full:
+                self._make_room()
+            self._blocks[-1].add(row)
 
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
         """Forget chunks; those without a row are passed over."""
-        for chunk_id in chunk_ids:
-            row = self._row_of.pop(chunk_id, None)
-            if row is not None:
-                self._kinds[row] = -1
+        gone = set(chunk_ids)
+        for block in self._blocks:
+            block.remove(block.held(gone))
 
-    def _grow(self) -> None:
-        # Dead rows go when room is needed: an edited file leaves a few behind each time.
-        alive = np.flatnonzero(self._kinds[: self._used] >= 0)
-        capacity = max(16, len(alive) * 2)
-        vectors = np.zeros((capacity, self.dimensions), np.float32)
-        ids, kinds = np.zeros(capacity, np.int64), np.full(capacity, -1, np.int8)
-        vectors[: len(alive)] = self._vectors[alive]
-        ids[: len(alive)], kinds[: len(alive)] = self._ids[alive], self._kinds[alive]
-        self._vectors, self._ids, self._kinds = vectors, ids, kinds
-        self._used = len(alive)
-        self._row_of = {int(chunk_id): row for row, chunk_id in enumerate(ids[: len(alive)])}
+    def _make_room(self) -> None:
+        """Begin a block, with what is left of two that are half dead: each edit of a file leaves a few dead rows behind."""
+        fresh = _Block(self.dimensions, self._capacity)
+        sparse = [block for block in self._blocks if block.is_sparse][:2]
+        for block in sparse:
+            fresh.take(block)
+        # In one step: a search takes the blocks of before or of after.
+        self._blocks = [*(block for block in self._blocks if block not in sparse), fresh]
 
     def snapshot(self) -> Rows:
         """The rows of this moment, without a copy."""
-        used = self._used
-        return Rows(self._vectors[:used], self._ids[:used], self._kinds[:used], self._row_of)
+        return Rows(tuple(block.part() for block in self._blocks))
 
 
-def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
-    """The chunks nearest to a query of length 1, nearest first, of files of the given kinds only."""
-    if len(rows.ids) == 0:
+def nearest(
+    rows: Rows, query: Floats, limit: int, kinds: Collection[Kind], level: Level = as_they_are
+) -> list[ChunkId]:
+    """The chunks nearest to a query of length 1, nearest first, of files of the given kinds only.
+
+    Args:
+        rows: Where to look.
+        query: Shape (dimensions,).
+        limit: How many at most.
+        kinds: What may be seen.
+        level: What is compared of each; see Calibration.level.
+    """
+    seen = _lookup(kinds)
+    ids: list[NDArray[np.int64]] = []
+    values: list[NDArray[Any]] = []
+    # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
+    # which every thread of the process has to be stopped.
+    for part in rows.parts:
+        near = level(part.vectors @ query, part.cjk)
+        visible = np.flatnonzero(seen[part.kinds])
+        far = -near[
+            visible
+        ]  # from this side: a partition of the other takes ten times as long where many are equal
+        if len(far) > limit:
+            best = np.argpartition(far, limit - 1)[:limit]
+            visible, far = visible[best], far[best]
+        ids.append(part.ids[visible])
+        values.append(far)
+    if not ids:
         return []
-    near = rows.vectors @ query
-    visible = np.isin(rows.kinds, [int(kind) for kind in kinds])
-    near[~visible] = -np.inf
-    take = min(limit, int(np.count_nonzero(visible)))
-    if take == 0:
-        return []
-    best = np.argpartition(-near, take - 1)[:take]
-    order = np.lexsort((rows.ids[best], -near[best]))
-    return [ChunkId(int(chunk_id)) for chunk_id in rows.ids[best[order]]]
+    found = np.concatenate(ids)
+    order = np.lexsort((found, np.concatenate(values)))[:limit]
+    return [ChunkId(chunk_id) for chunk_id in found[order].tolist()]
 
 
-def cosines(rows: Rows, query: Floats, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, float]:
+def _lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
+    """Whether rows of a kind are seen, by kind; the last place is that of DEAD."""
+    seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)
+    seen[[int(kind) for kind in kinds]] = True
+    return seen
+
+
+def cosines(
+    rows: Rows, query: Floats, chunk_ids: Collection[ChunkId]
+) -> tuple[list[ChunkId], Doubles, Doubles]:
     """The cosine of each of these chunks with a query of length 1; chunks without a vector are left out.
 
     In float64 and row by row: the product of a whole matrix rounds by the place of a row in it, and equal texts must
     tie whatever their place.
+
+    Returns:
+        (ids, their cosines, their CJK shares).
     """
-    row_of = {one: row for one in chunk_ids if (row := rows.row_of.get(one, len(rows.ids))) < len(rows.ids)}
-    at = np.fromiter(row_of.values(), np.intp, len(row_of))
     precise = query.astype(np.float64)
-    values: list[float] = []
-    for start in range(0, len(at), BLOCK):
-        values += (rows.vectors[at[start : start + BLOCK]] * precise).sum(axis=1).tolist()
-    return dict(zip(row_of, values, strict=True))
+    left = set(chunk_ids)
+    ids: list[ChunkId] = []
+    values: list[Doubles] = []
+    shares: list[Doubles] = []
+    for part in rows.parts:
+        here = part.row_of.keys() & left
+        left -= here
+        # What came since, or went, has no row that may be looked at.
+        n = len(part.ids)
+        found = {ChunkId(one): row for one in here if (row := part.row_of.get(one, n)) < n}
+        at = np.fromiter(found.values(), np.intp, len(found))
+        ids += found
+        shares.append(part.cjk[at])
+        values += [
+            (part.vectors[at[start : start + AT_ONCE]] * precise).sum(axis=1)
+            for start in range(0, len(at), AT_ONCE)
+        ]
+    return ids, np.concatenate(values or [np.empty(0)]), np.concatenate(shares or [np.empty(0)])

@@ -34,6 +34,11 @@ class Fingerprint(msgspec.Struct, frozen=True):
         """What the vectors depend on."""
         return self.provider, self.model, self.key, self.dimensions
 
+    @property
+    def space(self) -> tuple[str, str, str] | None:
+        """The embedding space that the vectors belong to; None where there are none."""
+        return None if self.provider is None else (self.provider, self.model or "", self.key or "")
+
 
 def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
     """Why an index cannot serve as it is, or None.
@@ -55,11 +60,29 @@ def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
 
 
 def usable_part(stored: Fingerprint | None, wanted: Fingerprint) -> Fingerprint:
-    """What an index that does not fit may be used for until it is rebuilt: its text always, its vectors if they do."""
-    if stored is not None and stored.vector_part == wanted.vector_part:
+    """What an index that does not fit may be used for until it is rebuilt: its text, and its vectors if it has any.
+
+    Whoever made these may still embed questions. What is not there is not begun.
+    """
+    if stored is not None:
         return stored
-    text_part = wanted if stored is None else stored
-    return Fingerprint(text_part.chunking, text_part.tokenizer, text_part.sources)
+    return Fingerprint(wanted.chunking, wanted.tokenizer, wanted.sources)
+
+
+def with_vectors(text: Fingerprint, vectors: Fingerprint) -> Fingerprint:
+    """The text part of one fingerprint with the vector part of another."""
+    return msgspec.structs.replace(
+        text,
+        provider=vectors.provider,
+        model=vectors.model,
+        key=vectors.key,
+        dimensions=vectors.dimensions,
+    )
+
+
+def without_vectors(fingerprint: Fingerprint) -> Fingerprint:
+    """The text part alone."""
+    return Fingerprint(fingerprint.chunking, fingerprint.tokenizer, fingerprint.sources)
 
 
 def get_fingerprint(connection: apsw.Connection) -> Fingerprint | None:

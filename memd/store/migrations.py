@@ -16,15 +16,14 @@ def steps(schema: str) -> list[tuple[int, str]]:
     return sorted(found)
 
 
-def migrate(connection: apsw.Connection, schema: str) -> tuple[int, int]:
-    """Run what has not run yet; each step in one transaction with its number.
+def newest(schema: str) -> int:
+    """The newest number of a schema that this program knows."""
+    return steps(schema)[-1][0]
 
-    Returns:
-        (schema number found, newest number known). Where found is the larger, nothing was done.
-    """
+
+def migrate(connection: apsw.Connection, schema: str) -> None:
+    """Run what has not run yet; each step in one transaction with its number."""
     found: int = connection.pragma("user_version")
-    known = steps(schema)
-    for number, sql in known:
+    for number, sql in steps(schema):
         if number > found:
             connection.execute(f"BEGIN IMMEDIATE;\n{sql}\n;PRAGMA user_version = {number};\nCOMMIT;")
-    return found, known[-1][0]

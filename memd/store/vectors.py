@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import ChunkId, TextHash
+from memd.store.matrix import Matrix, Row
+from memd.store.trouble import StoreDamaged
 
 WAITING, DONE, SET_ASIDE = 0, 1, 2
 
@@ -74,36 +76,79 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
     )
 
 
-def load(connection: apsw.Connection) -> tuple[int, Iterator[tuple[ChunkId, int, bytes]]]:
-    """How many vectors there are, and (chunk id, kind of its file, float32 vector) of each."""
-    count: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {DONE}").get
-    rows: Iterator[tuple[ChunkId, int, bytes]] = connection.execute(
-        f"SELECT chunks.id, files.kind, stored.embedding FROM {table(connection)} AS stored"
+def clear(connection: apsw.Connection) -> None:
+    """Forget the vectors of another model, with their table."""
+    connection.execute(f"DROP TABLE IF EXISTS {table(connection)}")
+
+
+def load(connection: apsw.Connection) -> Iterator[Row]:
+    """Every vector there is."""
+    for chunk_id, kind, cjk, vector in connection.execute(
+        f"SELECT chunks.id, files.kind, chunks.cjk, stored.embedding FROM {table(connection)} AS stored"
         " JOIN chunks ON chunks.id = stored.chunk_id JOIN files ON files.id = chunks.file_id"
-    )
-    return count, rows
+    ):
+        yield Row(ChunkId(chunk_id), kind, cjk, vector)
 
 
-def add(
-    connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, bytes]]
-) -> list[tuple[ChunkId, int]]:
+def loaded(connection: apsw.Connection, dimensions: int) -> Matrix | None:
+    """The vectors in memory; None where there is no place for any yet.
+
+    Raises:
+        StoreDamaged: one of them has another size.
+    """
+    if table(connection) not in _tables(connection):
+        return None
+    rows = Matrix(dimensions)
+    try:
+        rows.add(load(connection))
+    except ValueError as error:
+        raise StoreDamaged(f"a vector does not have {dimensions} dimensions") from error
+    return rows
+
+
+def hashes(connection: apsw.Connection) -> list[TextHash]:
+    """The hash of every text that has a vector, each once."""
+    return [
+        TextHash(text_hash)
+        for (text_hash,) in connection.execute(f"SELECT DISTINCT hash FROM chunks WHERE vector = {DONE}")
+    ]
+
+
+def of_texts(connection: apsw.Connection, texts: Sequence[TextHash]) -> dict[TextHash, bytes]:
+    """The float32 vectors of texts, where there are any."""
+    here = table(connection)
+    if here not in _tables(connection):
+        return {}
+    found: dict[TextHash, bytes] = {}
+    for text_hash in texts:
+        row = connection.execute(
+            f"SELECT stored.embedding FROM chunks JOIN {here} AS stored ON stored.chunk_id = chunks.id"
+            f" WHERE chunks.hash = ? AND chunks.vector = {DONE} LIMIT 1",
+            (text_hash,),
+        ).fetchone()
+        if row is not None:
+            found[text_hash] = row[0]
+    return found
+
+
+def add(connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, bytes]]) -> list[Row]:
     """Store vectors of chunks that still are what was embedded; the others are dropped.
 
     Returns:
-        (chunk id, kind of its file) of those that were stored.
+        Those that were stored.
     """
     here = table(connection)
-    stored: list[tuple[ChunkId, int]] = []
+    stored: list[Row] = []
     for chunk_id, text_hash, vector in rows:
         row = connection.execute(
-            "SELECT files.kind FROM chunks JOIN files ON files.id = chunks.file_id"
+            "SELECT files.kind, chunks.cjk FROM chunks JOIN files ON files.id = chunks.file_id"
             f" WHERE chunks.id = ? AND chunks.hash = ? AND chunks.vector = {WAITING}",
             (chunk_id, text_hash),
         ).fetchone()
         if row is not None:
             connection.execute(f"INSERT INTO {here} (chunk_id, embedding) VALUES (?, ?)", (chunk_id, vector))
             connection.execute(f"UPDATE chunks SET vector = {DONE} WHERE id = ?", (chunk_id,))
-            stored.append((chunk_id, row[0]))
+            stored.append(Row(chunk_id, row[0], row[1], vector))
     return stored
 
 

@@ -96,7 +96,7 @@ def differences(one: dict[str, list[Content]], other: dict[str, list[Content]]) 
 
 
 def _same_vector(one: tuple[float, ...] | None, other: tuple[float, ...] | None) -> bool:
-    if one is None or other is None:
-        return one is other
+    if one is None or other is None or one == other:
+        return one == other
     first: NDArray[np.float64] = np.asarray(one)
     return np.allclose(first, np.asarray(other), atol=1e-6)

@@ -2,14 +2,15 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 
-from memd.model import ChunkId, Kind, embedded_text
+from memd.model import Kind, embedded_text
 from memd.store import matrix, vectors
-from memd.store.database import StoreDamaged
-from memd.store.index import Index
+from memd.store.index import AT_ONCE, Index
 from memd.store.meta import Fingerprint, why_rebuild
+from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 
@@ -57,16 +58,64 @@ async def test_same_text_twice_in_a_file_stays_two_chunks(index: Index) -> None:
     assert lines == [1, 9, 12]
 
 
-async def test_a_place_tells_the_script_of_what_is_embedded(index: Index) -> None:
-    """The share of CJK characters among the words of a chunk, by which its cosine is judged."""
-    chunks = [chunk_of("数据库迁移计划 abc"), chunk_of("plain English", 2)]
-    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
-    ids = [found[0] for found in await index.keywords('"abc" OR "plain"', 10, EVERYTHING)]
-    places = await index.read(lambda reader: reader.places(ids))
-    assert {place.start_line: place.cjk for place in places} == {
-        one.start_line: cjk_share(embedded_text(one.context, one.text)) for one in chunks
-    }
-    assert sum(place.cjk > 0.5 for place in places) == 1
+async def test_a_vector_in_memory_tells_the_script_of_what_was_embedded(tmp_path: Path) -> None:
+    """The share of CJK characters among the words of a chunk, by which its cosine is judged, after a start too."""
+    chunks = [chunk_of("数据库迁移计划 abc"), chunk_of("plain English", 2), chunk_of("其他 words", 3)]
+    shares = sorted(cjk_share(embedded_text(one.context, one.text)) for one in chunks)
+    assert len(set(shares)) == 3
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    known = {one.hash: vector_of(n) for n, one in enumerate(chunks[:2])}
+    await index.replace(found_file("memory/a.md"), b"1", chunks, known, frozenset())
+    await index.add_vectors([(one.id, one.hash, vector_of(2)) for one in await index.waiting(10)])
+    for _ in range(2):
+        rows = index.snapshot()
+        assert rows is not None
+        assert sorted(share for part in rows.parts for share in part.cjk.tolist()) == shares
+        await index.close()
+        index = Index(tmp_path / "main.sqlite")
+        await index.open()
+        await index.adopt(FINGERPRINT)
+    await index.close()
+
+
+async def test_many_vectors_at_once_arrive_and_go_like_a_few(index: Index) -> None:
+    """What is too much for one moment of the event loop is taken in all the same."""
+    chunks = [chunk_of(f"text {number}", number + 1) for number in range(AT_ONCE + 50)]
+    known = {one.hash: vector_of(number) for number, one in enumerate(chunks)}
+    await index.replace(found_file("memory/a.md"), b"1", chunks, known, frozenset())
+    query = np.frombuffer(vector_of(7), "<f4")
+    rows = index.snapshot()
+    assert rows is not None
+    assert len(matrix.nearest(rows, query, 10_000, EVERYTHING)) == len(chunks)
+    await index.replace(found_file("memory/a.md"), b"2", chunks[:10], known, frozenset())
+    rows = index.snapshot()
+    assert rows is not None
+    assert len(matrix.nearest(rows, query, 10_000, EVERYTHING)) == 10
+
+
+async def test_the_keyword_index_is_put_in_order_step_by_step(index: Index) -> None:
+    """Steps come to an end, leave one part of all, and what is found stays what it was."""
+    for number in range(60):
+        text = f"word{number} common " + " ".join(f"filler{number}x{n}" for n in range(300))
+        await index.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
+    await index.remove(["memory/7.md"])
+    before = await index.keywords('"common" OR "word3"', 100, EVERYTHING)
+    steps = 1
+    more = await index.tidy_keywords(begin=True)
+    while more:
+        more = await index.tidy_keywords(begin=False)
+        steps += 1
+    assert 1 < steps < 100
+    assert await index.keywords('"common" OR "word3"', 100, EVERYTHING) == before
+    assert len(before) == 59
+    assert await index.keywords('"word7"', 10, EVERYTHING) == []
+    connection = apsw.Connection(str(index.file))
+    try:
+        assert connection.execute("SELECT count(DISTINCT segid) FROM keywords_idx").get == 1
+    finally:
+        connection.close()
 
 
 async def test_a_match_tells_which_phrases_it_holds(index: Index) -> None:
@@ -166,7 +215,8 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     near = matrix.nearest(rows, query, 10, EVERYTHING)
     by_vec0 = await second._database.read(vectors.nearest, query, 10)
     assert near == [chunk_id for chunk_id, _ in by_vec0]
-    exact = matrix.cosines(rows, query, near)
+    ids, cosines, _ = matrix.cosines(rows, query, near)
+    exact = dict(zip(ids, cosines.tolist(), strict=True))
     assert [exact[chunk_id] for chunk_id in near] == pytest.approx(
         [cosine for _, cosine in by_vec0], abs=1e-5
     )
@@ -308,30 +358,6 @@ async def test_index_keeps_its_vectors_while_the_provider_is_missing(tmp_path: P
     await index.adopt(FINGERPRINT)
     assert index.has_vectors
     await index.close()
-
-
-def test_matrix_forgets_what_is_removed_while_it_grows() -> None:
-    """Rows that are removed never come back, however often the arrays are made anew."""
-    rows = matrix.Matrix(DIMENSIONS)
-    for number in range(500):
-        rows.add([(ChunkId(number), int(Kind.NOTE), vector_of(number))])
-        if number % 3:
-            rows.remove([ChunkId(number)])
-    assert len(rows) == 167
-    snapshot = rows.snapshot()
-    near = matrix.nearest(snapshot, np.frombuffer(vector_of(3), "<f4"), 1000, EVERYTHING)
-    assert near[0] == 3
-    assert sorted(near) == list(range(0, 500, 3))
-
-
-def test_equal_vectors_tie_exactly_wherever_they_stand() -> None:
-    """The cosine of a text does not depend on its place in the matrix."""
-    rows = matrix.Matrix(DIMENSIONS)
-    rows.add([(ChunkId(number), int(Kind.NOTE), vector_of(number % 7)) for number in range(100)])
-    query = np.frombuffer(vector_of(99), "<f4")
-    found = matrix.cosines(rows.snapshot(), query, [ChunkId(number) for number in range(100)])
-    for number in range(100):
-        assert found[ChunkId(number)] == found[ChunkId(number % 7)]
 
 
 async def test_a_file_that_breaks_in_the_middle_can_be_begun_anew(index: Index) -> None:

@@ -1,0 +1,163 @@
+"""A look at one of memd's databases that changes nothing, neither in it nor beside it."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+import msgspec
+
+from memd.errors import MemdError
+from memd.store import keywords, meta, migrations, vectors
+from memd.store.trouble import StoreDamaged, StoreUnavailable, mapped_errors
+
+_STEPS = 1000  # instructions of SQLite between two looks at the clock
+_MOST_FAULTS = 3
+
+
+class NotLooked(MemdError):
+    """The file cannot be looked at without changing something, or not in time."""
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """How a database is."""
+
+    schema: int
+    known_schema: int
+    faults: tuple[str, ...] = ()  # what SQLite finds wrong, the keyword index included; () where it is sound
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer memd wrote it; then nothing else is known of it."""
+        return self.schema > self.known_schema
+
+
+class IndexCondition(Condition, frozen=True, kw_only=True):
+    """How the index of an agent is."""
+
+    files: int = 0
+    chunks: int = 0
+    fingerprint: meta.Fingerprint | None = None
+
+
+class CacheCondition(Condition, frozen=True, kw_only=True):
+    """How the cache of vectors is."""
+
+    rows: int = 0
+
+
+def look_at_index(file: Path, patience_s: float) -> IndexCondition:
+    """Check an index, also while a daemon writes to it.
+
+    Args:
+        file: Must exist.
+        patience_s: How long it may take, in seconds.
+
+    Raises:
+        NotLooked: it has to be left alone, or takes longer.
+        StoreUnavailable: it cannot be opened or read.
+    """
+    with _looking(file, patience_s) as connection:
+        schema, known = _schema(connection, "index")
+        if schema > known or not schema:
+            return IndexCondition(schema=schema, known_schema=known)
+        faults = _faults(connection)
+        if faults:
+            return IndexCondition(schema=schema, known_schema=known, faults=faults)
+        return IndexCondition(
+            schema=schema,
+            known_schema=known,
+            faults=_gaps(connection),
+            files=connection.execute("SELECT count(*) FROM files").get,
+            chunks=connection.execute("SELECT count(*) FROM chunks").get,
+            fingerprint=meta.get_fingerprint(connection),
+        )
+
+
+def look_at_cache(file: Path, patience_s: float) -> CacheCondition:
+    """Check embeddings.sqlite; like look_at_index."""
+    with _looking(file, patience_s) as connection:
+        schema, known = _schema(connection, "embeddings")
+        if schema > known or not schema:
+            return CacheCondition(schema=schema, known_schema=known)
+        faults = _faults(connection)
+        rows: int = 0 if faults else connection.execute("SELECT count(*) FROM cache").get
+        return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows)
+
+
+@contextlib.contextmanager
+def _looking(file: Path, patience_s: float) -> Iterator[apsw.Connection]:
+    """A connection in one read transaction, that ends what takes too long."""
+    if patience_s <= 0:
+        raise NotLooked("no time was left for it")
+    log = Path(f"{file}-wal")
+    # The shared memory of a log is only read (https://www.sqlite.org/wal.html#readonly). A file without a log is opened
+    # as one that nobody changes: SQLite would leave an empty log beside it otherwise.
+    if _holds_something(log):
+        if not Path(f"{file}-shm").exists():
+            raise NotLooked("a daemon was killed and left a log that only the next daemon may take over")
+        how = "mode=ro&readonly_shm=1"
+        is_still = False
+    else:
+        how, is_still = "immutable=1", True
+    deadline = time.monotonic() + patience_s
+    try:
+        with mapped_errors(file):
+            connection = apsw.Connection(
+                f"file:{quote(str(file))}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            )
+            try:
+                _prepare(connection)
+                connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+                connection.execute("BEGIN")
+                yield connection
+            except apsw.InterruptError:
+                raise NotLooked(f"that takes longer than {patience_s:g} s") from None
+            finally:
+                connection.close()
+    except (StoreDamaged, StoreUnavailable) as trouble:
+        if is_still and _holds_something(log):
+            raise NotLooked("a daemon began to write to it meanwhile") from trouble
+        raise
+
+
+def _prepare(connection: apsw.Connection) -> None:
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    extension, _ = vectors.find_extension()
+    if extension is not None:
+        connection.enable_load_extension(True)
+        connection.load_extension(extension)
+        connection.enable_load_extension(False)
+    keywords.prepare(connection)
+
+
+def _holds_something(log: Path) -> bool:
+    try:
+        return log.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreUnavailable(f"{log}: {error.strerror}") from error
+
+
+def _schema(connection: apsw.Connection, schema: str) -> tuple[int, int]:
+    """(number found, newest number known)."""
+    found: int = connection.pragma("user_version")
+    return found, migrations.newest(schema)
+
+
+def _faults(connection: apsw.Connection) -> tuple[str, ...]:
+    # Since 3.44 this asks virtual tables as well: FTS5 checks its index. Its own command would be a write.
+    rows = connection.execute(f"PRAGMA quick_check({_MOST_FAULTS})")
+    told = [line for (row,) in rows for line in str(row).splitlines()]
+    return tuple(line for line in told if line != "ok" and not line.startswith("***"))[:_MOST_FAULTS]
+
+
+def _gaps(connection: apsw.Connection) -> tuple[str, ...]:
+    """Chunks that no keyword can find: FTS5 does not know that they should be there."""
+    lost: int = connection.execute(
+        "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM keywords_docsize)"
+    ).get
+    return (f"{lost} chunks are missing in the keyword index",) if lost else ()

@@ -1,0 +1,130 @@
+"""What embeddings.sqlite remembers of remote providers: their models, their jobs, how they did, what a person wished."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import apsw
+import msgspec
+
+from memd.model import TextHash
+from memd.store.embeddings import EmbeddingStore, Space, put_rows
+
+KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer
+
+
+class StoredJob(msgspec.Struct, frozen=True):
+    """A job of a batch API that has begun and not ended."""
+
+    id: str  # ours
+    texts: int
+    created_at: float  # unix time
+    job: str | None = None  # the provider's name for it
+
+
+class ProviderStore:
+    """One embedding space's part of embeddings.sqlite. Documents are JSON, and mean nothing here.
+
+    Every method raises StoreUnavailable, StoreDamaged or StoreNewer where the file cannot be used now: unlike a cached
+    vector, a job that is not remembered could be paid for twice.
+    """
+
+    def __init__(self, store: EmbeddingStore, space: Space) -> None:
+        self._store = store
+        self._space = space
+
+    async def document(self, name: str) -> bytes | None:
+        """A document that was put, or None."""
+        return await self._store.read(_document, self._space, name)
+
+    async def put_document(self, name: str, content: bytes) -> None:
+        """Keep a document in the place of the one of that name."""
+        await self._store.write(_put_document, self._space, name, content)
+
+    async def begin(self, job: StoredJob, hashes: Collection[TextHash]) -> None:
+        """Remember a job with its texts, and forget those, of whatever space, that nobody has come back to."""
+        await self._store.write(_begin, self._space, job, hashes)
+
+    async def created(self, job_id: str, name: str, at: float) -> None:
+        """Remember the provider's name for a job, and when it was created there."""
+        await self._store.write(_created, job_id, name, at)
+
+    async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes], now: float) -> None:
+        """Cache vectors that a job brought; the job has that much less to bring, whenever the process ends."""
+        await self._store.write(_keep, self._space, job_id, vectors, now)
+
+    async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
+        """Those of some texts whose vectors are cached, whoever brought them."""
+        return await self._store.held(self._space, list(hashes))
+
+    async def end(self, job_id: str, documents: Mapping[str, bytes]) -> None:
+        """Forget a job, and keep documents, both or neither."""
+        await self._store.write(_end, self._space, job_id, documents)
+
+    async def jobs(self) -> Sequence[StoredJob]:
+        """All of this space, the oldest first."""
+        return await self._store.read(_jobs, self._space)
+
+    async def hashes(self, job_id: str) -> frozenset[TextHash]:
+        """The texts of a job whose vectors have not been kept."""
+        return await self._store.read(_hashes, job_id)
+
+
+def _document(connection: apsw.Connection, space: Space, name: str) -> bytes | None:
+    row = connection.execute(
+        "SELECT content FROM documents WHERE provider = ? AND model = ? AND provider_key = ? AND name = ?",
+        (*space, name),
+    ).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _put_document(connection: apsw.Connection, space: Space, name: str, content: bytes) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO documents (provider, model, provider_key, name, content) VALUES (?, ?, ?, ?, ?)",
+        (*space, name, content),
+    )
+
+
+def _begin(connection: apsw.Connection, space: Space, job: StoredJob, hashes: Collection[TextHash]) -> None:
+    old = (job.created_at - KEPT_S,)
+    connection.execute("DELETE FROM job_texts WHERE job IN (SELECT id FROM jobs WHERE created_at < ?)", old)
+    connection.execute("DELETE FROM jobs WHERE created_at < ?", old)
+    connection.execute(
+        "INSERT INTO jobs (id, provider, model, provider_key, texts, created_at, job) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (job.id, *space, job.texts, job.created_at, job.job),
+    )
+    connection.executemany(
+        "INSERT INTO job_texts (job, hash) VALUES (?, ?)", ((job.id, text_hash) for text_hash in hashes)
+    )
+
+
+def _created(connection: apsw.Connection, job_id: str, name: str, at: float) -> None:
+    connection.execute("UPDATE jobs SET job = ?, created_at = ? WHERE id = ?", (name, at, job_id))
+
+
+def _keep(
+    connection: apsw.Connection, space: Space, job_id: str, vectors: Mapping[TextHash, bytes], now: float
+) -> None:
+    put_rows(connection, {(space, text_hash): (vector, now) for text_hash, vector in vectors.items()}, {})
+    connection.executemany(
+        "DELETE FROM job_texts WHERE job = ? AND hash = ?", ((job_id, text_hash) for text_hash in vectors)
+    )
+
+
+def _end(connection: apsw.Connection, space: Space, job_id: str, documents: Mapping[str, bytes]) -> None:
+    connection.execute("DELETE FROM job_texts WHERE job = ?", (job_id,))
+    connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+    for name, content in documents.items():
+        _put_document(connection, space, name, content)
+
+
+def _jobs(connection: apsw.Connection, space: Space) -> list[StoredJob]:
+    rows = connection.execute(
+        "SELECT id, texts, created_at, job FROM jobs WHERE provider = ? AND model = ? AND provider_key = ?"
+        " ORDER BY created_at, id",
+        space,
+    )
+    return [StoredJob(str(row[0]), int(row[1]), float(row[2]), row[3]) for row in rows]
+
+
+def _hashes(connection: apsw.Connection, job_id: str) -> frozenset[TextHash]:
+    rows = connection.execute("SELECT hash FROM job_texts WHERE job = ?", (job_id,))
+    return frozenset(TextHash(row[0]) for row in rows)

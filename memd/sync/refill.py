@@ -1,0 +1,46 @@
+"""Vectors back into the cache from the indexes that hold them: they were paid for."""
+
+from itertools import islice
+
+import structlog
+
+from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.index import Index
+from memd.store.trouble import StoreDamaged, StoreUnavailable
+
+log = structlog.get_logger()
+
+BATCH = 400  # texts that are looked up at once
+
+
+async def refill(index: Index, cache: EmbeddingStore) -> int:
+    """Put into the cache what the index has and the cache has not; how many vectors.
+
+    As far as both can be read: what cannot be had is embedded again when it is wanted.
+    """
+    done = 0
+    try:
+        fingerprint = await index.fingerprint()
+        if fingerprint is None or fingerprint.space is None:
+            return 0
+        known = KnownVectors(cache, fingerprint.space)
+        hashes = iter(await index.embedded())
+        while some := list(islice(hashes, BATCH)):
+            there = await known.get(some)
+            missing = await index.vectors_of([one for one in some if one not in there])
+            if missing:
+                await known.put(missing)
+                done += len(missing)
+    except (StoreDamaged, StoreUnavailable) as trouble:
+        log.warning("cache.refill_cut_short", index=index.file.name, reason=str(trouble))
+    if done:
+        log.info("cache.refilled", index=index.file.name, vectors=done)
+    return done
+
+
+async def keep_filled(index: Index, cache: EmbeddingStore) -> None:
+    """Refill the cache each time it had to begin anew, for ever."""
+    seen = 0  # also what was lost before this index was opened
+    while True:
+        seen = await cache.renewed_since(seen)
+        await refill(index, cache)

@@ -1,0 +1,243 @@
+"""Decides when an index is built anew, and keeps at it until it is."""
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from random import Random
+
+import structlog
+
+from memd.backoff import delay_s
+from memd.errors import TransientError
+from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable
+from memd.sync.rebuild import discard, rebuild
+from memd.sync.refill import refill
+
+log = structlog.get_logger()
+
+LONGEST_WAIT_S = 30.0  # between two attempts
+CALM_S = 600.0  # damage that comes back sooner is a failing disk: it is given longer and longer
+
+
+class Renewal:
+    """What is wanted of one index beyond passes: to be built anew, and why."""
+
+    def __init__(
+        self,
+        agent: str,
+        index: Index,
+        fingerprint: Fingerprint,
+        *,
+        fill: Callable[[Index], Awaitable[object]],
+        embed: Callable[[Index], Awaitable[None]],
+        permit: Callable[[Fingerprint], AbstractAsyncContextManager[None]],
+        lock: asyncio.Lock,
+        cache: EmbeddingStore | None,
+        rng: Random,
+        done: Callable[[], None],
+    ) -> None:
+        """Nothing is wanted yet.
+
+        Args:
+            agent: Its id, for the log.
+            index: The index that serves.
+            fingerprint: What a new one is built for.
+            fill: Brings an index up to date with the disk.
+            embed: Has a new index embedded, as far as it is worth waiting for.
+            permit: Waits until an index for a fingerprint may be built.
+            lock: Held by whoever writes to the index that serves.
+            cache: Where vectors are kept by text; None: the agent has no cache.
+            rng: Source of the jitter of a backoff.
+            done: Called when a new index is in place.
+        """
+        self.reason: str | None = None  # why the index is built anew just now
+        self.keyword: str | None = None  # what is wrong with the keyword index
+        self.trouble: str | None = None  # why the last attempt failed
+        self._agent = agent
+        self._index = index
+        self._fingerprint = fingerprint
+        self._fill = fill
+        self._embed = embed
+        self._permit = permit
+        self._lock = lock
+        self._cache = cache
+        self._rng = rng
+        self._done = done
+        self._wanted = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._embed_again = False
+        self._space_reason: str | None = None  # why vectors of another model are wanted
+        self._attempt: asyncio.Task[None] | None = None
+        self._is_swapping = False
+        self._damage: str | None = None  # of the file, which is set aside when another is there
+        self._damages = 0  # one soon after the other
+        self._mended_at: float | None = None
+
+    def want(self, reason: str, *, force: bool = False) -> None:
+        """Build the index anew beside the one that serves, and swap.
+
+        Args:
+            reason: Why, for status.
+            force: Embed every chunk again, too.
+        """
+        self._embed_again |= force
+        self.reason = reason
+        self._wanted.set()
+
+    @property
+    def mends(self) -> bool:
+        """Whether there is damage to be mended."""
+        return self._damage is not None
+
+    @property
+    def embeds_again(self) -> bool:
+        """Whether what is cached is not used."""
+        return self._embed_again
+
+    @property
+    def changes_space(self) -> bool:
+        """Whether the new index is to have vectors of another model."""
+        return self._space_reason is not None
+
+    def want_space(self, reason: str, fingerprint: Fingerprint) -> None:
+        """Build for vectors of another model; what is being built for a third one is given up."""
+        if self._fingerprint == fingerprint and self.changes_space:
+            return
+        before = self._space_reason
+        self._aim_at(fingerprint, reason)
+        if self.reason in {None, before}:
+            self.want(reason)
+        else:
+            self._wanted.set()
+
+    def keep_space(self, fingerprint: Fingerprint) -> None:
+        """The index has the vectors that are wanted; what is being built for others is given up."""
+        before = self._space_reason
+        self._aim_at(fingerprint, None)
+        if before is not None and self.reason == before and not self._is_swapping:
+            self.reason = None
+            self._wanted.clear()
+
+    def _aim_at(self, fingerprint: Fingerprint, reason: str | None) -> None:
+        is_other = self._fingerprint != fingerprint
+        self._fingerprint, self._space_reason = fingerprint, reason
+        if is_other and self._attempt is not None and not self._is_swapping:
+            self._attempt.cancel()
+
+    def damaged(self, reason: str) -> None:
+        """Something in the file is not what memd wrote there."""
+        if self._damage is None:
+            log.error("sync.index_damaged", agent=self._agent, reason=reason)
+            self._damage = reason
+        if self.reason is None:  # else what is wrong is about to be replaced
+            self.want("the index is damaged")
+
+    def keyword_failed(self, reason: str) -> None:
+        """A search found the keyword index broken."""
+        if self.keyword is None:
+            self.keyword = reason
+            self._damage = self._damage or reason
+            self.want("the keyword index is broken")
+
+    def hurry(self) -> None:
+        """What failed is to be tried again now."""
+        self._hurried.set()
+
+    async def run(self) -> None:
+        """Build whenever it is wanted, for ever."""
+        with contextlib.suppress(StoreUnavailable):
+            discard(self._index)  # what an attempt left that was killed, even where it is not wanted any more
+        failures = 0
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            await self._let_calm_down()
+            reason, began = self.reason, time.monotonic()
+            log.info("rebuild.started", agent=self._agent, reason=reason)
+            self._attempt = asyncio.create_task(self._rebuild())
+            try:
+                await self._attempt
+            except asyncio.CancelledError:
+                if _is_cancelled():
+                    raise
+                log.info("rebuild.given_up", agent=self._agent, reason=reason)
+                continue
+            except (TransientError, StoreDamaged) as failure:
+                failures += 1
+                self.trouble = str(failure)
+                await self._back_off(failures, needs_room=isinstance(failure, StoreFull))
+                self._wanted.set()
+                continue
+            finally:
+                self._attempt, self._is_swapping = None, False
+            failures, self.trouble = 0, None
+            if self._damage is not None:
+                self._damage, self._mended_at = None, time.monotonic()
+            if not self._wanted.is_set():
+                self.reason = self.keyword = self._space_reason = None
+            log.info("rebuild.finished", agent=self._agent, took_s=round(time.monotonic() - began, 3))
+            self._done()
+
+    async def _let_calm_down(self) -> None:
+        if self._damage is None:
+            return
+        is_soon = self._mended_at is not None and time.monotonic() - self._mended_at < CALM_S
+        self._damages = self._damages + 1 if is_soon else 0
+        if self._damages > 1:
+            await self._pause(delay_s(self._damages, self._rng, cap_s=CALM_S))
+
+    async def _back_off(self, failures: int, *, needs_room: bool) -> None:
+        """Wait, and where there was no room go on waiting until there is more: a rebuild reads and cuts every file."""
+        free = self._free_bytes()
+        while True:
+            wait_s = delay_s(failures, self._rng, cap_s=LONGEST_WAIT_S)
+            log.warning(
+                "rebuild.retry_scheduled", agent=self._agent, reason=self.trouble, wait_s=round(wait_s, 1)
+            )
+            hurried = await self._pause(wait_s)
+            if hurried or not needs_room or self._free_bytes() > free:
+                return
+            failures += 1
+
+    async def _pause(self, wait_s: float) -> bool:
+        """Wait, unless somebody hurries; whether somebody did."""
+        self._hurried.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                return await self._hurried.wait()
+        return False
+
+    def _free_bytes(self) -> int:
+        try:
+            return shutil.disk_usage(self._index.file.parent).free
+        except OSError:
+            return 0
+
+    async def _rebuild(self) -> None:
+        target = self._fingerprint
+        async with self._permit(target):
+            if self._cache is not None and self._embed_again and target.space is not None:
+                await KnownVectors(self._cache, target.space).forget(await self._index.hashes())
+            elif self._cache is not None:
+                # What the cache has lost or dropped meanwhile need not be paid for again.
+                await refill(self._index, self._cache)
+            self._embed_again = False
+            await rebuild(
+                self._index, target, self._fill, self._lock, embed=self._embed, swap=self._about_to_swap
+            )
+
+    def _about_to_swap(self) -> str | None:
+        self._is_swapping = True
+        return self._damage
+
+
+def _is_cancelled() -> bool:
+    """Whether the task itself is to end, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

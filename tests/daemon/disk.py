@@ -1,0 +1,81 @@
+"""A disk that fails when it is told to: the layer of SQLite that reads and writes files, with faults put in."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, Self
+
+import apsw
+
+Operation = Literal["read", "write"]
+Fault = Callable[[], None]
+
+
+def fails(code: int) -> Fault:
+    """A fault that is an error of SQLite, by its (extended) code."""
+
+    def fail() -> None:
+        raise apsw.exception_for(code)
+
+    return fail
+
+
+def kills_after(count: int) -> Fault:
+    """A fault that ends the process, without a chance to tidy up, at the so manieth time."""
+    left = count
+
+    def kill() -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return kill
+
+
+class FaultyDisk(apsw.VFS):
+    """Every database that is opened while it is there is read and written through it."""
+
+    def __init__(self) -> None:
+        """Nothing fails yet."""
+        self.faults: dict[tuple[str, Operation], Fault] = {}  # (end of the file's name, operation)
+        self.base = apsw.vfs_names()[0]
+        super().__init__("faulty", base=self.base, makedefault=True)
+
+    def xOpen(self, name: Any, flags: list[int]) -> "FaultyFile":  # noqa: N802 - the name is SQLite's
+        return FaultyFile(self, name, flags)
+
+    def meet(self, file: str, operation: Operation) -> None:
+        """Fail, if that is wanted."""
+        for (ending, wanted), fault in list(self.faults.items()):
+            if wanted == operation and file.endswith(ending):
+                fault()
+
+    @classmethod
+    @contextmanager
+    def inserted(cls) -> Iterator[Self]:
+        """A disk for the databases that are opened meanwhile."""
+        disk = cls()
+        try:
+            yield disk
+        finally:
+            disk.faults.clear()
+            disk.unregister()
+
+
+class FaultyFile(apsw.VFSFile):
+    """A file on it."""
+
+    def __init__(self, disk: FaultyDisk, name: Any, flags: list[int]) -> None:
+        self._disk = disk
+        self._name = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
+        super().__init__(disk.base, name, flags)
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - likewise
+        self._disk.meet(self._name, "read")
+        return super().xRead(amount, offset)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - likewise
+        self._disk.meet(self._name, "write")
+        super().xWrite(data, offset)

@@ -1,0 +1,145 @@
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from memd.embed.provider import Calibration
+from memd.model import ChunkId, Kind
+from memd.store import matrix
+from memd.store.matrix import FEWEST_ROWS, Matrix, Row
+from tests.store.conftest import DIMENSIONS, vector_of
+
+EVERYTHING = frozenset(Kind)
+
+
+def row(number: int, *, kind: Kind = Kind.NOTE, cjk: float = 0.0, seed: int | None = None) -> Row:
+    """A chunk with a vector of its own, or the vector of another."""
+    return Row(ChunkId(number), int(kind), cjk, vector_of(number if seed is None else seed))
+
+
+def small() -> Matrix:
+    """One whose blocks are as small as they can be."""
+    return Matrix(DIMENSIONS, block_bytes=1)
+
+
+def question(seed: int) -> NDArray[np.float32]:
+    return np.frombuffer(vector_of(seed), "<f4")
+
+
+def cosines_of(rows: Matrix, query: NDArray[np.float32], ids: Iterable[int]) -> dict[int, float]:
+    found, values, _ = matrix.cosines(rows.snapshot(), query, [ChunkId(one) for one in ids])
+    return dict(zip(found, values.tolist(), strict=True))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("add"), st.integers(1, 150)),
+            st.tuples(st.just("remove"), st.integers(0, 10**6)),
+        ),
+        max_size=30,
+    )
+)
+def test_what_was_added_and_not_removed_is_found(steps: list[tuple[str, int]]) -> None:
+    """Whatever comes and goes, the nearest are those that a look at each of them tells."""
+    rows, alive, made = small(), dict[int, NDArray[np.float32]](), 0
+    for what, number in steps:
+        if what == "add":
+            rows.add([row(n, seed=n % 50) for n in range(made, made + number)])
+            alive |= {n: question(n % 50) for n in range(made, made + number)}
+            made += number
+        else:
+            gone = [n for n in alive if (n * 2654435761 + number) % 4]
+            rows.remove([ChunkId(n) for n in [*gone, made + 5]])
+            alive = {n: vector for n, vector in alive.items() if n not in gone}
+    assert len(rows) == len(alive)
+    query = question(1000)
+    near = matrix.nearest(rows.snapshot(), query, 10**6, EVERYTHING)
+    assert sorted(near) == sorted(alive)
+    exact = {n: float(vector.astype(np.float64) @ query) for n, vector in alive.items()}
+    assert [exact[n] for n in near] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-6)
+    assert cosines_of(rows, query, [*alive, made + 5]) == pytest.approx(exact)
+
+
+def test_rows_that_are_gone_take_no_room_for_ever() -> None:
+    """A note that is edited for years leaves no more behind than a few blocks."""
+    rows = small()
+    rows.add(row(n) for n in range(1000))
+    before = rows.resident_bytes
+    for number in range(1000, 6000):
+        rows.add([row(number, seed=1)])
+        rows.remove([ChunkId(number - 1000)])
+    assert len(rows) == 1000
+    assert rows.resident_bytes < 2.5 * before
+
+
+def test_a_search_keeps_the_rows_that_it_was_given() -> None:
+    """What comes, goes and is put together afterwards changes no vector that a search looks at."""
+    rows = small()
+    rows.add(row(n) for n in range(4 * FEWEST_ROWS))
+    query = question(3)
+    given = rows.snapshot()
+    rows.remove([ChunkId(n) for n in range(4 * FEWEST_ROWS) if n % 5])
+    rows.add(row(n) for n in range(1000, 1000 + 4 * FEWEST_ROWS))
+    near = matrix.nearest(given, query, 10**6, EVERYTHING)
+    assert sorted(near) == [n for n in range(4 * FEWEST_ROWS) if n % 5 == 0]
+    exact = {n: float(question(n).astype(np.float64) @ query) for n in near}
+    assert [exact[n] for n in near] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-6)
+    late, _, _ = matrix.cosines(given, query, [ChunkId(1001)])
+    assert late == []
+
+
+def test_equal_vectors_tie_exactly_wherever_they_stand() -> None:
+    """The cosine of a text does not depend on its place in the matrix."""
+    rows = small()
+    rows.add(row(n, seed=n % 7) for n in range(300))
+    found = cosines_of(rows, question(99), range(300))
+    assert all(found[n] == found[n % 7] for n in range(300))
+
+
+def test_only_chunks_that_may_be_seen_are_near() -> None:
+    """Rows of other kinds take nobody's place."""
+    rows = small()
+    kinds = [Kind.CURATED if n % 10 else Kind.NOTE for n in range(200)]
+    rows.add(row(n, kind=kind) for n, kind in enumerate(kinds))
+    near = matrix.nearest(rows.snapshot(), question(1), 15, frozenset({Kind.NOTE, Kind.SESSION}))
+    assert len(near) == 15
+    assert all(n % 10 == 0 for n in near)
+    assert matrix.nearest(rows.snapshot(), question(1), 15, frozenset({Kind.SESSION})) == []
+
+
+def test_equal_ones_are_in_the_order_of_their_ids() -> None:
+    """The order does not depend on where rows stand."""
+    rows = small()
+    rows.add(row(n, seed=1) for n in (5, 3, 9, 1))
+    assert matrix.nearest(rows.snapshot(), question(1), 3, EVERYTHING)[0] in {1, 3, 5, 9}
+    assert matrix.nearest(rows.snapshot(), question(1), 4, EVERYTHING) == [1, 3, 5, 9]
+
+
+def test_the_nearest_are_chosen_by_what_may_be_compared() -> None:
+    """Where one language lies closer together than another, a text of the other is found among many of the one."""
+    rows = Matrix(2)
+    english = [np.array([np.cos(a), np.sin(a)], "<f4") for a in np.linspace(0.50, 0.60, 300)]
+    rows.add(Row(ChunkId(n), int(Kind.NOTE), 0.0, vector.tobytes()) for n, vector in enumerate(english))
+    chinese = np.array([np.cos(0.62), np.sin(0.62)], "<f4")
+    rows.add([Row(ChunkId(1000), int(Kind.NOTE), 1.0, chinese.tobytes())])
+    query = np.array([1, 0], np.float32)
+    calibration = Calibration(0.77, 0.9, cjk=(0.83, 0.93), across=(0.72, 0.85))
+
+    def level(cosines: NDArray[Any], text_cjk: matrix.Doubles) -> NDArray[Any]:
+        return calibration.level(cosines, 0.0, text_cjk)
+
+    assert 1000 not in matrix.nearest(rows.snapshot(), query, 200, EVERYTHING)
+    assert 1000 in matrix.nearest(rows.snapshot(), query, 200, EVERYTHING, level)
+
+
+def test_a_vector_of_another_size_is_refused() -> None:
+    """It would be no vector of this model."""
+    rows = Matrix(DIMENSIONS)
+    with pytest.raises(ValueError, match="broadcast"):
+        rows.add([Row(ChunkId(1), int(Kind.NOTE), 0.0, np.ones(3, "<f4").tobytes())])
+    assert len(rows) == 0

@@ -1,0 +1,137 @@
+"""What is remembered of providers, and files of before it was."""
+
+from collections.abc import AsyncIterator
+from importlib import resources
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memd.model import TextHash
+from memd.store.embeddings import EmbeddingStore
+from memd.store.providers import KEPT_S, ProviderStore, StoredJob
+from memd.store.trouble import StoreFull
+from tests.store.conftest import vector_of
+
+SPACE = ("openai", "small", "k")
+OTHER = ("openai", "large", "k")
+ONE, TWO, THREE = (TextHash(bytes([number]) * 32) for number in (1, 2, 3))
+
+
+@pytest.fixture
+async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
+    opened = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_a_job_is_remembered_with_its_texts(cache: EmbeddingStore) -> None:
+    """Until it ends; its name and the time of its creation come later."""
+    store = ProviderStore(cache, SPACE)
+    await store.begin(StoredJob("b", 1, 20.0), [THREE])
+    await store.begin(StoredJob("a", 2, 10.0), [ONE, TWO])
+    assert await store.jobs() == [StoredJob("a", 2, 10.0), StoredJob("b", 1, 20.0)]
+    await store.created("a", "batch_1", 30.0)
+    assert await store.jobs() == [StoredJob("b", 1, 20.0), StoredJob("a", 2, 30.0, "batch_1")]
+    assert await store.hashes("a") == {ONE, TWO}
+    await store.end("a", {"batch": b"{}"})
+    assert await store.jobs() == [StoredJob("b", 1, 20.0)]
+    assert await store.hashes("a") == frozenset()
+    assert await store.document("batch") == b"{}"
+
+
+async def test_what_is_kept_is_cached_and_no_longer_awaited(cache: EmbeddingStore) -> None:
+    """Both at once, whoever looks afterwards."""
+    store = ProviderStore(cache, SPACE)
+    await store.begin(StoredJob("a", 2, 10.0), [ONE, TWO])
+    await store.keep("a", {ONE: vector_of(1)}, 5.0)
+    assert await store.hashes("a") == {TWO}
+    assert await cache.get(SPACE, [ONE, TWO], 6.0) == {ONE: vector_of(1)}
+    assert await store.kept([ONE, TWO]) == {ONE}
+    assert await ProviderStore(cache, OTHER).kept([ONE, TWO]) == frozenset()
+
+
+async def test_spaces_know_nothing_of_each_other(cache: EmbeddingStore) -> None:
+    """Neither of jobs nor of documents."""
+    store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
+    await store.begin(StoredJob("a", 1, 10.0), [ONE])
+    await store.put_document("batch", b"1")
+    await store.put_document("batch", b"2")
+    await other.put_document("batch", b"3")
+    assert await other.jobs() == []
+    assert (await store.document("batch"), await other.document("batch")) == (b"2", b"3")
+    assert await store.document("nothing") is None
+
+
+async def test_jobs_that_nobody_came_back_to_are_forgotten(cache: EmbeddingStore) -> None:
+    """Of a provider that was given up a month ago."""
+    store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
+    await other.begin(StoredJob("old", 1, 10.0), [ONE])
+    await store.begin(StoredJob("a", 1, KEPT_S), [ONE])
+    assert await other.jobs() == [StoredJob("old", 1, 10.0)]
+    await store.begin(StoredJob("b", 1, KEPT_S + 11), [TWO])
+    assert await other.jobs() == []
+    assert await other.hashes("old") == frozenset()
+    assert [job.id for job in await store.jobs()] == ["a", "b"]
+    assert await store.hashes("a") == {ONE}
+
+
+async def test_jobs_and_documents_survive_a_restart(tmp_path: Path) -> None:
+    """They are in the file."""
+    file = tmp_path / "embeddings.sqlite"
+    first = EmbeddingStore(file)
+    await first.open()
+    await ProviderStore(first, SPACE).begin(StoredJob("a", 2, 10.0, "x"), [ONE, TWO])
+    await ProviderStore(first, SPACE).put_document("batch", b"{}")
+    await first.close()
+    second = EmbeddingStore(file)
+    await second.open()
+    store = ProviderStore(second, SPACE)
+    assert await store.jobs() == [StoredJob("a", 2, 10.0, "x")]
+    assert await store.hashes("a") == {ONE, TWO}
+    assert await store.document("batch") == b"{}"
+    await second.close()
+
+
+async def test_a_write_that_fails_writes_nothing_of_it(cache: EmbeddingStore) -> None:
+    """A job whose texts do not fit on the disk is not there at all, and the caller knows."""
+    store = ProviderStore(cache, SPACE)
+
+    def fill(connection: apsw.Connection) -> None:
+        connection.pragma("max_page_count", connection.pragma("page_count") + 2)
+
+    await cache.write(fill)
+    many = [TextHash(number.to_bytes(32, "big")) for number in range(20_000)]
+    with pytest.raises(StoreFull):
+        await store.begin(StoredJob("a", len(many), 1.0), many)
+    assert await store.jobs() == []
+    assert await store.hashes("a") == frozenset()
+
+
+async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) -> None:
+    """Its schema grows when it is opened; vectors and refusals stay."""
+    file = tmp_path / "embeddings.sqlite"
+    old = apsw.Connection(str(file))
+    old.pragma("journal_mode", "wal")
+    folder = resources.files("memd.store") / "sql" / "embeddings"
+    old.execute((folder / "001_vectors.sql").read_text("utf-8"))
+    old.pragma("user_version", 1)
+    old.executemany(
+        "INSERT INTO cache VALUES (?, ?, ?, ?, ?, ?)",
+        [(*SPACE, number.to_bytes(32, "big"), vector_of(number), 1.0) for number in range(500)],
+    )
+    old.execute("INSERT INTO set_aside VALUES (?, ?, ?, ?, ?, ?)", (*SPACE, ONE, "refused", 1.0))
+    old.close()
+    store = EmbeddingStore(file)
+    await store.open()
+    hashes = [TextHash(number.to_bytes(32, "big")) for number in range(500)]
+    found = await store.get(SPACE, hashes, 2.0)
+    assert found == {text_hash: vector_of(number) for number, text_hash in enumerate(hashes)}
+    assert await store.refused(SPACE, [ONE]) == {ONE}
+    await ProviderStore(store, SPACE).begin(StoredJob("a", 1, 1.0), [TWO])
+    assert store.trouble is None
+    await store.close()
+    opened = apsw.Connection(str(file))
+    assert opened.pragma("user_version") == 2
+    opened.close()

@@ -1,0 +1,80 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+
+from memd.model import Kind
+from memd.store.index import Index
+from memd.sync.tidy import MANY, Tidy
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file
+from tests.wait import until_async
+
+
+@asynccontextmanager
+async def tidied(file: Path) -> AsyncIterator[tuple[Index, Tidy, list[str]]]:
+    """An index with a few parts, what keeps it in order, and the damage that this met."""
+    index = Index(file)
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    for number in range(6):
+        text = " ".join(f"word{number}x{n}" for n in range(500))
+        await index.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
+    met: list[str] = []
+    tidy = Tidy(index, met.append)
+    running = asyncio.create_task(tidy.run())
+    try:
+        yield index, tidy, met
+    finally:
+        running.cancel()
+        await index.close()
+
+
+def parts(index: Index) -> int:
+    """How many parts the keyword index consists of."""
+    connection = apsw.Connection(str(index.file))
+    try:
+        return int(connection.execute("SELECT count(DISTINCT segid) FROM keywords_idx").get)
+    finally:
+        connection.close()
+
+
+async def test_many_changes_put_the_keywords_in_order(tmp_path: Path) -> None:
+    """Changes add up until there are enough; then one part is left of all."""
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy, met):
+        assert parts(index) > 1
+        tidy.note(MANY - 1)
+        await index.keywords('"word1x1"', 1, frozenset(Kind))
+        assert parts(index) > 1
+        tidy.note(1)
+        await until_async(lambda: parts(index) == 1)
+        assert met == []
+        assert len(await index.keywords('"word1x1"', 5, frozenset(Kind))) == 1
+
+
+async def test_an_index_that_is_put_in_place_is_put_in_order(tmp_path: Path) -> None:
+    """All its files are new."""
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy, _):
+        tidy.note()
+        await until_async(lambda: parts(index) == 1)
+
+
+async def test_damage_that_is_met_is_told(tmp_path: Path) -> None:
+    """A keyword index that cannot be put in order is broken, and is built anew by whoever is told."""
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy, met):
+        connection = apsw.Connection(str(index.file))
+        connection.execute("UPDATE keywords_data SET block = x'ff00ff00ff' WHERE id > 10")
+        connection.close()
+        tidy.note()
+        await until_async(lambda: met)
+
+
+async def test_an_index_that_closes_is_nobodys_damage(tmp_path: Path) -> None:
+    """What cannot be done now is left for another time."""
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy, met):
+        await index.close()
+        tidy.note()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert met == []
