@@ -15,7 +15,7 @@ class Weights(msgspec.Struct, frozen=True):
     text: float = 0.3
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """A chunk that one of the two sides proposed."""
 
     id: ChunkId
@@ -28,7 +28,7 @@ class Candidate(msgspec.Struct, frozen=True):
     held: bytes = b""  # the terms of the question that keywords found in it: their indexes, ascending
 
 
-class Scored(msgspec.Struct, frozen=True):
+class Scored(msgspec.Struct, frozen=True, gc=False):
     """A candidate with its place in the order."""
 
     id: ChunkId
@@ -56,17 +56,12 @@ def fuse(candidates: Iterable[Candidate], weights: Weights) -> list[Scored]:
         All of them, the best first; equal ones by path, line and id.
     """
     found = list(candidates)
-    assumed = _assumed_cosine(found)
-    by_text = any(candidate.r is not None for candidate in found)
-    text, vector = (weights.text if by_text else 0.0), (weights.vector if assumed is not None else 0.0)
-    whole = text + vector
-    if whole == 0:  # the only side there is has no weight: it still orders
-        text, vector, whole = 1.0, 0.0 if by_text else 1.0, 1.0
+    vector, text, assumed = shares(found, weights)
     scored = []
     for candidate in found:
         cosine = assumed if candidate.cosine is None else candidate.cosine
         keyword = text_score(candidate.r or 0.0)
-        score = (vector * max(0.0, cosine or 0.0) + text * keyword) / whole
+        score = vector * max(0.0, cosine or 0.0) + text * keyword
         scored.append(
             Scored(
                 candidate.id,
@@ -80,6 +75,19 @@ def fuse(candidates: Iterable[Candidate], weights: Weights) -> list[Scored]:
         )
     scored.sort(key=lambda one: (-one.score, one.path, one.start_line, one.id))
     return scored
+
+
+def shares(candidates: list[Candidate], weights: Weights) -> tuple[float, float, float | None]:
+    """How much of a score is the cosine, how much the text score, and what a missing cosine is taken to be.
+
+    The two sum to 1. A side with no evidence for any candidate has no share.
+    """
+    assumed = _assumed_cosine(candidates)
+    by_text = any(candidate.r is not None for candidate in candidates)
+    text, vector = (weights.text if by_text else 0.0), (weights.vector if assumed is not None else 0.0)
+    if text + vector == 0:  # the only side there is has no weight: it still orders
+        return (0.0, 1.0, assumed) if by_text else (1.0, 0.0, assumed)
+    return vector / (text + vector), text / (text + vector), assumed
 
 
 def _assumed_cosine(candidates: list[Candidate]) -> float | None:

@@ -87,11 +87,12 @@ def parse(text: str) -> Query:
     ``memd.search`` or ``2026-02-09`` as a phrase besides its parts, and what stands in quotation marks as a phrase. All are
     alternatives: bm25 puts the chunks that hold more of them, and the rarer ones, first.
     """
-    folded = unicodedata.normalize("NFKC", text[:_MAX_READ_CHARS]).lower()
+    folded = _folded(text)
     quoted = [" ".join(_tokens(quotation)) for quotation in _QUOTED.findall(folded)]
     names, words = _named(_QUESTION_WORDS.sub(" ", folded))
-    words = [word for word in words if word not in _STOP_WORDS and not _GRAMMAR.issuperset(word)]
-    words = _chosen(words or _named(folded)[1], _MAX_WORDS)  # a question of such words alone asks for them
+    words = _chosen(
+        _telling(words) or _named(folded)[1], _MAX_WORDS
+    )  # a question of such words alone asks for them
     phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + names, _MAX_PHRASES)
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="")
@@ -101,6 +102,27 @@ def parse(text: str) -> Query:
     return Query(
         match=match, words=tuple(words), phrases=tuple(phrases), embed_text=asked, parts=_bits(words)
     )
+
+
+def left_out(text: str) -> tuple[str, ...]:
+    """The words of a question that are not looked for: those that ask, grammar, and of very many the shortest."""
+    folded = _folded(text)
+    spoken = _named(_QUESTION_WORDS.sub(" ", folded))[1]
+    if not _telling(spoken):
+        return ()  # it consists of such words alone, and so they are what it asks for
+    asked = parse(text)
+    asking = _QUESTION_WORDS.findall(folded)
+    return tuple(word for word in dict.fromkeys([*asking, *spoken]) if word not in asked.words)
+
+
+def _telling(words: list[str]) -> list[str]:
+    """The words that tell what is asked for."""
+    return [word for word in words if word not in _STOP_WORDS and not _GRAMMAR.issuperset(word)]
+
+
+def _folded(text: str) -> str:
+    # Cut once more: there are characters that stand for eighteen others.
+    return unicodedata.normalize("NFKC", text[:_MAX_READ_CHARS]).lower()[:_MAX_READ_CHARS]
 
 
 def _bits(words: list[str]) -> tuple[int, ...]:

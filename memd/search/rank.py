@@ -32,6 +32,7 @@ class Verdict(msgspec.Struct, frozen=True):
     calibrated: float | None  # its cosine as 0..1; None: it has none
     hit: Hit | None
     cut: str | None  # min_score | overlap | duplicate; None: it is a hit
+    window: Window | None = None  # what it shows, or would have shown
 
 
 def hits(
@@ -59,7 +60,7 @@ def verdicts(
     told: set[str] = set()
     for scored, chunk in found:
         calibrated = None if scored.cosine is None else cutoff.calibration(scored.cosine)
-        hit, cut = None, None
+        hit, cut, best = None, None, None
         if not (calibrated is None or calibrated >= cutoff.min_score or is_supported(scored, query)):
             cut = "min_score"
         elif (best := _fresh_window(chunk, shown, query, max_chars)) is None:
@@ -71,7 +72,7 @@ def verdicts(
             for number, line in enumerate(best.text.split("\n"), best.start_line):
                 shown.setdefault((chunk.path, number), []).append(line)
             hit = Hit(chunk.path, best.start_line, best.end_line, scored.score, best.text, chunk.kind.source)
-        yield Verdict(scored, chunk, calibrated, hit, cut)
+        yield Verdict(scored, chunk, calibrated, hit, cut, best)
 
 
 def worth_reading(found: Sequence[Scored], query: Query, cutoff: Cutoff) -> list[Scored]:

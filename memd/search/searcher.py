@@ -1,36 +1,37 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from numpy.typing import NDArray
 
 from memd.config import AgentSettings
-from memd.embed.choose import Choice
-from memd.embed.provider import Calibration, EmbedUnavailable, Vector
-from memd.model import Candidate, ChunkId, Degraded, Hit, Kind, Trace
+from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
+from memd.model import ChunkId, Degraded, Hit, Kind, Trace
 from memd.search import query, rank
 from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Scored, Weights, fuse
 from memd.search.query import Query
 from memd.search.rank import Verdict
-from memd.search.terms import held
+from memd.search.speakers import Speakers
+from memd.search.trace import Asked, Sides, told
 from memd.store import matrix
 from memd.store.chunks import Place, StoredChunk
-from memd.store.database import StoreDamaged
+from memd.store.embeddings import Space
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
-from memd.store.matrix import Rows
+from memd.store.matrix import Doubles, Rows
+from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 
 CANDIDATES = 200  # a side
 MAX_RESULTS = 50
-EXPLAINED = 100  # candidates that are explained
 BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
-QUERY_TIMEOUT_S = 2.0  # for the vector of a question; after that, keywords answer alone
+SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 
 T = TypeVar("T")
@@ -43,6 +44,9 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     mode: str  # hybrid | keyword | vector
     degraded: tuple[Degraded, ...]
     keyword_trouble: str | None  # the keyword index is broken
+    provider: str  # whose vectors took part; where none did, whose are wanted
+    model: str
+    space: Space | None  # of the vectors that took part
 
 
 class _Keywords(msgspec.Struct, frozen=True):
@@ -50,42 +54,73 @@ class _Keywords(msgspec.Struct, frozen=True):
     trouble: str | None = None
 
 
+class _Meant(msgspec.Struct, frozen=True):
+    """A question as one model has it."""
+
+    vector: Vector
+    calibration: Calibration  # of that model
+
+
 class _Meaning(msgspec.Struct, frozen=True):
-    vector: Vector | None
+    """The vectors of an index beside a question that the same model embedded."""
+
+    space: Space
+    meant: _Meant
+    rows: Rows
+    near: tuple[ChunkId, ...]  # nearest first
+
+
+class _NoMeaning(msgspec.Struct, frozen=True):
+    """Keywords alone, and why."""
+
     trouble: Degraded | None = None
-    rows: Rows | None = None  # the vectors that it was compared with
-    near: tuple[ChunkId, ...] = ()  # nearest first
 
 
-class _Sides(msgspec.Struct, frozen=True):
-    """What each side proposed, best first."""
+class _Interpreter:
+    """Has one question embedded, once for each model whose vectors are met."""
 
-    keywords: dict[ChunkId, Match]
-    near: tuple[ChunkId, ...]
+    def __init__(self, speakers: Speakers, text: str) -> None:
+        self._speakers = speakers
+        self._text = text
+        self._asked: dict[Space, asyncio.Task[_Meant | Degraded]] = {}
+
+    async def meant(self, space: Space) -> _Meant | Degraded:
+        """The question as the model of a space has it, if that is there in time."""
+        if space not in self._asked:
+            self._asked[space] = asyncio.create_task(self._ask(space))
+        return await self._asked[space]
+
+    def close(self) -> None:
+        """Wait for nobody any more."""
+        for asked in self._asked.values():
+            asked.cancel()
+
+    async def _ask(self, space: Space) -> _Meant | Degraded:
+        provider = self._speakers.speaker(space)
+        if provider is None or space_of(provider.identity) != space:
+            silence = self._speakers.silence(space)
+            return silence or Degraded("provider", "nobody embeds questions for the vectors in the index")
+        patience_s = self._speakers.patience_s(space)
+        try:
+            async with asyncio.timeout(patience_s):
+                return _Meant(await provider.embed_query(self._text), provider.calibration)
+        except TimeoutError:
+            return Degraded("query_embedding", f"the question had no vector after {patience_s:g} s")
+        except EmbedUnavailable as failure:
+            return Degraded("query_embedding", str(failure))
 
 
 class Searcher:
     """Searches one agent's index."""
 
-    def __init__(self, index: Index, settings: AgentSettings, choice: Choice) -> None:
+    def __init__(self, index: Index, settings: AgentSettings, speakers: Speakers) -> None:
         self._index = index
         self._settings = settings
-        self._provider = choice.provider
-        self._no_provider = choice.reason
+        self._speakers = speakers
         hybrid = settings.query.hybrid
         self._weights = Weights(hybrid.vector_weight, hybrid.text_weight)
         # One number for every search: were it to grow with max_results, a larger max_results would reorder the hits.
         self._candidates = max(CANDIDATES, MAX_RESULTS * hybrid.candidate_multiplier)
-
-    @property
-    def provider_name(self) -> str:
-        """The embedding provider, or none."""
-        return "none" if self._provider is None else self._provider.identity.provider
-
-    @property
-    def model_name(self) -> str:
-        """The embedding model, or nothing."""
-        return "" if self._provider is None else self._provider.identity.model
 
     async def search(
         self, text: str, *, kinds: frozenset[Kind], max_results: int, min_score: float
@@ -102,7 +137,7 @@ class Searcher:
         """
         asked = query.parse(text)
 
-        def first(verdicts: Iterator[Verdict], _: _Sides) -> list[Hit]:
+        def first(verdicts: Iterator[Verdict], _: Sides, __: Calibration | None) -> list[Hit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
 
         keywords, meaning, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
@@ -114,18 +149,13 @@ class Searcher:
         """The same, and how each of the first candidates came to its place."""
         asked = query.parse(text)
 
-        def told(verdicts: Iterator[Verdict], sides: _Sides) -> tuple[list[Hit], list[Candidate]]:
-            return _told(islice(verdicts, EXPLAINED), sides, asked, max_results)
+        def explained(
+            verdicts: Iterator[Verdict], sides: Sides, calibration: Calibration | None
+        ) -> tuple[list[Hit], Trace]:
+            search = Asked(text, asked, self._weights, calibration, min_score, max_results)
+            return told(verdicts, sides, search)
 
-        keywords, meaning, (hits, candidates) = await self._ask(asked, kinds, min_score, told, with_cut=True)
-        trace = Trace(
-            terms=asked.terms,
-            match=asked.match or "",
-            vector_weight=self._weights.vector,
-            text_weight=self._weights.text,
-            min_score=min_score,
-            candidates=tuple(candidates),
-        )
+        keywords, meaning, (hits, trace) = await self._ask(asked, kinds, min_score, explained, with_cut=True)
         return self._searched(keywords, meaning, hits), trace
 
     async def _ask(
@@ -133,24 +163,25 @@ class Searcher:
         asked: Query,
         kinds: frozenset[Kind],
         min_score: float,
-        use: Callable[[Iterator[Verdict], _Sides], T],
+        use: Callable[[Iterator[Verdict], Sides, Calibration | None], T],
         *,
         with_cut: bool,
-    ) -> tuple[_Keywords, _Meaning, T]:
+    ) -> tuple[_Keywords, _Meaning | _NoMeaning, T]:
         """Ask both sides at once, then give the verdicts about their candidates, the best first, to use.
 
         Those that min_score is sure to cut are among them only where somebody wants to hear of them.
         """
-        provider_asked = asyncio.create_task(self._ask_provider(asked))
+        interpreter = _Interpreter(self._speakers, asked.embed_text)
         try:
             for _ in range(ATTEMPTS):
                 keywords, meaning, used, is_whole = await self._ask_once(
-                    asked, kinds, min_score, provider_asked, use, with_cut=with_cut
+                    asked, kinds, min_score, interpreter, use, with_cut=with_cut
                 )
                 if is_whole:
                     break
+                await self._index.at_rest()
         finally:
-            provider_asked.cancel()
+            interpreter.close()
         return keywords, meaning, used
 
     async def _ask_once(
@@ -158,59 +189,68 @@ class Searcher:
         asked: Query,
         kinds: frozenset[Kind],
         min_score: float,
-        provider_asked: asyncio.Task[_Meaning],
-        use: Callable[[Iterator[Verdict], _Sides], T],
+        interpreter: _Interpreter,
+        use: Callable[[Iterator[Verdict], Sides, Calibration | None], T],
         *,
         with_cut: bool,
-    ) -> tuple[_Keywords, _Meaning, T, bool]:
+    ) -> tuple[_Keywords, _Meaning | _NoMeaning, T, bool]:
         """As _ask, and whether all that keywords found was still there when it was put together.
 
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
-        keywords, meaning = await asyncio.gather(
-            self._ask_keywords(asked, kinds), self._ask_vectors(provider_asked, kinds)
-        )
-        if meaning.vector is not None and not self._settings.query.hybrid.enabled:
-            keywords = _Keywords({}, keywords.trouble)
-        cutoff = rank.Cutoff(
-            min_score, Calibration() if self._provider is None else self._provider.calibration
-        )
-
         question_cjk = cjk_share(asked.embed_text)
-
-        def level(place: Place, cosine: float | None) -> float | None:
-            return None if cosine is None else cutoff.calibration.level(cosine, question_cjk, place.cjk)
+        keywords, meaning = await asyncio.gather(
+            self._ask_keywords(asked, kinds), self._ask_vectors(interpreter, asked, kinds, question_cjk)
+        )
+        known = meaning.meant.calibration if isinstance(meaning, _Meaning) else None
+        calibration = known or Calibration()
+        near = meaning.near if isinstance(meaning, _Meaning) else ()
+        if isinstance(meaning, _Meaning) and not self._settings.query.hybrid.enabled:
+            keywords = _Keywords({}, keywords.trouble)
+        cutoff = rank.Cutoff(min_score, calibration)
 
         def put_together(reader: Reader) -> tuple[T, bool]:
-            chunk_ids = list(dict.fromkeys([*keywords.matches, *meaning.near]))
-            cosines: dict[ChunkId, float] = {}
-            if meaning.rows is not None and meaning.vector is not None:
-                cosines = matrix.cosines(meaning.rows, meaning.vector, chunk_ids)
+            chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
+            raw: dict[ChunkId, float] = {}
+            levelled: dict[ChunkId, float] = {}
+            if isinstance(meaning, _Meaning):
+                ids, cosines, text_cjk = matrix.cosines(meaning.rows, meaning.meant.vector, chunk_ids)
+                raw = dict(zip(ids, cosines.tolist(), strict=True))
+                level = calibration.level(cosines, question_cjk, text_cjk)
+                levelled = dict(zip(ids, level.tolist(), strict=True))
             places = reader.places(chunk_ids)
-            ordered = fuse(
-                (
-                    _found(place, keywords.matches.get(place.id), level(place, cosines.get(place.id)))
-                    for place in places
-                    if place.kind in kinds
-                ),
-                self._weights,
-            )
+            found = [
+                _found(place, keywords.matches.get(place.id), levelled.get(place.id))
+                for place in places
+                if place.kind in kinds
+            ]
+            ordered = fuse(found, self._weights)
             if not with_cut:
                 ordered = rank.worth_reading(ordered, asked, cutoff)
             verdicts = rank.verdicts(
                 _with_text(reader, ordered), asked, cutoff, self._settings.limits.max_snippet_chars
             )
-            is_whole = keywords.matches.keys() <= {place.id for place in places}
-            return use(verdicts, _Sides(keywords.matches, meaning.near)), is_whole
+            there = {place.id for place in places}
+            # While one index takes the place of another, its chunks are there a moment before its vectors.
+            is_of_now = 2 * len(there.intersection(near)) >= len(near)
+            is_whole = keywords.matches.keys() <= there and is_of_now
+            return use(verdicts, Sides(keywords.matches, near, raw, found), known), is_whole
 
         return keywords, meaning, *await self._index.read(put_together)
 
-    def _searched(self, keywords: _Keywords, meaning: _Meaning, hits: list[Hit]) -> Searched:
+    def _searched(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning, hits: list[Hit]) -> Searched:
+        if isinstance(meaning, _Meaning):
+            provider, model, _ = meaning.space
+        else:
+            provider, model = self._speakers.provider_name, self._speakers.model_name
         return Searched(
             hits=tuple(hits),
             mode=self._mode(keywords, meaning),
             degraded=self._degraded(keywords, meaning),
             keyword_trouble=keywords.trouble,
+            provider=provider,
+            model=model,
+            space=meaning.space if isinstance(meaning, _Meaning) else None,
         )
 
     async def _ask_keywords(self, asked: Query, kinds: frozenset[Kind]) -> _Keywords:
@@ -221,45 +261,51 @@ class Searcher:
         except StoreDamaged as damage:
             return _Keywords({}, str(damage))
 
-    async def _ask_vectors(self, provider_asked: asyncio.Task[_Meaning], kinds: frozenset[Kind]) -> _Meaning:
-        """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile."""
-        meaning = await provider_asked
-        rows = self._index.snapshot()
-        if rows is None or meaning.vector is None:
-            return meaning
-        near = await asyncio.to_thread(matrix.nearest, rows, meaning.vector, self._candidates, kinds)
-        return msgspec.structs.replace(meaning, rows=rows, near=tuple(near))
+    async def _ask_vectors(
+        self, interpreter: _Interpreter, asked: Query, kinds: frozenset[Kind], question_cjk: float
+    ) -> _Meaning | _NoMeaning:
+        """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile.
 
-    async def _ask_provider(self, asked: Query) -> _Meaning:
-        """The vector of the question, if it is there in time."""
-        if self._provider is None or not self._index.has_vectors or not asked.embed_text:
-            return _Meaning(None)
-        try:
-            async with asyncio.timeout(QUERY_TIMEOUT_S):
-                return _Meaning(await self._provider.embed_query(asked.embed_text))
-        except TimeoutError:
-            return _Meaning(
-                None, Degraded("query_embedding", f"the question had no vector after {QUERY_TIMEOUT_S:g} s")
+        Vectors are compared with a question of their own space only. Where another index has taken its place while the
+        question was embedded, it is embedded for that one.
+        """
+        for _ in range(SPACES):
+            held = self._index.vectors()
+            if held is None or not asked.embed_text:
+                return _NoMeaning(self._speakers.silence(self._index.space))
+            space, _ = held
+            meant = await interpreter.meant(space)
+            held = self._index.vectors()
+            if held is None or held[0] != space:
+                continue
+            if isinstance(meant, Degraded):
+                return _NoMeaning(meant)
+            rows, of_model = held[1], meant
+
+            def level(cosines: NDArray[Any], text_cjk: Doubles, of_model: _Meant = of_model) -> NDArray[Any]:
+                return of_model.calibration.level(cosines, question_cjk, text_cjk)
+
+            near = await asyncio.to_thread(
+                matrix.nearest, rows, of_model.vector, self._candidates, kinds, level
             )
-        except EmbedUnavailable as failure:
-            return _Meaning(None, Degraded("query_embedding", str(failure)))
+            return _Meaning(space, of_model, rows, tuple(near))
+        return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
 
-    def _mode(self, keywords: _Keywords, meaning: _Meaning) -> str:
-        if meaning.vector is None:
+    def _mode(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> str:
+        if isinstance(meaning, _NoMeaning):
             return "keyword"
         by_keywords = keywords.trouble is None and self._settings.query.hybrid.enabled
         return "hybrid" if by_keywords else "vector"
 
-    def _degraded(self, keywords: _Keywords, meaning: _Meaning) -> tuple[Degraded, ...]:
+    def _degraded(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> tuple[Degraded, ...]:
         found: list[Degraded] = []
         if keywords.trouble is not None:
             found.append(Degraded("keyword", keywords.trouble))
-        if self._provider is None and self._settings.provider != "none":
-            found.append(Degraded("provider", self._no_provider or "there is no embedding provider"))
-        elif self._provider is not None and not self._index.has_vectors:
-            found.append(Degraded("vector", "no chunk has a vector yet"))
-        if meaning.trouble is not None:
-            found.append(meaning.trouble)
+        if isinstance(meaning, _NoMeaning):
+            if meaning.trouble is not None:
+                found.append(meaning.trouble)
+            elif self._settings.provider != "none" and not self._index.has_vectors:
+                found.append(Degraded("vector", "no chunk has a vector yet"))
         return tuple(found)
 
 
@@ -275,37 +321,3 @@ def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, 
         some = ordered[start : start + BATCH]
         chunks = reader.texts([one.id for one in some])
         yield from ((one, chunks[one.id]) for one in some if one.id in chunks)
-
-
-def _told(
-    verdicts: Iterable[Verdict], sides: _Sides, asked: Query, max_results: int
-) -> tuple[list[Hit], list[Candidate]]:
-    """The hits that are returned, and what is told about every candidate."""
-    keyword_rank = {chunk_id: place for place, chunk_id in enumerate(sides.keywords, 1)}
-    vector_rank = {chunk_id: place for place, chunk_id in enumerate(sides.near, 1)}
-    hits: list[Hit] = []
-    candidates: list[Candidate] = []
-    for verdict in verdicts:
-        cut, hit, chunk = verdict.cut, verdict.hit, verdict.chunk
-        if hit is not None and len(hits) < max_results:
-            hits.append(hit)
-        elif hit is not None:
-            cut = "max_results"
-        shown = chunk.text if hit is None else hit.snippet
-        candidates.append(
-            Candidate(
-                path=chunk.path,
-                start_line=chunk.start_line,
-                end_line=chunk.end_line,
-                score=verdict.scored.score,
-                cosine=verdict.scored.cosine,
-                calibrated=verdict.calibrated,
-                keyword=None if (match := sides.keywords.get(chunk.id)) is None else match.r,
-                keyword_rank=keyword_rank.get(chunk.id),
-                vector_rank=vector_rank.get(chunk.id),
-                terms=tuple(asked.terms[number] for number in sorted(held([shown], asked.terms))),
-                window=None if hit is None else (hit.start_line, hit.end_line),
-                cut=cut,
-            )
-        )
-    return hits, candidates

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.search.query import parse
+from memd.search.query import left_out, parse
 from memd.search.terms import held
 from memd.text import fts_text
+from tests.work import calls, peak_bytes
 
 
 def found(match: str, *texts: str) -> set[int]:
@@ -178,3 +179,61 @@ def test_what_is_embedded_is_the_question() -> None:
     """The question as it was put, without blanks at its ends or runs of them inside."""
     assert parse("  Which\n database?  ").embed_text == "Which database?"
     assert re.fullmatch(r"(long )+long", parse("long " * 1000).embed_text.strip())
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("which database did we pick?", ("which", "did", "we")),
+        ("数据库选的是哪个", ("哪个", "的是")),
+        ("什么时候去北京?", ("什么时候",)),
+        ("what is the", ()),
+        ("为什么", ()),
+        ("", ()),
+        ("retry.max_attempts", ()),
+    ],
+)
+def test_what_is_not_looked_for_is_known(question: str, expected: tuple[str, ...]) -> None:
+    """Words that ask, and grammar; a question of such words alone asks for them."""
+    assert left_out(question) == expected
+
+
+ODD = st.text(
+    st.sampled_from(
+        "\u0301\u200d\ufe0f\u202e\0\ud800\udfffﷺ①½ﬁ’“」『\u3099が한글ᄀ🙂👨ßİſ\u0345²_-'\"*:^(){}[] "
+    )
+    | st.characters(),
+    max_size=40,
+)
+
+
+@given(
+    st.lists(
+        ODD | st.sampled_from(["AND", "OR", "NOT", "NEAR", "text:", "数据库", "Ann's", "2月9日"]), max_size=12
+    )
+)
+def test_a_question_of_odd_characters_is_asked_and_read(words: list[str]) -> None:
+    """Marks, halves of characters and operators of the index are looked for or left out, and bounded."""
+    question = " ".join(words)
+    asked = parse(question)
+    assert parse(question) == asked
+    assert len(asked.terms) <= 64
+    assert len(asked.parts) == len(asked.words)
+    assert len(asked.embed_text) <= 2000
+    assert 0 <= asked.share(range(len(asked.terms))) <= 1
+    assert held([question], asked.terms) <= set(range(len(asked.terms)))
+    if asked.match is not None:
+        found(asked.match, question.encode("utf-8", "replace").decode(), "数据 text")
+
+
+@pytest.mark.parametrize(
+    "part", ["word ", "字", "a-", '"', "名x1 ", "\u0301", "é", "ﷺ", "a.b:c/", "👨\u200d", "2月"]
+)
+def test_work_is_bounded_by_what_is_read(part: str) -> None:
+    """Twice as long a question is twice the work at most, and a very long one no more than what is read of it."""
+    size = 4000 // len(part)
+    work = calls(lambda: parse(part * size))
+    assert calls(lambda: parse(part * 2 * size)) < 2.3 * work + 500
+    longest = calls(lambda: parse(part * (20_000 // len(part) + 1)))
+    assert calls(lambda: parse(part * 200_000)) < 1.1 * longest + 500
+    assert peak_bytes(lambda: parse(part * 2 * size)) < 400 * len(part) * 2 * size + 100_000

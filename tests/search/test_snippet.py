@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.search.query import parse
 from memd.search.snippet import window
 
 LINES = [f"line {n} is about nothing at all" for n in range(40)]
@@ -86,3 +87,15 @@ def test_a_window_is_a_true_part_of_its_lines(
     else:
         assert parts[0] in claimed[0]
     assert window(text, start, terms, most) == shown
+
+
+@given(st.text(max_size=400), st.text(max_size=60), st.integers(1, 120))
+def test_a_window_of_any_text_for_any_question_is_a_part_of_it(text: str, question: str, most: int) -> None:
+    """Whatever characters stand in either, what is shown is bounded, true, and not blank where the text is not."""
+    shown = window(text, 7, parse(question).terms, most)
+    assert len(shown.text) <= most
+    lines = text.split("\n")[shown.start_line - 7 : shown.end_line - 6]
+    parts = shown.text.split("\n")
+    assert len(parts) == len(lines) == shown.end_line - shown.start_line + 1
+    assert all(part in line for part, line in zip(parts, lines, strict=True))
+    assert len(parts) == 1 or parts == lines

@@ -1,82 +1,261 @@
-"""memd-ctl explain: how each hit came to its place."""
+"""memd-ctl explain: how each hit came to its place, and what cut the others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from memd.ctl import hits
 from memd.ctl.call import Call
+from memd.ctl.cells import fitted, width, wrapped
 from memd.ctl.paint import Paint
 from memd.ctl.question import question_of
 from memd.ctl.screen import Outcome
-from memd.ctl.words import visible
+from memd.ctl.words import counted, visible
 from memd_client.messages import ExplainedHit, Explanation
 
-_CUTS = {
-    "min_score": "below min_score",
-    "duplicate": "same text as a better one",
-    "overlap": "overlaps a better one",
-    "max_results": "beyond max_results",
-}
-_HEADER = ("", "score", "cosine", "calibr.", "keyword", "vec#", "key#", "place")
+_COLUMNS = 80
+_LABEL = 12  # columns of the name of a fact
+_INDENT = "    "
+_LEAST = 16  # columns of a path
+_MOST = 5  # candidates of each reason to be cut, unless all are wanted
+_SEEN = 0.0005  # what three decimals show
+_HEADER = ("", "score", "calibrated", "words")
+_Fact = str | Sequence[str]
+"""A sentence, or words that stand apart."""
+_CUTS = ("max_results", "duplicate", "overlap", "min_score")
 
 
 def run(call: Call) -> Outcome:
-    """Ask, and print every candidate."""
+    """Ask, and print how the question was read and what became of every candidate."""
     with call.client() as memd:
         explanation = memd.explain(**question_of(call.options))
-    return Outcome(explanation, text(explanation, call.screen.paint), hits.notes(explanation.found))
+    told = text(explanation, call.screen.paint, columns=call.screen.columns, whole=call.options.all)
+    return Outcome(explanation, told, hits.notes(explanation.found))
 
 
-def text(explanation: Explanation, paint: Paint) -> str:
-    """How the question was read, then the candidates, the best first; those that are no hits say why."""
+def text(explanation: Explanation, paint: Paint, *, columns: int | None = None, whole: bool = False) -> str:
+    """How the question was read, the hits with their figures, then the other candidates by what cut them.
+
+    Args:
+        explanation: What the daemon said.
+        paint: How to set off what matters.
+        columns: Of the terminal; None where there is none: then no path is shortened.
+        whole: Every candidate that was cut, not only the first of each reason.
+    """
+    if explanation.found.scope_denied:
+        return ""  # nothing was looked for: that is a remark
+    lines = _facts(_question(explanation), paint, columns or _COLUMNS)
+    for one in explanation.candidates:
+        if one.cut is None:
+            lines += ["", _headline(one, paint)]
+            lines += _facts(_hit(one, explanation), paint, columns or _COLUMNS, _INDENT)
+    lines += _cut(explanation, paint, columns, whole=whole)
+    return "\n".join(lines)
+
+
+def _facts(facts: Iterator[tuple[str, _Fact]], paint: Paint, columns: int, indent: str = "") -> list[str]:
+    """Each fact under its name; what does not fit in a line goes on below."""
+    lines: list[str] = []
+    for name, fact in facts:
+        label = f"{indent}{paint(name.ljust(_LABEL), 'dim')}"
+        parts, gap = (fact.split(" "), " ") if isinstance(fact, str) else (fact, "  ")
+        for line in wrapped([_plain(part) for part in parts], columns - len(indent) - _LABEL, gap):
+            lines.append(f"{label}{line}")
+            label = indent + " " * _LABEL
+    return lines
+
+
+def _question(explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
     found = explanation.found
-    facts = [
-        ("terms", " ".join(explanation.terms) or "none"),
-        ("keywords", explanation.match or "not asked"),
-        ("mode", f"{found.mode}, {found.provider} {found.model}".rstrip()),
-        ("weights", f"vector {explanation.vector_weight:.2f}, text {explanation.text_weight:.2f}"),
-        ("min_score", f"{explanation.min_score:.2f}"),
-    ]
-    told = [f"{paint(name.ljust(9), 'dim')}  {visible(value)}" for name, value in facts]
-    return "\n".join([*told, *_table(explanation.candidates, paint)])
+    yield "words", [term for term in explanation.terms if term not in explanation.phrases] or ["none"]
+    yield "phrases", [f'"{phrase}"' for phrase in explanation.phrases]
+    yield "left out", explanation.left_out
+    yield "mode", ", ".join(part for part in (found.mode, f"{found.provider} {found.model}".strip()) if part)
+    if explanation.considered:
+        yield "score", _formula(explanation)
+    if any(map(_is_evened_out, explanation.candidates)):
+        yield "cosine", "as between texts of one language; raw: as the vectors give it"
+    if explanation.considered:
+        yield "min_score", _rule(explanation)
+    yield "candidates", _counts(explanation)
 
 
-def _table(candidates: Sequence[ExplainedHit], paint: Paint) -> list[str]:
-    rows = [_row(number, one) for number, one in enumerate(candidates, 1)]
-    if not rows:
-        return []
-    widths = [max(len(row[column]) for row in (_HEADER, *rows)) for column in range(len(_HEADER) - 1)]
-    lines = [_aligned(row, widths) for row in (_HEADER, *rows)]
-    painted = [paint(lines[0], "bold")]
-    for one, line in zip(candidates, lines[1:], strict=True):
-        painted.append(line if one.cut is None else paint(line, "dim"))
-    return ["", *painted]
+def _formula(explanation: Explanation) -> str:
+    parts = [(explanation.vector_share, "cosine"), (explanation.text_share, "r/(1+r)")]
+    said = " + ".join(f"{_weight(share)} x {name}" for share, name in parts if share)
+    if explanation.assumed_cosine is None and explanation.vector_weight:
+        said += "; no vectors were compared: their weight is idle"
+    if not explanation.by_words and explanation.text_weight:
+        said += "; no word was found: its weight is idle"
+    return said
 
 
-def _row(number: int, one: ExplainedHit) -> tuple[str, ...]:
-    start, end = one.window if one.window and one.cut is None else (one.start_line, one.end_line)
-    place = f"{one.path}:{start}-{end}"
-    terms = f"  [{' '.join(one.terms)}]" if one.terms else ""
-    cut = f"  cut: {_CUTS.get(one.cut, one.cut)}" if one.cut else ""
+def _rule(explanation: Explanation) -> str:
+    least = f"{explanation.min_score:.2f}"
+    if explanation.calibration is None or explanation.assumed_cosine is None:
+        return f"{least} cuts nothing: there is no cosine"
+    low, high = explanation.calibration
     return (
-        str(number),
-        f"{one.score:.3f}",
-        _decimal(one.cosine),
-        _decimal(one.calibrated),
-        _decimal(one.keyword),
-        _rank(one.vector_rank),
-        _rank(one.keyword_rank),
-        visible(f"{place}{terms}{cut}").replace("\n", " "),
+        f"{least} at least of calibrated = (cosine - {low:.3f}) / {high - low:.3f}, from 0 to 1; "
+        f"or a phrase or {explanation.support:.0%} of the words"
     )
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    numbers = [cell.rjust(width) for cell, width in zip(row, widths, strict=False)]
-    return "  ".join([*numbers, row[-1]])
+def _counts(explanation: Explanation) -> str:
+    if not explanation.considered:
+        return "none"
+    told = len(explanation.candidates)
+    some = f"; told of {told:,}" if told < explanation.considered else ""
+    return f"{explanation.considered:,}: {explanation.by_words:,} by words, {explanation.by_meaning:,} by meaning{some}"
 
 
-def _decimal(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _headline(one: ExplainedHit, paint: Paint) -> str:
+    place = _plain(f"{one.path}:{_span(one.window or (one.start_line, one.end_line))}")
+    return f"{paint(str(one.place).rjust(2), 'bold')}  {paint(place, 'cyan')}"
 
 
-def _rank(value: int | None) -> str:
-    return "-" if value is None else str(value)
+def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
+    yield "score", _sum(one, explanation)
+    if explanation.assumed_cosine is not None:
+        yield "meaning", _meaning(one, explanation)
+    yield "words", _words(one)
+    yield "window", _window(one)
+    yield "", [f"{term} :{','.join(map(str, lines))}" for term, lines in one.places.items()]
+
+
+def _sum(one: ExplainedHit, explanation: Explanation) -> str:
+    parts = []
+    if explanation.vector_share:
+        cosine = one.cosine if one.cosine is not None else explanation.assumed_cosine
+        parts.append(f"{_weight(explanation.vector_share)} x {max(0.0, cosine or 0.0):.3f}")
+    if explanation.text_share:
+        parts.append(f"{_weight(explanation.text_share)} x {_text_score(one):.3f}")
+    return f"{one.score:.3f} = {' + '.join(parts)}"
+
+
+def _meaning(one: ExplainedHit, explanation: Explanation) -> str:
+    if one.cosine is None:
+        return f"no vector yet: cosine taken to be {explanation.assumed_cosine:.3f}, as others have it"
+    raw = f" (raw {one.raw_cosine:.3f})" if _is_evened_out(one) else ""
+    said = f"cosine {one.cosine:.3f}{raw}, {_ranked(one.vector_rank)}"
+    if one.calibrated is None:
+        return said
+    saved = ": here for its words" if one.calibrated < explanation.min_score else ""
+    return f"{said}, calibrated {one.calibrated:.3f}{saved}"
+
+
+def _is_evened_out(one: ExplainedHit) -> bool:
+    return one.cosine is not None and one.raw_cosine is not None and abs(one.raw_cosine - one.cosine) >= _SEEN
+
+
+def _words(one: ExplainedHit) -> str:
+    if one.keyword is None:
+        return "none found here"
+    return f"r {one.keyword:.3f}, r/(1+r) {_text_score(one):.3f}, {_ranked(one.keyword_rank)}, {one.share:.0%} of the words"
+
+
+def _window(one: ExplainedHit) -> str:
+    chunk = f"of the chunk, {_span((one.start_line, one.end_line))}"
+    others = ", ".join(map(str, one.others))
+    match one.chosen:
+        case "whole":
+            return "the whole chunk"
+        case "terms":
+            return f"the part {chunk}, with most of the words"
+        case "beginning":
+            return f"the beginning {chunk}, which holds no word"
+        case "rest":
+            return f"what {others} {'does' if len(one.others) == 1 else 'do'} not show {chunk}"
+        case _:
+            return chunk
+
+
+def _ranked(rank: int | None) -> str:
+    return "not among the best" if rank is None else f"number {rank}"
+
+
+def _cut(explanation: Explanation, paint: Paint, columns: int | None, *, whole: bool) -> Iterator[str]:
+    """The candidates that are no hits, by what cut them, as many of each as are wanted."""
+
+    def reason(one: ExplainedHit) -> tuple[int, str]:
+        cut = one.cut or ""
+        return (_CUTS.index(cut) if cut in _CUTS else len(_CUTS)), cut
+
+    left_out = 0
+    for (_, cut), group in groupby(
+        sorted((one for one in explanation.candidates if one.cut), key=reason), reason
+    ):
+        members = list(group)
+        shown = members if whole else members[:_MOST]
+        left_out += len(members) - len(shown)
+        yield ""
+        yield paint(f"{_said(cut, explanation)}: {len(members):,}", "bold")
+        yield from _table(shown, paint, columns)
+    if left_out:
+        yield ""
+        yield paint(f"{counted(left_out, 'candidate')} more with --all", "dim")
+
+
+def _said(cut: str, explanation: Explanation) -> str:
+    match cut:
+        case "max_results":
+            return f"Beyond max_results {explanation.max_results}"
+        case "duplicate":
+            return "The same text as a better one"
+        case "overlap":
+            return "No line that a better one does not show"
+        case "min_score":
+            return f"Below min_score {explanation.min_score:.2f}, with less than {explanation.support:.0%} of the words"
+        case _:
+            return f"Cut by {visible(cut)}"
+
+
+def _table(members: Sequence[ExplainedHit], paint: Paint, columns: int | None) -> Iterator[str]:
+    rows = [_figures(one) for one in members]
+    widths = [max(len(row[n]) for row in (_HEADER, *rows)) for n in range(len(_HEADER))]
+    before = sum(widths) + 2 * len(widths)
+    yield paint("  ".join(cell.rjust(size) for cell, size in zip(_HEADER, widths, strict=True)), "dim")
+    for one, row in zip(members, rows, strict=True):
+        figures = "  ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True))
+        room = None if columns is None else columns - before
+        yield f"{figures}  {_place(one, room)}"
+
+
+def _figures(one: ExplainedHit) -> tuple[str, ...]:
+    return (
+        str(one.place).rjust(2),
+        f"{one.score:.3f}",
+        "-" if one.calibrated is None else f"{one.calibrated:.3f}",
+        "-" if one.keyword is None else f"{one.share:.0%}",
+    )
+
+
+def _place(one: ExplainedHit, room: int | None) -> str:
+    """Where it is, and what is better; the path is shortened to the room there is."""
+    lines = f":{_span(one.window or (one.start_line, one.end_line))}"
+    numbers = ", ".join(map(str, one.others))
+    beside = (
+        {"duplicate": f"  as {numbers}", "overlap": f"  in {numbers}"}.get(one.cut or "", "")
+        if numbers
+        else ""
+    )
+    path = _plain(one.path)
+    if room is not None:
+        path = fitted(path, max(_LEAST, room - width(lines) - width(beside)))
+    return f"{path}{lines}{beside}"
+
+
+def _span(lines: tuple[int, int]) -> str:
+    return f"{lines[0]}-{lines[1]}"
+
+
+def _text_score(one: ExplainedHit) -> float:
+    return one.keyword / (1 + one.keyword) if one.keyword and one.keyword > 0 else 0.0
+
+
+def _weight(value: float) -> str:
+    """A weight with two decimals, or three where it has them."""
+    return f"{value:.3f}".removesuffix("0")
+
+
+def _plain(text: str) -> str:
+    return visible(text).replace("\n", " ")

@@ -2,7 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import msgspec
+import pytest
+
+from memd.ctl.cells import width
 from memd.ctl.commands.explain import text
 from memd.ctl.paint import plain
 from memd_client.messages import ExplainedHit, Explanation, Found
@@ -10,55 +15,184 @@ from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering
 from tests.ctl.conftest import Run
 
+
+def _candidate(place: int, **changed: Any) -> ExplainedHit:
+    settings: dict[str, Any] = {
+        "place": place,
+        "path": "memory/2026-02-09.md",
+        "start_line": 1,
+        "end_line": 20,
+        "score": 0.35,
+        "cosine": 0.5,
+        "raw_cosine": 0.5,
+        "calibrated": 0.25,
+    }
+    return ExplainedHit(**(settings | changed))
+
+
 _EXPLAINED = Explanation(
     found=FOUND,
-    terms=["retries"],
+    terms=["retry max", "retries", "数据"],
+    phrases=["retry max"],
+    left_out=["how", "什么"],
     match='"retries"',
     vector_weight=0.7,
     text_weight=0.3,
+    vector_share=0.7,
+    text_share=0.3,
+    assumed_cosine=0.8,
+    calibration=(0.6, 0.9),
     min_score=0.35,
+    support=0.5,
+    max_results=3,
+    by_words=3,
+    by_meaning=8,
+    considered=9,
     candidates=[
-        ExplainedHit(
-            path="memory/2026-02-09.md",
-            start_line=1,
-            end_line=20,
-            score=0.715,
+        _candidate(
+            1,
+            score=0.761,
             cosine=0.83,
-            calibrated=0.52,
+            raw_cosine=0.86,
+            calibrated=0.767,
             keyword=1.5,
             keyword_rank=1,
             vector_rank=2,
-            terms=["retries"],
+            share=0.75,
+            supported=True,
+            places={"retries": [3], "数据": [3, 5]},
             window=(3, 5),
+            chosen="terms",
         ),
-        ExplainedHit(path="b.md", start_line=1, end_line=4, score=0.4, cut="min_score"),
-        ExplainedHit(path="c.md", start_line=1, end_line=4, score=0.3, cut="something_new"),
+        _candidate(2, path="b.md", score=0.56, cosine=None, calibrated=None, window=(1, 20), chosen="whole"),
+        _candidate(
+            3,
+            path="c.md",
+            score=0.47,
+            keyword=0.667,
+            share=0.5,
+            supported=True,
+            window=(4, 6),
+            chosen="rest",
+            others=[1, 2],
+        ),
+        _candidate(4, window=(7, 9), cut="max_results"),
+        _candidate(5, path="d.md", cut="duplicate", others=[2]),
+        _candidate(6, path="旅行/很长的名字/" + "很" * 30 + ".md", cut="overlap", others=[1, 3]),
+        _candidate(7, cut="min_score", keyword=0.1, share=0.25),
+        _candidate(8, cut="something_new"),
     ],
 )
 
 
 def test_each_candidate_shows_what_it_got(run: Run, address: Path) -> None:
-    """A hit with the lines of its snippet, another one with those of its chunk, and why it is none."""
+    """How the question was read, each hit with its sum, and the others under what cut them."""
     with serving(address, answering(_EXPLAINED)):
         code, out, err = run("explain", "how many retries?")
     assert (code, err) == (0, "")
-    assert out == (
-        "terms      retries\n"
-        'keywords   "retries"\n'
-        "mode       hybrid, local e5\n"
-        "weights    vector 0.70, text 0.30\n"
-        "min_score  0.35\n"
-        "\n"
-        "   score  cosine  calibr.  keyword  vec#  key#  place\n"
-        "1  0.715   0.830    0.520    1.500     2     1  memory/2026-02-09.md:3-5  [retries]\n"
-        "2  0.400       -        -        -     -     -  b.md:1-4  cut: below min_score\n"
-        "3  0.300       -        -        -     -     -  c.md:1-4  cut: something_new\n"
+    assert (
+        out
+        == """\
+words       retries  数据
+phrases     "retry max"
+left out    how  什么
+mode        hybrid, local e5
+score       0.70 x cosine + 0.30 x r/(1+r)
+cosine      as between texts of one language; raw: as the vectors give it
+min_score   0.35 at least of calibrated = (cosine - 0.600) / 0.300, from 0 to 1;
+            or a phrase or 50% of the words
+candidates  9: 3 by words, 8 by meaning; told of 8
+
+ 1  memory/2026-02-09.md:3-5
+    score       0.761 = 0.70 x 0.830 + 0.30 x 0.600
+    meaning     cosine 0.830 (raw 0.860), number 2, calibrated 0.767
+    words       r 1.500, r/(1+r) 0.600, number 1, 75% of the words
+    window      the part of the chunk, 1-20, with most of the words
+                retries :3  数据 :3,5
+
+ 2  b.md:1-20
+    score       0.560 = 0.70 x 0.800 + 0.30 x 0.000
+    meaning     no vector yet: cosine taken to be 0.800, as others have it
+    words       none found here
+    window      the whole chunk
+
+ 3  c.md:4-6
+    score       0.470 = 0.70 x 0.500 + 0.30 x 0.400
+    meaning     cosine 0.500, not among the best, calibrated 0.250: here for its
+                words
+    words       r 0.667, r/(1+r) 0.400, not among the best, 50% of the words
+    window      what 1, 2 do not show of the chunk, 1-20
+
+Beyond max_results 3: 1
+    score  calibrated  words
+ 4  0.350       0.250      -  memory/2026-02-09.md:7-9
+
+The same text as a better one: 1
+    score  calibrated  words
+ 5  0.350       0.250      -  d.md:1-20  as 2
+
+No line that a better one does not show: 1
+    score  calibrated  words
+ 6  0.350       0.250      -  旅行/很长的名字/很很很很很很很很很很很很很很很很很很很很很很很很很很很很很很.md:1-20  in 1, 3
+
+Below min_score 0.35, with less than 50% of the words: 1
+    score  calibrated  words
+ 7  0.350       0.250    25%  memory/2026-02-09.md:1-20
+
+Cut by something_new: 1
+    score  calibrated  words
+ 8  0.350       0.250      -  memory/2026-02-09.md:1-20
+"""
     )
+
+
+def test_a_terminal_gets_lines_that_fit() -> None:
+    """A long path loses its middle, counted in cells; its lines and what is better stay."""
+    lines = text(_EXPLAINED, plain, columns=80).splitlines()
+    assert max(map(width, lines)) <= 80
+    (shortened,) = [line for line in lines if line.startswith(" 6")]
+    assert shortened.startswith(" 6  0.350       0.250      -  旅行/")
+    assert shortened.endswith("很.md:1-20  in 1, 3")
+
+
+def test_of_many_that_were_cut_the_first_are_shown() -> None:
+    """The others are counted, and come with --all."""
+    many = [_candidate(number, cut="min_score") for number in range(1, 13)]
+    explanation = msgspec.structs.replace(_EXPLAINED, candidates=many)
+    assert "\n 5  0" in text(explanation, plain)
+    assert "\n 6  0" not in text(explanation, plain)
+    assert text(explanation, plain).endswith("\n7 candidates more with --all")
+    assert "\n12  0" in text(explanation, plain, whole=True)
+    assert "--all" not in text(explanation, plain, whole=True)
+
+
+@pytest.mark.parametrize("path", ["a\x1b[31m.md", "a\nb.md", "a\u202eb.md"])
+def test_a_terminal_obeys_no_path(path: str) -> None:
+    """Whatever a file is called: one line, and no control character."""
+
+    def printed(name: str) -> str:
+        candidates = [_candidate(1, path=name), _candidate(2, path=name, cut="min_score")]
+        return text(msgspec.structs.replace(_EXPLAINED, candidates=candidates), plain)
+
+    assert path not in printed(path)
+    lines = printed(path).splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert len(lines) == len(printed("a.md").splitlines())
 
 
 def test_no_candidate_is_no_table() -> None:
     """What the question was read as is told all the same."""
-    assert text(Explanation(found=Found()), plain).startswith("terms      none\nkeywords   not asked\n")
+    assert text(Explanation(found=Found()), plain) == (
+        "words       none\nmode        hybrid, none\ncandidates  none"
+    )
+
+
+def test_a_denied_session_gets_a_remark_alone(run: Run, address: Path) -> None:
+    """There is nothing to explain."""
+    with serving(address, answering(Explanation(found=Found(scope_denied=True)))):
+        code, out, err = run("explain", "q")
+    assert (code, out) == (0, "")
+    assert err.startswith("This session may not search")
 
 
 def test_json_gives_every_number(run: Run, address: Path) -> None:
@@ -67,4 +201,5 @@ def test_json_gives_every_number(run: Run, address: Path) -> None:
         data = json.loads(run("explain", "q", "--json").out)["data"]
     assert data["candidates"][0]["window"] == [3, 5]
     assert data["candidates"][1]["cosine"] is None
+    assert data["candidates"][0]["places"] == {"retries": [3], "数据": [3, 5]}
     assert data["found"]["results"][0]["start_line"] == 3

@@ -1,0 +1,171 @@
+"""What is told of a search: how each candidate came to its place. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from memd.embed.provider import Calibration
+from memd.model import Candidate, ChunkId, Hit, Trace, Window
+from memd.search import query, rank
+from memd.search.fuse import Candidate as Found
+from memd.search.fuse import Weights, shares
+from memd.search.query import Query
+from memd.search.rank import Verdict
+from memd.search.terms import occurrences
+from memd.store.chunks import StoredChunk
+from memd.store.keywords import Match
+
+EXPLAINED = 100  # candidates that are told of, whether they are hits or not; of those after them, the hits
+
+
+class Sides(msgspec.Struct, frozen=True):
+    """What each side proposed, best first."""
+
+    keywords: Mapping[ChunkId, Match]
+    near: Sequence[ChunkId]
+    cosines: Mapping[ChunkId, float]  # as the vectors give them
+    found: Sequence[Found]  # what became of both
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A search, as it was made."""
+
+    text: str
+    query: Query
+    weights: Weights
+    calibration: Calibration | None  # None: there is no provider
+    min_score: float
+    max_results: int
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    """What a hit shows."""
+
+    place: int  # of the candidate, from 1
+    path: str
+    window: Window
+
+
+def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[Hit], Trace]:
+    """The hits that are returned, and how they and the other candidates came to their places.
+
+    Args:
+        verdicts: About the candidates, the best first, without those that a search leaves out unread.
+        sides: What was found.
+        asked: What was asked for.
+    """
+    keyword_rank = {chunk_id: place for place, chunk_id in enumerate(sides.keywords, 1)}
+    vector_rank = {chunk_id: place for place, chunk_id in enumerate(sides.near, 1)}
+    hits: list[Hit] = []
+    shown: list[_Shown] = []
+    candidates: list[Candidate] = []
+    for place, verdict in enumerate(verdicts, 1):
+        cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
+        if verdict.hit is not None and len(hits) < asked.max_results:
+            hits.append(verdict.hit)
+        elif verdict.hit is not None:
+            cut = "max_results"
+        if place > EXPLAINED and len(hits) == asked.max_results:
+            break
+        if place > EXPLAINED and cut is not None:
+            continue
+        others = _others(verdict, shown)
+        places = _places(chunk if verdict.window is None else verdict.window, asked.query.terms)
+        match = sides.keywords.get(chunk.id)
+        candidates.append(
+            Candidate(
+                place=place,
+                path=chunk.path,
+                start_line=chunk.start_line,
+                end_line=chunk.end_line,
+                score=scored.score,
+                raw_cosine=sides.cosines.get(chunk.id),
+                cosine=scored.cosine,
+                calibrated=verdict.calibrated,
+                keyword=None if match is None else match.r,
+                keyword_rank=keyword_rank.get(chunk.id),
+                vector_rank=vector_rank.get(chunk.id),
+                share=asked.query.share(scored.held),
+                supported=rank.is_supported(scored, asked.query),
+                terms=tuple(places),
+                places=places,
+                window=_lines(verdict.window),
+                chosen=_chosen(verdict, is_told=bool(places), is_shared=bool(others)),
+                cut=cut,
+                others=others,
+            )
+        )
+        if verdict.hit is not None and verdict.window is not None:
+            shown.append(_Shown(place, chunk.path, verdict.window))
+    return hits, _trace(sides, asked, candidates)
+
+
+def _trace(sides: Sides, asked: Asked, candidates: Sequence[Candidate]) -> Trace:
+    vector_share, text_share, assumed = shares(list(sides.found), asked.weights)
+    calibration = asked.calibration
+    return Trace(
+        terms=asked.query.terms,
+        phrases=asked.query.phrases,
+        left_out=query.left_out(asked.text),
+        match=asked.query.match or "",
+        vector_weight=asked.weights.vector,
+        text_weight=asked.weights.text,
+        vector_share=vector_share,
+        text_share=text_share,
+        assumed_cosine=assumed,
+        calibration=None if calibration is None else (calibration.low, calibration.high),
+        min_score=asked.min_score,
+        support=rank.SUPPORT,
+        max_results=asked.max_results,
+        by_words=len(sides.keywords),
+        by_meaning=len(sides.near),
+        considered=len(sides.found),
+        candidates=tuple(candidates),
+    )
+
+
+def _lines(window: Window | None) -> tuple[int, int] | None:
+    return None if window is None else (window.start_line, window.end_line)
+
+
+def _places(part: StoredChunk | Window, terms: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The terms that stand in a text, with the lines of the file that they begin on."""
+    lines: dict[int, dict[int, None]] = {}
+    for one in occurrences(part.text, terms):
+        line = part.start_line + part.text.count("\n", 0, one.start)
+        lines.setdefault(one.term, {})[line] = None
+    return {terms[number]: tuple(lines[number]) for number in sorted(lines)}
+
+
+def _chosen(verdict: Verdict, *, is_told: bool, is_shared: bool) -> str | None:
+    """Why the window is this part of the chunk: it holds terms, or shares the chunk with others."""
+    window, chunk = verdict.window, verdict.chunk
+    if window is None:
+        return None
+    if window.text.strip() == chunk.text.strip():
+        return "whole"
+    if is_shared:
+        return "rest"
+    return "terms" if is_told else "beginning"
+
+
+def _others(verdict: Verdict, shown: Sequence[_Shown]) -> tuple[int, ...]:
+    """The earlier hits that show the text of a candidate, or lines of its chunk."""
+    chunk = verdict.chunk
+    if verdict.cut == "min_score":
+        return ()
+    if verdict.cut == "duplicate" and verdict.window is not None:
+        text = _plain(verdict.window.text)
+        return tuple(one.place for one in shown if _plain(one.window.text) == text)
+    lines = list(enumerate(chunk.text.split("\n"), chunk.start_line))
+    return tuple(one.place for one in shown if one.path == chunk.path and _shows(one.window, lines))
+
+
+def _shows(window: Window, lines: Iterable[tuple[int, str]]) -> bool:
+    """Whether a window shows one of some lines, or, of a long line, the same part."""
+    texts = dict(enumerate(window.text.split("\n"), window.start_line))
+    return any(line.strip() and line in texts.get(number, "") for number, line in lines)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

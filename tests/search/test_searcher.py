@@ -1,0 +1,73 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from memd.config import AgentSettings
+from memd.embed.provider import Calibration, Vector, Vectors, space_of
+from memd.model import Kind
+from memd.search.searcher import CANDIDATES, Searcher
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from tests.engines.supplies import OneSpeaker
+from tests.fakes import HashingProvider
+from tests.store.conftest import chunk_of, found_file
+
+KINDS = frozenset(Kind)
+
+
+class Leaning(HashingProvider):
+    """Puts texts of one language closer together than texts of two, as multilingual models do."""
+
+    def __init__(self) -> None:
+        super().__init__(dimensions=2)
+
+    @property
+    def calibration(self) -> Calibration:
+        return Calibration(0.77, 0.90, cjk=(0.83, 0.93), across=(0.72, 0.85))
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """The first is at 0; a text that ends in a number is at so many thousandths of a radian."""
+        angles = [int(text.rpartition(" ")[2]) / 1000 if text[-1].isdigit() else 0.0 for text in texts]
+        return np.array([[np.cos(angle), np.sin(angle)] for angle in angles], np.float32)
+
+    async def embed_query(self, text: str) -> Vector:
+        row: Vector = self.embed([text])[0]
+        return row
+
+
+async def filled(file: Path, texts: Sequence[str]) -> tuple[Index, Searcher]:
+    """An index of one chunk a note, each with its vector."""
+    provider = Leaning()
+    index = Index(file)
+    await index.open()
+    await index.adopt(Fingerprint("c1", "t1", ("memory",), *space_of(provider.identity), 2))
+    for number, text in enumerate(texts):
+        one = chunk_of(text)
+        vector = provider.embed([text])[0].tobytes()
+        await index.replace(
+            found_file(f"memory/{number:03}.md"), b"1", [one], {one.hash: vector}, frozenset()
+        )
+    settings = AgentSettings(workspace=Path("/nowhere"))
+    return index, Searcher(index, settings, OneSpeaker(provider))
+
+
+async def test_a_note_in_another_language_is_found_among_many(tmp_path: Path) -> None:
+    """Its place among the candidates, too, is that of its cosine without the bias of the languages."""
+    nearer = [f"plain words number {500 + number // 5}" for number in range(CANDIDATES + 100)]
+    index, searcher = await filled(tmp_path / "main.sqlite", [*nearer, "数据库迁移的计划 570"])
+    found = await searcher.search("nothing of these", kinds=KINDS, max_results=6, min_score=0.0)
+    assert found.hits[0].path == f"memory/{len(nearer):03}.md"
+    await index.close()
+
+
+async def test_a_larger_max_results_only_appends(tmp_path: Path) -> None:
+    """The same question of the same index gives the same order, however much of it is wanted."""
+    texts = [f"kettle {'数据库' if number % 3 else 'ledger'} {400 + number}" for number in range(120)]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    whole = await searcher.search("kettle 数据库", kinds=KINDS, max_results=50, min_score=0.0)
+    assert len(whole.hits) == 50
+    for wanted in (1, 6, 20):
+        part = await searcher.search("kettle 数据库", kinds=KINDS, max_results=wanted, min_score=0.0)
+        assert part.hits == whole.hits[:wanted]
+    await index.close()

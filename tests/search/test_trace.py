@@ -1,0 +1,203 @@
+from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.embed.provider import Calibration
+from memd.model import Candidate, ChunkId, Hit, Kind, Trace
+from memd.search.fuse import Candidate as Found
+from memd.search.fuse import Weights, fuse
+from memd.search.query import parse
+from memd.search.rank import Cutoff, verdicts, worth_reading
+from memd.search.terms import held
+from memd.search.trace import EXPLAINED, Asked, Sides, told
+from memd.store.chunks import StoredChunk
+from memd.store.keywords import Match
+
+CALIBRATION = Calibration(0.7, 0.9)
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """A chunk, and what the two sides say of it."""
+
+    text: str
+    path: str = "a.md"
+    line: int = 1
+    r: float | None = None
+    cosine: float | None = 0.85
+
+
+def explained(
+    chunks: Sequence[Chunk],
+    question: str = "black cat",
+    *,
+    weights: Weights | None = None,
+    min_score: float = 0.35,
+    max_results: int = 6,
+    max_chars: int = 700,
+) -> tuple[list[Hit], Trace]:
+    """What is told of a search that these chunks are the candidates of."""
+    query, weights = parse(question), weights or Weights()
+    stored = {
+        ChunkId(number): StoredChunk(
+            ChunkId(number), one.path, Kind.NOTE, one.line, one.line + one.text.count("\n"), one.text, ""
+        )
+        for number, one in enumerate(chunks, 1)
+    }
+    terms = {number: bytes(sorted(held([one.text], query.terms))) for number, one in stored.items()}
+    each = list(zip(stored, chunks, strict=True))
+    matches = {number: Match(one.r, terms[number]) for number, one in each if one.r is not None}
+    found = [
+        Found(number, one.path, one.line, one.r, one.cosine, terms[number] if number in matches else b"")
+        for number, one in each
+    ]
+    cutoff = Cutoff(min_score, CALIBRATION)
+    ordered = [(one, stored[one.id]) for one in fuse(found, weights)]
+    cosines = {number: one.cosine for number, one in each if one.cosine is not None}
+    sides = Sides(
+        dict(sorted(matches.items(), key=lambda item: -item[1].r)),
+        sorted(cosines, key=lambda number: -cosines[number]),
+        cosines,
+        found,
+    )
+    asked = Asked(question, query, weights, CALIBRATION, min_score, max_results)
+    return told(verdicts(ordered, query, cutoff, max_chars), sides, asked)
+
+
+def recomputed(one: Candidate, trace: Trace) -> float:
+    """The score of a candidate from the parts that are told of it."""
+    cosine = one.cosine if one.cosine is not None else trace.assumed_cosine
+    r = one.keyword or 0.0
+    return trace.vector_share * max(0.0, cosine or 0.0) + trace.text_share * r / (1 + r)
+
+
+chunks = st.lists(
+    st.builds(
+        Chunk,
+        text=st.sampled_from(["a black cat", "a white cat", "nothing of it", "black\n\ncat and dog"]),
+        path=st.sampled_from(["a.md", "b.md"]),
+        line=st.integers(1, 4),
+        r=st.none() | st.floats(0, 30),
+        cosine=st.none() | st.floats(-0.2, 1),
+    ),
+    max_size=150,
+)
+
+
+@given(chunks, st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(1, 50))
+def test_every_figure_follows_from_its_parts(
+    given_chunks: list[Chunk], vector: float, text: float, min_score: float, max_results: int
+) -> None:
+    """Score, calibrated cosine, support and what min_score cut can be recomputed from what is told."""
+    weights = Weights(vector, text if vector + text else 1.0)
+    _, trace = explained(given_chunks, weights=weights, min_score=min_score, max_results=max_results)
+    assert trace.considered == len(given_chunks)
+    for one in trace.candidates:
+        assert one.score == pytest.approx(recomputed(one, trace), abs=1e-12)
+        assert trace.calibration is not None
+        low, high = trace.calibration
+        if one.cosine is not None:
+            assert one.calibrated == pytest.approx(min(1, max(0, (one.cosine - low) / (high - low))))
+        assert one.supported == (bool(one.keyword) and one.share >= trace.support)
+        is_far = one.calibrated is not None and one.calibrated < min_score
+        assert (one.cut == "min_score") == (is_far and not one.supported)
+
+
+@given(chunks, st.floats(0, 1), st.integers(1, 50))
+def test_the_hits_are_those_of_the_search(
+    given_chunks: list[Chunk], min_score: float, max_results: int
+) -> None:
+    """However many candidates min_score cuts, explaining a search finds what the search finds."""
+    hits, trace = explained(given_chunks, min_score=min_score, max_results=max_results)
+    query, cutoff = parse("black cat"), Cutoff(min_score, CALIBRATION)
+    stored = [
+        StoredChunk(
+            ChunkId(number), one.path, Kind.NOTE, one.line, one.line + one.text.count("\n"), one.text, ""
+        )
+        for number, one in enumerate(given_chunks, 1)
+    ]
+    terms = [bytes(sorted(held([one.text], query.terms))) for one in stored]
+    ordered = fuse(
+        (
+            Found(chunk.id, one.path, one.line, one.r, one.cosine, b"" if one.r is None else told_of)
+            for chunk, one, told_of in zip(stored, given_chunks, terms, strict=True)
+        ),
+        Weights(),
+    )
+    kept = [(one, stored[one.id - 1]) for one in worth_reading(ordered, query, cutoff)]
+    found = (one.hit for one in verdicts(kept, query, cutoff, 700) if one.hit is not None)
+    assert hits == list(islice(found, max_results))
+    assert [(one.path, one.window) for one in trace.candidates if one.cut is None] == [
+        (hit.path, (hit.start_line, hit.end_line)) for hit in hits
+    ]
+
+
+def test_hits_after_many_that_are_cut_are_told_of() -> None:
+    """The place of each is that among all candidates."""
+    far = [Chunk(f"nothing {number}", f"{number}.md", cosine=0.8) for number in range(EXPLAINED + 20)]
+    near = [Chunk(f"black cat {number}", f"cat{number}.md", r=0.1, cosine=0.1) for number in range(3)]
+    hits, trace = explained([*far, *near], min_score=1.0)
+    assert [hit.path for hit in hits] == ["cat0.md", "cat1.md", "cat2.md"]
+    assert [one.place for one in trace.candidates][-4:] == [EXPLAINED, 121, 122, 123]
+
+
+def test_a_text_that_is_shown_already_names_where() -> None:
+    """The same text in another file, and in one that is beyond max_results too."""
+    texts = [("a.md", 0.9), ("b.md", 0.88), ("c.md", 0.86), ("d.md", 0.84)]
+    same = [Chunk("a black  cat" if path in "a.mdc.md" else "its nap", path, cosine=c) for path, c in texts]
+    _, trace = explained(same, max_results=1)
+    assert [(one.cut, one.others) for one in trace.candidates] == [
+        (None, ()),
+        ("max_results", ()),
+        ("duplicate", (1,)),
+        ("duplicate", (2,)),
+    ]
+
+
+def test_lines_that_are_shown_already_name_where() -> None:
+    """A chunk that has other lines shows those; one that has none is cut."""
+    _, trace = explained(
+        [
+            Chunk("one\ntwo\nthree", line=1, cosine=0.9),
+            Chunk("three\nfour\ncat", line=3, cosine=0.88),
+            Chunk("two\nthree\nfour", line=2, cosine=0.86),
+            Chunk("three\nfour\ncat", "b.md", line=3, cosine=0.84),
+        ]
+    )
+    assert [(one.cut, one.window, one.chosen, one.others) for one in trace.candidates] == [
+        (None, (1, 3), "whole", ()),
+        (None, (4, 5), "rest", (1,)),
+        ("overlap", None, None, (1, 2)),
+        (None, (3, 5), "whole", ()),
+    ]
+
+
+def test_a_window_is_told_with_the_words_that_chose_it() -> None:
+    """The terms with their lines; without any it is the beginning."""
+    filling = "x" * 60
+    long = f"{filling}\n{filling}\nthe black\nor white cat\n{filling}"
+    _, trace = explained([Chunk(long, line=10, r=1.0), Chunk(f"{filling}\n{filling}", "b.md")], max_chars=80)
+    first, second = trace.candidates
+    assert (first.chosen, first.places) == ("terms", {"black": (12,), "cat": (13,)})
+    assert first.window is not None
+    assert first.window[0] <= 12
+    assert first.window[1] >= 13
+    assert (second.chosen, second.places, second.window) == ("beginning", {}, (1, 1))
+
+
+def test_the_reading_of_the_question_is_told() -> None:
+    """Phrases, words and what is left out, in two languages."""
+    _, trace = explained([Chunk("cat")], 'which 猫 did "the black cat" chase in retry.max_attempts? 为什么')
+    assert trace.phrases == ("the black cat", "retry max attempts")
+    assert trace.terms[2:] == ("猫", "black", "cat", "chase", "retry", "max", "attempts")
+    assert set(trace.left_out) == {"为什么", "which", "did", "the", "in"}
+
+
+@pytest.mark.parametrize("question", ["", "?!", "   ", "🐈"])
+def test_a_question_without_words_is_told_of(question: str) -> None:
+    """Nothing is looked for by words."""
+    _, trace = explained([], question)
+    assert (trace.terms, trace.left_out, trace.match, trace.candidates) == ((), (), "", ())
