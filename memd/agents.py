@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+
+import msgspec
 
 from memd.backends.backend import Backend
 from memd.config import AgentSettings
-from memd.embed.choose import Choice
-from memd.errors import MemdError
+from memd.embed.provider import space_of
+from memd.engines.supply import Supply
+from memd.errors import MemdError, TransientError
 from memd.paths import Root
 from memd.store.index import Index
 from memd.sync.dirty import Dirty
@@ -18,6 +21,27 @@ from memd_client import session_key
 
 class UnknownAgent(MemdError):
     """No agent of that name, or none can be told."""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """An agent that is configured and cannot run just now; it is tried again by itself."""
+
+    settings: AgentSettings
+    reason: str
+    try_again: Callable[[], Awaitable[None]]  # now, and wait for how that ends
+
+
+class AgentUnavailable(TransientError):
+    """The agent that is meant cannot run just now."""
+
+    def __init__(self, agent_id: str, left_out: LeftOut) -> None:
+        super().__init__(f"agent {agent_id} cannot run: {left_out.reason}")
+        self.agent_id = agent_id
+        self.left_out = left_out
+
+
+class ForeignSession(MemdError):
+    """The request names one agent, and its session key another."""
 
 
 class Agent:
@@ -33,8 +57,7 @@ class Agent:
         sync: SyncLoop,
         dirty: Dirty,
         roots: tuple[Root, ...],
-        choice: Choice,
-        queue: VectorQueue | None,
+        supply: Supply,
     ) -> None:
         self.id = agent_id
         self.settings = settings
@@ -43,8 +66,13 @@ class Agent:
         self.sync = sync
         self.dirty = dirty
         self.roots = roots
-        self.choice = choice  # of the embedding provider, and why
-        self.queue = queue  # None: keyword-only
+        self.supply = supply  # what embeds
+
+    @property
+    def queue(self) -> VectorQueue | None:
+        """What gives chunks the vectors that are wanted of them; None: nobody does just now."""
+        wanted = self.supply.wanted
+        return self.sync.queue if wanted is None else self.supply.queue(space_of(wanted))
 
 
 class Agents:
@@ -52,56 +80,77 @@ class Agents:
 
     def __init__(self) -> None:
         self._by_id: Mapping[str, Agent] = {}
+        self._left_out: Mapping[str, LeftOut] = {}
+        self._changing: frozenset[str] = frozenset()
         self._settled = asyncio.Event()
+        self._settled.set()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """While the agents change, requests wait."""
+    def held(self, changing: Collection[str]) -> Iterator[None]:
+        """While these agents come, go or change, requests that mean one of them wait; the others are not disturbed."""
+        self._changing = frozenset(changing)
         self._settled.clear()
         try:
             yield
         finally:
+            self._changing = frozenset()
             self._settled.set()
 
     async def settled(self) -> None:
-        """Wait until the agents do not change."""
+        """Wait until no agent changes."""
         await self._settled.wait()
 
-    def swap(self, by_id: Mapping[str, Agent]) -> None:
-        """From now on, these are the agents."""
-        self._by_id = dict(by_id)
+    def swap(self, by_id: Mapping[str, Agent], left_out: Mapping[str, LeftOut] | None = None) -> None:
+        """From now on, these are the agents, and those that are left out."""
+        self._by_id, self._left_out = dict(by_id), dict(left_out or {})
 
     def all(self) -> Mapping[str, Agent]:
         """The agents of this moment."""
         return self._by_id
 
-    def get(self, name: str) -> Agent:
-        """An agent by its id.
+    def left_out(self) -> Mapping[str, LeftOut]:
+        """The agents that cannot run at this moment."""
+        return self._left_out
+
+    async def meant_by(self, name: str | None, raw_key: str | None) -> Agent:
+        """The agent named, else the session key's, else the only one, else main; once it does not change.
 
         Raises:
-            UnknownAgent: there is none of that id.
+            ForeignSession: the name and the key are those of two agents, whether or not these are there.
+            UnknownAgent: none of these is there. A session is not told which others there are.
+            AgentUnavailable: it is configured and cannot run.
         """
-        agent = self._by_id.get(name)
-        if agent is None:
-            known = ", ".join(sorted(self._by_id)) or "none"
-            raise UnknownAgent(f"there is no agent {name[:80]!r}; the configuration has: {known}")
-        return agent
+        while True:
+            try:
+                agent = self._find(name, raw_key)
+            except (UnknownAgent, AgentUnavailable):
+                if not self._changing:
+                    raise
+            else:
+                if agent.id not in self._changing:
+                    return agent
+            await self._settled.wait()
 
-    def meant_by(self, name: str | None, raw_key: str | None) -> Agent:
-        """The agent named, else the session key's, else the only one, else main.
-
-        Raises:
-            UnknownAgent: none of these is there.
-        """
-        if name is not None:
-            return self.get(name)
+    def _find(self, name: str | None, raw_key: str | None) -> Agent:
         of_key = session_key.parse(raw_key).agent if raw_key is not None else None
-        if of_key is not None:
-            return self.get(of_key)
-        if len(self._by_id) == 1:
-            return next(iter(self._by_id.values()))
-        if "main" in self._by_id:
-            return self._by_id["main"]
-        raise UnknownAgent(
-            f"several agents are configured and none is main: name one of {', '.join(sorted(self._by_id))}"
-        )
+        if name is not None and of_key not in {None, name}:
+            raise ForeignSession("the session belongs to another agent")
+        wanted = of_key if name is None else name
+        configured = {*self._by_id, *self._left_out}
+        known = ", ".join(sorted(configured)) or "none"
+        if wanted is not None:
+            if wanted not in configured:
+                others = f"; the configuration has: {known}" if raw_key is None else ""
+                raise UnknownAgent(f"there is no agent {wanted[:80]!r}{others}")
+            return self._get(wanted)
+        if len(configured) == 1:
+            return self._get(next(iter(configured)))
+        if "main" in configured:
+            return self._get("main")
+        hint = f"name one of {known}" if raw_key is None else "use a session key that names one"
+        raise UnknownAgent(f"several agents are configured and none is main: {hint}")
+
+    def _get(self, agent_id: str) -> Agent:
+        if agent_id in self._left_out:
+            raise AgentUnavailable(agent_id, self._left_out[agent_id])
+        return self._by_id[agent_id]

@@ -12,6 +12,9 @@ from memd_client.conversation import CLOSED, IN_FLIGHT, Conversation, WentAway, 
 from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
+    Embed,
+    EmbedAction,
+    EmbedReport,
     Explain,
     Explanation,
     Found,
@@ -102,20 +105,35 @@ class AsyncClient:
         )
 
     async def sync(
-        self, *, agent: str | None = None, force: bool = False, wait: bool = True, vectors: bool = True
+        self,
+        *,
+        agent: str | None = None,
+        force: bool = False,
+        wait: bool = True,
+        vectors: bool = True,
+        session_key: str | None = None,
     ) -> SyncReport:
         """Bring the index up to date with the disk. Ends in time even where vectors do not."""
-        return await self._ask(Sync(agent=agent, force=force, wait=wait, vectors=vectors), SyncReport)
+        return await self._ask(
+            Sync(agent=agent, force=force, wait=wait, vectors=vectors, session_key=session_key), SyncReport
+        )
 
-    async def status(self, agent: str | None = None) -> StatusReport:
+    async def status(self, agent: str | None = None, *, session_key: str | None = None) -> StatusReport:
         """How everything is; None: of every agent."""
-        return await self._ask(Status(agent=agent), StatusReport)
+        return await self._ask(Status(agent=agent, session_key=session_key), StatusReport)
 
     async def reindex(
-        self, *, agent: str | None = None, force: bool = False, dry_run: bool = False
+        self,
+        *,
+        agent: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        session_key: str | None = None,
     ) -> ReindexReport:
         """Build the index anew beside the old one, and swap."""
-        return await self._ask(Reindex(agent=agent, force=force, dry_run=dry_run), ReindexReport)
+        return await self._ask(
+            Reindex(agent=agent, force=force, dry_run=dry_run, session_key=session_key), ReindexReport
+        )
 
     async def explain(
         self,
@@ -139,6 +157,12 @@ class AsyncClient:
             ),
             Explanation,
         )
+
+    async def embed(
+        self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None
+    ) -> EmbedReport:
+        """Have embedding pause or go on, pay for what waits to be confirmed, or have batch jobs again."""
+        return await self._ask(Embed(action=action, agent=agent, session_key=session_key), EmbedReport)
 
     async def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
         """Tell that a session begins: the index is brought up to date, once for each session key."""

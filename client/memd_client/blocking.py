@@ -14,6 +14,9 @@ from memd_client.conversation import CLOSED, Conversation, WentAway, settle
 from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
+    Embed,
+    EmbedAction,
+    EmbedReport,
     Explain,
     Explanation,
     Found,
@@ -123,7 +126,13 @@ class Client:
         )
 
     def sync(
-        self, *, agent: str | None = None, force: bool = False, wait: bool = True, vectors: bool = True
+        self,
+        *,
+        agent: str | None = None,
+        force: bool = False,
+        wait: bool = True,
+        vectors: bool = True,
+        session_key: str | None = None,
     ) -> SyncReport:
         """Bring the index up to date with the disk. Ends in time even where vectors do not: see the report.
 
@@ -132,15 +141,28 @@ class Client:
             force: Look into every file, whatever its size and time say.
             wait: Answer when all text that was on disk at the call is searchable.
             vectors: Wait on for vectors while they progress.
+            session_key: Of the session that asks: its agent alone is meant. None: the owner.
         """
-        return self._ask(Sync(agent=agent, force=force, wait=wait, vectors=vectors), SyncReport)
+        return self._ask(
+            Sync(agent=agent, force=force, wait=wait, vectors=vectors, session_key=session_key), SyncReport
+        )
 
-    def status(self, agent: str | None = None) -> StatusReport:
-        """How everything is; None: of every agent."""
-        return self._ask(Status(agent=agent), StatusReport)
+    def status(self, agent: str | None = None, *, session_key: str | None = None) -> StatusReport:
+        """How everything is.
+
+        Args:
+            agent: Which agent; None: every one.
+            session_key: Of the session that asks: it sees its own agent alone. None: the owner.
+        """
+        return self._ask(Status(agent=agent, session_key=session_key), StatusReport)
 
     def reindex(
-        self, *, agent: str | None = None, force: bool = False, dry_run: bool = False
+        self,
+        *,
+        agent: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        session_key: str | None = None,
     ) -> ReindexReport:
         """Build the index anew beside the old one, and swap.
 
@@ -148,8 +170,11 @@ class Client:
             agent: Whose index; None: every agent's.
             force: Embed again too, although the vectors are kept.
             dry_run: Only tell what it would cost.
+            session_key: Of the session that asks: its agent alone is meant. None: the owner.
         """
-        return self._ask(Reindex(agent=agent, force=force, dry_run=dry_run), ReindexReport)
+        return self._ask(
+            Reindex(agent=agent, force=force, dry_run=dry_run, session_key=session_key), ReindexReport
+        )
 
     def explain(
         self,
@@ -173,6 +198,18 @@ class Client:
             ),
             Explanation,
         )
+
+    def embed(
+        self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None
+    ) -> EmbedReport:
+        """Have embedding pause or go on, pay for what waits to be confirmed, or have batch jobs again.
+
+        Args:
+            action: "pause", "resume", "confirm" or "batch_on".
+            agent: Whose embedding; None: every agent's.
+            session_key: Of the session that asks: its agent alone is meant. None: the owner.
+        """
+        return self._ask(Embed(action=action, agent=agent, session_key=session_key), EmbedReport)
 
     def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
         """Tell that a session begins: the index is brought up to date, once for each session key."""

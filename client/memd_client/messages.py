@@ -11,6 +11,7 @@ import msgspec
 PROTOCOL = 1
 
 Source = Literal["memory", "sessions"]
+EmbedAction = Literal["pause", "resume", "confirm", "batch_on"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=str.lower):
@@ -56,6 +57,7 @@ class Sync(Message, frozen=True):
     wait: bool = True  # answer when all text that was on disk at the request is searchable
     vectors: bool = True  # and wait on for vectors while they progress
     patience_ms: int | None = None  # answer after this long at the latest, with what is done by then
+    session_key: str | None = None  # None: the owner; else the agent of that key alone
 
 
 class Reindex(Message, frozen=True):
@@ -64,6 +66,7 @@ class Reindex(Message, frozen=True):
     agent: str | None = None
     force: bool = False  # embed again too: cached vectors are not used
     dry_run: bool = False  # only tell what it would cost
+    session_key: str | None = None  # None: the owner; else its agent alone, if nobody else reads along
 
 
 class Explain(Message, frozen=True):
@@ -84,13 +87,22 @@ class Warm(Message, frozen=True):
     agent: str | None = None
 
 
+class Embed(Message, frozen=True):
+    """Have embedding pause or go on, pay for what waits, or have batch jobs again."""
+
+    action: EmbedAction
+    agent: str | None = None  # None: all
+    session_key: str | None = None  # None: the owner; else its agent alone, if nobody else reads along
+
+
 class Status(Message, frozen=True):
     """How is everything?"""
 
     agent: str | None = None
+    session_key: str | None = None  # None: the owner; else the agent of that key alone
 
 
-Request = Search | Get | Sync | Reindex | Explain | Warm | Status
+Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status
 
 # --- what the daemon answers -------------------------------------------------------------------------------------
 
@@ -110,7 +122,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):
     """A capability that was missing for this reply."""
 
-    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild
+    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store
     reason: str
 
 
@@ -165,6 +177,7 @@ class ReindexReport(Message, frozen=True):
     cached: int = 0  # chunks whose vector is already there
     to_embed: int = 0
     tokens: int = 0  # estimate for the chunks to embed
+    asks: list[str] = []  # agents whose chunks would wait for Embed(action="confirm")
 
 
 class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -180,22 +193,44 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     keyword_rank: int | None = None  # 1-based place among the keyword candidates
     vector_rank: int | None = None
     terms: list[str] = []  # the query's terms that the window holds
-    window: tuple[int, int] | None = None  # lines of the snippet
+    window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
     cut: str | None = (
         None  # None: it is a hit; else what cut it: min_score | duplicate | overlap | max_results
     )
+    place: int = 0  # by its score among all candidates, from 1
+    raw_cosine: float | None = None  # as the vectors give it; cosine has the bias of the languages taken out
+    share: float = 0.0  # 0..1, of the question's words: those that keywords found in it
+    supported: bool = False  # by keywords, so that min_score does not cut it
+    places: dict[str, list[int]] = {}  # term -> the lines of the window that it begins on
+    chosen: str | None = None  # why this window: whole | terms | beginning | rest (of what others show)
+    others: list[int] = []  # places of those that show the same text, or some of its lines
 
 
 class Explanation(Message, frozen=True):
-    """The answer to Explain."""
+    """The answer to Explain.
+
+    The score of a candidate is vector_share x cosine + text_share x keyword/(1+keyword). A cosine that is missing
+    counts as assumed_cosine, a negative one as 0, a missing keyword as 0.
+    """
 
     found: Found
     terms: list[str] = []  # of the query, as the keyword index is asked
     match: str = ""  # the expression the keyword index got
-    vector_weight: float = 0.0
+    vector_weight: float = 0.0  # as configured
     text_weight: float = 0.0
     min_score: float = 0.0
-    candidates: list[ExplainedHit] = []
+    candidates: list[ExplainedHit] = []  # the first of all, and of the others the hits
+    phrases: list[str] = []  # those of the terms that are names or quotations
+    left_out: list[str] = []  # words of the query that are not looked for
+    vector_share: float = 0.0  # as it counted: a side that has found nothing is left out
+    text_share: float = 0.0
+    assumed_cosine: float | None = None  # of a chunk that has no vector yet
+    calibration: tuple[float, float] | None = None  # the cosines that calibrate to 0 and to 1
+    support: float = 0.0  # the share that makes a candidate supported
+    max_results: int = 0
+    by_words: int = 0  # candidates that keywords proposed
+    by_meaning: int = 0  # candidates that vectors proposed
+    considered: int = 0  # candidates in all
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,11 +249,60 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     failed: str | None = None
 
 
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a sync pass, or a rebuild, is with its files."""
+
+    done: int
+    total: int
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a part works, and why not."""
 
     ok: bool = True
     reason: str | None = None
+
+
+class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How the batch API of a provider does."""
+
+    enabled: bool = False  # by the configuration
+    on: bool = True  # False: it failed too often, and plain requests do its work
+    failures: int = 0  # since the last success
+    limit: int = 2  # so many turn it off
+    jobs: int = 0  # under way
+    texts: int = 0  # in them
+    reason: str | None = None  # of the last failure, or why there are no jobs
+    at: float | None = None  # unix time of the last failure
+
+
+class Embedding(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an agent's chunks get their vectors, and if not, why."""
+
+    state: str = (
+        "working"  # working | backing_off | stopped | paused | waiting_for_confirmation | none (no provider)
+    )
+    reason: str | None = None  # with what to do about it
+    next_try_s: float | None = None  # of a provider, or a store, that failed
+    chunks: int | None = None  # that would be sent, where a confirmation is waited for
+    tokens: int | None = None  # estimate for them
+    batch: BatchStatus | None = None  # None: there is no batch API
+
+
+class PassedOver(msgspec.Struct, frozen=True, kw_only=True):
+    """An embedding provider that was considered, and why it was not taken."""
+
+    provider: str
+    reason: str
+
+
+class FallbackStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The second embedding provider."""
+
+    provider: str
+    in_use: bool = False  # it stands in for the first one
+    instead_of: str | None = None  # that one
+    reason: str | None = None  # why it stands in, or why it cannot be had
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +326,22 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     rebuild: str | None = None  # what is being rebuilt, and why; None: nothing
     sources: list[str] = []
     extra_paths: list[str] = []
+    progress: Progress | None = None  # None: nothing is read just now
+    store: Health = Health()  # whether the index can be opened, read and written
+    damaged: list[str] = []  # files of it that were damaged and are kept, the newest first
+    embedding: Embedding | None = None  # None: nothing embeds
+    endpoint: str | None = (
+        None  # the host that notes and questions are sent to; None: they stay on this machine
+    )
+    chosen: str = ""  # why it is this provider
+    passed_over: list[PassedOver] = []  # providers that were considered before it, in that order
+    fallback: FallbackStatus | None = None  # None: none is configured
+
+
+class EmbedReport(Message, frozen=True):
+    """The answer to Embed: how the agents stand now."""
+
+    agents: dict[str, Embedding] = {}
 
 
 class StatusReport(Message, frozen=True):
@@ -255,14 +355,16 @@ class StatusReport(Message, frozen=True):
     config: str | None  # the file in use; None: built-in defaults
     agents: dict[str, AgentStatus]
     config_error: str | None = None  # why the last reload kept the old configuration
+    cache: Health = Health()  # of the vectors by text: without it, what is embedded may be embedded again
+    damaged: list[str] = []  # files of the cache that were damaged and are kept, the newest first
 
 
 class Failure(Message, frozen=True):
     """The request could not be answered; the connection lives unless the code is about the protocol."""
 
-    code: str  # bad_request | unsupported | too_large | unknown_agent | busy | timed_out | unavailable | internal | protocol
+    code: str  # bad_request | unsupported | too_large | unknown_agent | denied | busy | timed_out | unavailable | internal | protocol
     message: str
     hint: str | None = None
 
 
-Reply = Found | Note | SyncReport | ReindexReport | Explanation | StatusReport | Failure
+Reply = Found | Note | SyncReport | ReindexReport | Explanation | EmbedReport | StatusReport | Failure

@@ -28,7 +28,7 @@ class SessionKey:
 
     Attributes:
         raw: The key as it came.
-        agent: The agent it names; None where it names none, or none that could be one.
+        agent: The agent it names, letter for letter, be it one that cannot exist; None where it names none.
         rest: What follows ``agent:<id>:``, or the whole key without that prefix; lower case.
         channel: The messenger: telegram, slack, ...; None where the key has none.
         chat_type: Who reads along. "direct": the owner, or one peer of a direct message. "group", "channel":
@@ -60,12 +60,13 @@ def parse(raw: str) -> SessionKey:
 
 def _split(raw: str) -> tuple[str | None, str, bool]:
     """The agent, what follows it, and whether the key is fit to be trusted so far."""
-    if not raw.startswith("agent:"):
+    word, _, named = raw.partition(":")
+    if word.lower() != "agent" or ":" not in raw:
         return None, raw, True
-    agent, _, rest = raw.removeprefix("agent:").partition(":")
-    if agent and len(agent) <= _LONGEST_AGENT and _is_plain(agent):
-        return agent, rest, True
-    return None, rest, False
+    # Whom a misspelt key names must not be taken for nobody: it would then be answered for another agent.
+    agent, _, rest = named.partition(":")
+    is_sound = word == "agent" and 0 < len(agent) <= _LONGEST_AGENT and _is_plain(agent)
+    return agent, rest, is_sound
 
 
 def _is_plain(text: str) -> bool:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from memd.model import Degraded, Hit, Kind, Trace
+from memd.model import Degraded, FallbackUse, Hit, Kind, Trace
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +26,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     mode: str  # hybrid | keyword | vector
     stale: bool = False
     degraded: tuple[Degraded, ...] = ()
+    fallback: FallbackUse | None = None  # None: what was asked for has answered
 
 
 class Excerpt(msgspec.Struct, frozen=True):

@@ -3,32 +3,59 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from memd.backends.backend import Answer, Excerpt, Question
-from memd.model import Degraded, Kind, Trace
+from memd.errors import TransientError
+from memd.model import Degraded, FallbackUse, Kind, Trace
 from memd.paths import Root
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
 from memd.sources.fence import SourceError
-from memd.store.database import StoreDamaged, StoreUnavailable
+from memd.store.embeddings import Space
 from memd.store.index import Index
+from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.loop import SyncLoop
+from memd.threads import Threads
 
 MAX_CHARS = 12_000  # of one excerpt
+READERS = 4  # files that are read at a time, for one agent
+READ_S = 5.0  # a file that has not been read by then is on a disk that does not answer
+
+
+class FilesBlocked(TransientError):
+    """The disk that an agent's files are on does not answer."""
 
 
 class Builtin:
     """Searches one agent's index, and reads what is indexed."""
 
     def __init__(
-        self, index: Index, roots: Sequence[Root], searcher: Searcher, sync: SyncLoop, max_bytes: int
+        self,
+        index: Index,
+        roots: Sequence[Root],
+        searcher: Searcher,
+        sync: SyncLoop,
+        max_bytes: int,
+        fallback_of: Callable[[Space | None], FallbackUse | None],
     ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            index: Of the agent.
+            roots: Of the agent.
+            searcher: Of the index.
+            sync: Of the index.
+            max_bytes: Of a file that is read.
+            fallback_of: Tells of an embedding space whether it is that of a second provider, standing in.
+        """
         self._index = index
         self._roots = roots
         self._searcher = searcher
         self._sync = sync
         self._max_bytes = max_bytes
+        self._fallback_of = fallback_of
+        self._threads = Threads(READERS, f"memd-get-{index.file.stem}")
 
     async def search(self, question: Question) -> Answer:
         """The hits for a question; what was written a moment ago is among them, or the answer is stale."""
@@ -73,9 +100,10 @@ class Builtin:
         return Answer(
             hits=found.hits,
             backend="builtin",
-            provider=self._searcher.provider_name,
-            model=self._searcher.model_name,
+            provider=found.provider,
+            model=found.model,
             mode=found.mode,
+            fallback=self._fallback_of(found.space),
             stale=not fresh,
             degraded=self._degraded(found),
         )
@@ -86,21 +114,31 @@ class Builtin:
             *found.degraded,
             *([Degraded("watcher", health.watcher)] if health.watcher is not None else []),
             *([Degraded("rebuild", health.rebuild)] if health.rebuild is not None else []),
+            *([Degraded("store", health.store)] if health.store is not None else []),
         )
 
     async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
-        """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen."""
+        """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen.
+
+        Raises:
+            FilesBlocked: the disk does not answer.
+        """
         await self._sync.catch_up()
         with self._damage_noticed():
             known = await self._index.find(path)
         if known is None or known.kind not in kinds:
             return None
         try:
-            reading = await asyncio.to_thread(
-                notes.read_note, known.path, self._roots, max_bytes=self._max_bytes, now_ns=time.time_ns()
-            )
+            async with asyncio.timeout(READ_S):
+                reading = await self._threads.run(
+                    notes.read_note, known.path, self._roots, max_bytes=self._max_bytes, now_ns=time.time_ns()
+                )
         except SourceError:
             return None
+        except TimeoutError as timeout:
+            raise FilesBlocked(
+                f"the file was not read within {READ_S:g} s: is a network mount down?"
+            ) from timeout
         return excerpt(reading.document.lines, start_line, lines)
 
 

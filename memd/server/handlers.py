@@ -1,34 +1,59 @@
 """A request in, a reply out: the one place that maps requests to parts and errors to codes."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, assert_never
 
 import msgspec
 import structlog
 
-from memd.agents import Agent, Agents, UnknownAgent
+from memd.agents import Agent, Agents, AgentUnavailable, ForeignSession, LeftOut, UnknownAgent
 from memd.backends import scope
 from memd.backends.backend import Answer, Question
+from memd.config import AgentSettings
 from memd.errors import MemdError, TransientError
 from memd.model import Hit
-from memd.server.report import Facts, agent_status
-from memd.store.database import StoreClosed, StoreDamaged
-from memd.sync.loop import PassReport
+from memd.server.embedding import embedding
+from memd.server.report import Facts, agent_status, for_session, left_out_status
+from memd.store.trouble import StoreClosed, StoreDamaged
+from memd.sync.loop import PassFailed, PassReport
 from memd_client import messages as wire
+from memd_client import session_key
 
 log = structlog.get_logger()
 
 MAX_RESULTS = 50
 MAX_LINES = 120
+REVIVE_MS = 6000  # for an agent that could not be started: a store may be locked for some seconds
 WARM_MS = 5000  # a session does not wait for longer before it begins
 WARM_KEYS = 10_000  # session keys that are remembered as warmed
+RELOADS = 16  # in the course of one request, without its coming to nothing
+AT_WORK = 8  # searches of one client that one agent is at; the others of a flood wait behind them, and nobody else does
 
 T = TypeVar("T")
 
 
 class BadRequest(MemdError):
     """The request makes no sense; the message says what to send instead."""
+
+
+class DeniedSession(MemdError):
+    """What is asked for is not for this session."""
+
+
+class Client:
+    """What the daemon remembers of one client."""
+
+    def __init__(self) -> None:
+        self._turns: dict[
+            str, asyncio.Semaphore
+        ] = {}  # by agent: one that is slow holds up no search of another
+
+    def turn(self, agent: str) -> asyncio.Semaphore:
+        """Bounds how many of the client's searches an agent is at."""
+        return self._turns.setdefault(agent, asyncio.Semaphore(AT_WORK))
 
 
 class Handlers:
@@ -39,16 +64,28 @@ class Handlers:
         self._facts = facts
         self._warmed: dict[tuple[str, str], None] = {}  # in the order they came
 
-    async def handle(self, request: wire.Request) -> wire.Reply:
+    def of_client(self) -> Callable[[wire.Request], Awaitable[wire.Reply]]:
+        """Answers the requests of one more client."""
+        return partial(self.handle, client=Client())
+
+    async def handle(self, request: wire.Request, *, client: Client | None = None) -> wire.Reply:
         """Answer a request; whatever goes wrong becomes a Failure, and the connection lives."""
+        reply = await self._attempt(request, client or Client())
+        if isinstance(reply, wire.Failure) and reply.code == "unavailable" and not _is_private(request):
+            # What is broken, and where, is for the owner.
+            return wire.Failure(code=reply.code, message="memory cannot be asked just now")
+        return reply
+
+    async def _attempt(self, request: wire.Request, client: Client) -> wire.Reply:
         try:
-            await self._agents.settled()
-            try:
-                return await self._dispatch(request)
-            except StoreClosed:
+            for _ in range(RELOADS):
+                with contextlib.suppress(StoreClosed):
+                    return await self._dispatch(request, client)
                 # Its agent was stopped to change its settings: the one that took its place answers.
                 await self._agents.settled()
-                return await self._dispatch(request)
+            return await self._dispatch(request, client)
+        except DeniedSession as error:
+            return wire.Failure(code="denied", message=str(error))
         except BadRequest as error:
             return wire.Failure(code="bad_request", message=str(error))
         except UnknownAgent as error:
@@ -68,20 +105,22 @@ class Handlers:
                 hint="memd-ctl logs",
             )
 
-    async def _dispatch(self, request: wire.Request) -> wire.Reply:
+    async def _dispatch(self, request: wire.Request, client: Client) -> wire.Reply:
         match request:
             case wire.Search():
-                return await self._search(request)
+                return await self._search(request, client)
             case wire.Get():
                 return await self._get(request)
             case wire.Explain():
-                return await self._explain(request)
+                return await self._explain(request, client)
             case wire.Sync():
                 return await self._sync(request)
             case wire.Warm():
                 return await self._warm(request)
             case wire.Reindex():
                 return await self._reindex(request)
+            case wire.Embed():
+                return await self._embed(request)
             case wire.Status():
                 return await self._status(request)
             case _:
@@ -89,47 +128,49 @@ class Handlers:
 
     # --- search and get
 
-    async def _search(self, request: wire.Search) -> wire.Found:
-        agent = self._agents.meant_by(request.agent, request.session_key)
-        granted = self._access(agent, request.session_key, request.source)
-        if isinstance(granted, scope.Denied):
-            return _denied(agent)
-        answer = await agent.backend.search(_question(agent, granted, request))
+    async def _search(self, request: wire.Search, client: Client) -> wire.Found:
+        agent, granted = await self._meant_by(request, request.source)
+        if agent is None or isinstance(granted, scope.Denied):
+            return wire.Found(scope_denied=True)
+        question = _question(agent, granted, request)
+        async with client.turn(agent.id):
+            answer = await agent.backend.search(question)
         return _found(agent, granted, answer)
 
-    async def _explain(self, request: wire.Explain) -> wire.Explanation:
-        agent = self._agents.meant_by(request.agent, request.session_key)
-        granted = self._access(agent, request.session_key, request.source)
-        if isinstance(granted, scope.Denied):
-            return wire.Explanation(found=_denied(agent))
-        answer, trace = await agent.backend.explain(_question(agent, granted, request))
-        return wire.Explanation(
-            found=_found(agent, granted, answer),
-            terms=list(trace.terms),
-            match=trace.match,
-            vector_weight=trace.vector_weight,
-            text_weight=trace.text_weight,
-            min_score=trace.min_score,
-            candidates=[
-                wire.ExplainedHit(**{**msgspec.structs.asdict(one), "terms": list(one.terms)})
-                for one in trace.candidates
-            ],
-        )
+    async def _explain(self, request: wire.Explain, client: Client) -> wire.Explanation:
+        agent, granted = await self._meant_by(request, request.source)
+        if agent is None or isinstance(granted, scope.Denied):
+            return wire.Explanation(found=wire.Found(scope_denied=True))
+        question = _question(agent, granted, request)
+        async with client.turn(agent.id):
+            answer, trace = await agent.backend.explain(question)
+        told = {"found": _found(agent, granted, answer), **msgspec.structs.asdict(trace)}
+        return msgspec.convert(told, wire.Explanation, from_attributes=True)
 
-    def _access(self, agent: Agent, key: str | None, source: str | None) -> scope.Access:
-        settings = agent.settings
-        decided = scope.access(settings.scope, key, agent=agent.id, source=source, sources=settings.sources)  # type: ignore[arg-type]
-        if isinstance(decided, scope.Denied):
-            log.info("scope.denied", agent=agent.id, reason=decided.reason)
-        return decided
+    async def _meant_by(
+        self, request: wire.Request, source: wire.Source | None = None
+    ) -> tuple[Agent | None, scope.Access]:
+        """The agent that a request means, and what it may see of it; None for an agent that is not the session's."""
+        key = request.session_key
+        try:
+            agent = await self._agents.meant_by(request.agent, key)
+        except ForeignSession as foreign:
+            log.info("scope.denied", agent=None, reason=str(foreign))
+            return None, scope.Denied(str(foreign))
+        except AgentUnavailable as unavailable:
+            # Who may not ask is not told that there is no answer either.
+            decided = _access(unavailable.agent_id, unavailable.left_out.settings, key, source)
+            if isinstance(decided, scope.Denied):
+                return None, decided
+            raise
+        return agent, _access(agent.id, agent.settings, key, source)
 
     async def _get(self, request: wire.Get) -> wire.Note:
         if request.start_line < 1 or (request.lines is not None and request.lines < 1):
             raise BadRequest("start_line and lines count from 1")
-        agent = self._agents.meant_by(request.agent, request.session_key)
-        granted = self._access(agent, request.session_key, None)
+        agent, granted = await self._meant_by(request)
         missing = wire.Note(path=request.path, missing=True, start_line=request.start_line)
-        if isinstance(granted, scope.Denied):
+        if agent is None or isinstance(granted, scope.Denied):
             return missing
         lines = min(request.lines or MAX_LINES, MAX_LINES)
         excerpt = await agent.backend.get(
@@ -147,17 +188,50 @@ class Handlers:
 
     # --- sync
 
-    def _named(self, name: str | None) -> list[Agent]:
-        return list(self._agents.all().values()) if name is None else [self._agents.get(name)]
+    async def _all_meant_by(
+        self, request: wire.Sync | wire.Reindex | wire.Embed | wire.Status
+    ) -> list[Agent]:
+        """The agent named, or every one; for a session its own alone.
+
+        Raises:
+            DeniedSession: the session may see nothing of it.
+        """
+        if request.agent is None and request.session_key is None:
+            await self._agents.settled()
+            running = list(self._agents.all().values())
+            if not running and not isinstance(request, wire.Status):
+                for agent_id, left_out in self._agents.left_out().items():
+                    raise AgentUnavailable(agent_id, left_out)
+            return running
+        agent, granted = await self._meant_by(request)
+        if agent is None or isinstance(granted, scope.Denied):
+            raise DeniedSession("this session may not use this memory")
+        return [agent]
 
     async def _sync(self, request: wire.Sync) -> wire.SyncReport | wire.Failure:
-        agents = self._named(request.agent)
+        await self._try_those_left_out(request)
+        agents = await self._all_meant_by(request)
+        report = await self._sync_of(agents, request)
+        if isinstance(report, wire.SyncReport) and request.agent is None and request.session_key is None:
+            report = _with_left_out(report, self._agents.left_out())
+        if isinstance(report, wire.SyncReport) and not _is_private(request):
+            return wire.SyncReport()
+        return report
+
+    async def _try_those_left_out(self, request: wire.Sync) -> None:
+        """Whoever asks for all to be up to date may have mended what was in the way."""
+        left_out = self._agents.left_out()
+        wanted = [each for name, each in left_out.items() if request.agent in {None, name}]
+        if wanted and request.session_key is None:
+            await Patience(REVIVE_MS).spend(*(each.try_again() for each in wanted))
+
+    async def _sync_of(self, agents: Sequence[Agent], request: wire.Sync) -> wire.SyncReport | wire.Failure:
         tickets = [agent.sync.request(force=request.force) for agent in agents]
         if not request.wait:
             return await _report(agents)
         patience = Patience(request.patience_ms)
         passes = await patience.spend(
-            *(agent.sync.settled(ticket) for agent, ticket in zip(agents, tickets, strict=True))
+            *(_settled(agent, ticket) for agent, ticket in zip(agents, tickets, strict=True))
         )
         if passes is None:
             return wire.Failure(
@@ -167,23 +241,27 @@ class Handlers:
             )
         if request.vectors:
             await patience.spend(
-                *(agent.queue.wait_for(agent.index) for agent in agents if agent.queue is not None)
+                *(queue.wait_for(agent.index) for agent in agents if (queue := agent.sync.queue) is not None)
             )
         return await _report(agents, passes)
 
     async def _warm(self, request: wire.Warm) -> wire.SyncReport:
-        agent = self._agents.meant_by(request.agent, request.session_key)
+        agent, granted = await self._meant_by(request)
+        if agent is None or isinstance(granted, scope.Denied):
+            return wire.SyncReport()
         key = (agent.id, request.session_key)
         if key in self._warmed:
-            return await _report([agent])
+            return await _report([agent]) if granted.direct else wire.SyncReport()
         passes = await Patience(WARM_MS).spend(agent.sync.settled(agent.sync.request()))
         self._warmed[key] = None
         while len(self._warmed) > WARM_KEYS:
             del self._warmed[next(iter(self._warmed))]
-        return await _report([agent], passes or ())
+        return await _report([agent], passes or ()) if granted.direct else wire.SyncReport()
 
     async def _reindex(self, request: wire.Reindex) -> wire.ReindexReport:
-        agents = self._named(request.agent)
+        agents = await self._all_meant_by(request)
+        if not _is_private(request):
+            raise DeniedSession("only its owner may have memory indexed anew")
         if not request.dry_run:
             for agent in agents:
                 agent.sync.rebuild("a reindex was asked for", force=request.force)
@@ -197,12 +275,59 @@ class Handlers:
             cached=sum(cost.cached for cost in costs),
             to_embed=sum(cost.to_embed for cost in costs),
             tokens=sum(cost.tokens for cost in costs),
+            asks=[
+                agent.id
+                for agent, cost in zip(agents, costs, strict=True)
+                if agent.queue is not None and agent.queue.asks_before(cost.to_embed)
+            ],
+        )
+
+    async def _embed(self, request: wire.Embed) -> wire.EmbedReport:
+        agents = await self._all_meant_by(request)
+        if not _is_private(request):
+            raise DeniedSession("only its owner may say how memory is embedded")
+        served = {agent.id: agent.queue for agent in agents if agent.queue is not None}
+        if not served:
+            raise BadRequest("nothing is embedded: there is no embedding provider")
+        match request.action:
+            case "pause":
+                await _each(queue.pause(agent_id) for agent_id, queue in served.items())
+            case "resume":
+                await _each(queue.resume(agent_id) for agent_id, queue in served.items())
+            case "confirm":
+                await _each(queue.confirm(agent_id) for agent_id, queue in served.items())
+            case "batch_on":
+                batches = {
+                    id(one): one for queue in served.values() if (one := queue.bulk.batches) is not None
+                }
+                if not batches:
+                    raise BadRequest("there are no batch jobs: the provider has none")
+                await _each(one.turn_on() for one in batches.values())
+            case _:
+                assert_never(request.action)
+        return wire.EmbedReport(
+            agents={
+                agent.id: embedding(agent.queue, agent.id, use_cache=agent.settings.cache.enabled)
+                for agent in agents
+            }
         )
 
     async def _status(self, request: wire.Status) -> wire.StatusReport:
-        return self._facts.report(
-            {agent.id: await agent_status(agent) for agent in self._named(request.agent)}
+        is_of_all = request.agent is None and request.session_key is None
+        left_out = self._agents.left_out() if is_of_all else {}
+        agents: list[Agent] = []
+        try:
+            agents = await self._all_meant_by(request)
+        except DeniedSession:
+            pass
+        except AgentUnavailable as unavailable:
+            left_out = {unavailable.agent_id: unavailable.left_out}
+        told = await asyncio.gather(*(agent_status(agent) for agent in agents))
+        by_id = dict(zip([agent.id for agent in agents], told, strict=True))
+        report = self._facts.report(
+            {**by_id, **{name: left_out_status(each) for name, each in left_out.items()}}
         )
+        return report if request.session_key is None else for_session(report, is_private=_is_private(request))
 
 
 class Patience:
@@ -213,12 +338,31 @@ class Patience:
         self._deadline = None if patience_ms is None else loop.time() + patience_ms / 1000
 
     async def spend(self, *waits: Awaitable[T]) -> list[T] | None:
-        """The results of all, or None where there was not enough time."""
+        """The results of all, or None where there was not enough time.
+
+        Raises:
+            the first failure of any, once all have ended: nobody is left waiting for what another failed at.
+        """
         try:
             async with asyncio.timeout_at(self._deadline):
-                return await asyncio.gather(*waits)
+                done = await asyncio.gather(*waits, return_exceptions=True)
         except TimeoutError:
             return None
+        for outcome in done:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return [outcome for outcome in done if not isinstance(outcome, BaseException)]
+
+
+async def _each(wishes: Iterable[Awaitable[None]]) -> None:
+    """Carry out all; one that will not survive a restart keeps no other from being carried out.
+
+    Raises:
+        MemdError: the first failure.
+    """
+    failures = [one for one in await asyncio.gather(*wishes, return_exceptions=True) if one is not None]
+    for failure in failures:
+        raise failure
 
 
 def _question(agent: Agent, granted: scope.Granted, request: wire.Search | wire.Explain) -> Question:
@@ -232,8 +376,25 @@ def _question(agent: Agent, granted: scope.Granted, request: wire.Search | wire.
     return Question(text=request.query, kinds=granted.kinds, max_results=max_results, min_score=min_score)
 
 
-def _denied(agent: Agent) -> wire.Found:
-    return wire.Found(backend=agent.settings.backend, scope_denied=True)
+def _access(
+    agent_id: str, settings: AgentSettings, key: str | None, source: wire.Source | None
+) -> scope.Access:
+    decided = scope.access(settings.scope, key, agent=agent_id, source=source, sources=settings.sources)
+    if isinstance(decided, scope.Denied):
+        log.info("scope.denied", agent=agent_id, reason=decided.reason)
+    return decided
+
+
+def _is_private(request: wire.Request) -> bool:
+    """Whether the owner asks, or a conversation that nobody else reads along."""
+    return request.session_key is None or session_key.parse(request.session_key).is_owner_private
+
+
+async def _settled(agent: Agent, ticket: int) -> PassReport:
+    try:
+        return await agent.sync.settled(ticket)
+    except PassFailed as failure:
+        raise PassFailed(f"agent {agent.id}: {failure}") from failure
 
 
 def _found(agent: Agent, granted: scope.Granted, answer: Answer) -> wire.Found:
@@ -248,10 +409,23 @@ def _found(agent: Agent, granted: scope.Granted, answer: Answer) -> wire.Found:
         provider=answer.provider,
         model=answer.model,
         mode=answer.mode,
+        fallback=answer.fallback is not None,
+        fallback_from=None if answer.fallback is None else answer.fallback.instead_of,
+        fallback_reason=_fallback_reason(answer, granted),
         citations=citations,
         stale=answer.stale,
-        degraded=[wire.Degraded(part=one.part, reason=one.reason) for one in answer.degraded],
+        # A reason may name directories, which are no business of a group.
+        degraded=[
+            wire.Degraded(part=one.part, reason=one.reason if granted.direct else "its owner can see why")
+            for one in answer.degraded
+        ],
     )
+
+
+def _fallback_reason(answer: Answer, granted: scope.Granted) -> str | None:
+    if answer.fallback is None:
+        return None
+    return answer.fallback.reason if granted.direct else "its owner can see why"
 
 
 def _citation(hit: Hit) -> str:
@@ -259,13 +433,28 @@ def _citation(hit: Hit) -> str:
     return f"{hit.path}#{lines}"
 
 
+def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> wire.SyncReport:
+    reasons = [f"agent {name} cannot run: {each.reason}" for name, each in left_out.items()]
+    if not reasons:
+        return report
+    told = "; ".join([*([report.reason] if report.reason else []), *reasons])
+    return msgspec.structs.replace(report, reason=told)
+
+
 async def _report(agents: Sequence[Agent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:
     counts = [await agent.index.counts() for agent in agents]
-    waiting = sum(
-        count.waiting for count, agent in zip(counts, agents, strict=True) if agent.queue is not None
-    )
-    keyword_only = [agent.choice.reason for agent in agents if agent.queue is None and agent.choice.reason]
-    troubles = [agent.queue.trouble for agent in agents if agent.queue is not None and agent.queue.trouble]
+    waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.supply.embeds)
+    keyword_only = [agent.supply.trouble for agent in agents if agent.queue is None and agent.supply.trouble]
+    troubles = [
+        trouble
+        for agent in agents
+        if agent.queue is not None and (trouble := agent.queue.trouble_of(agent.id)) is not None
+    ]
+    notes = [
+        note
+        for agent in agents
+        if agent.queue is not None and (note := agent.queue.note_of(agent.id)) is not None
+    ]
     return wire.SyncReport(
         files=sum(count.files for count in counts),
         chunks=sum(count.chunks for count in counts),
@@ -275,5 +464,5 @@ async def _report(agents: Sequence[Agent], passes: Sequence[PassReport] = ()) ->
         vectors="waiting" if waiting else "complete",
         waiting_chunks=waiting,
         reason="; ".join(dict.fromkeys([*troubles, *keyword_only]))
-        or ("embedding is under way" if waiting else None),
+        or ("; ".join(dict.fromkeys(notes)) or "embedding is under way" if waiting else None),
     )

@@ -1,5 +1,6 @@
 """One daemon a state directory, and one a socket: flock on a file that names the holder's pid."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -44,7 +45,7 @@ class Lock:
             LockUnusable: the file cannot be opened.
         """
         try:
-            self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            self._fd = _opened(file)
         except OSError as error:
             raise LockUnusable(file, error.strerror or str(error)) from error
         try:
@@ -53,10 +54,24 @@ class Lock:
             pid = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(self._fd)
             raise AlreadyRunning(what, pid) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        # The pid is for a message: on a disk that is full or read-only, the lock holds without it.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Give the lock up."""
-        os.ftruncate(self._fd, 0)
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
         os.close(self._fd)
+
+
+def _opened(file: Path) -> int:
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(file, os.O_RDWR | os.O_CREAT | flags, 0o600)
+    except OSError as error:
+        # A lock file that is there can be held without being written.
+        with contextlib.suppress(OSError):
+            return os.open(file, os.O_RDONLY | flags)
+        raise error from None

@@ -7,6 +7,9 @@ import msgspec
 from memd_client import codec, frames
 from memd_client.messages import (
     PROTOCOL,
+    Embed,
+    Embedding,
+    EmbedReport,
     Explain,
     Explanation,
     Failure,
@@ -44,6 +47,7 @@ STATUS = StatusReport(
     version="0.1.0", protocol=1, pid=7, uptime_s=0.5, socket="/run/s", config=None, agents={}
 )
 ASKER: dict[str, Any] = {"agent": "work", "session_key": "agent:work:main"}
+ASKER_KEY: dict[str, Any] = {"session_key": "agent:work:main"}
 SEARCH: dict[str, Any] = {"max_results": 50, "min_score": 0.1, "source": "sessions"} | ASKER
 
 CALLS = [
@@ -59,7 +63,10 @@ CALLS = [
     ),
     Call("status", (), {}, Status(), STATUS),
     Call("status", ("work",), {}, Status(agent="work"), STATUS),
+    Call("status", ("work",), ASKER_KEY, Status(agent="work", **ASKER_KEY), STATUS),
     Call("reindex", (), {}, Reindex(), ReindexReport(agents=["main"])),
+    Call("reindex", (), ASKER_KEY, Reindex(**ASKER_KEY), ReindexReport(agents=["work"])),
+    Call("sync", (), ASKER_KEY, Sync(**ASKER_KEY), SyncReport()),
     Call(
         "reindex",
         (),
@@ -71,6 +78,14 @@ CALLS = [
     Call("explain", ("why?",), SEARCH, Explain(query="why?", **SEARCH), Explanation(found=FOUND)),
     Call("warm", ("main",), {}, Warm(session_key="main"), SyncReport(files=1)),
     Call("warm", ("main",), {"agent": "work"}, Warm(session_key="main", agent="work"), SyncReport()),
+    Call(
+        "embed",
+        ("pause",),
+        {},
+        Embed(action="pause"),
+        EmbedReport(agents={"main": Embedding(state="paused")}),
+    ),
+    Call("embed", ("confirm", "work"), ASKER_KEY, Embed(action="confirm", **ASKER), EmbedReport()),
     Call("sync", (), {}, Sync(), SyncReport(vectors="waiting", waiting_chunks=3)),
     Call(
         "sync",

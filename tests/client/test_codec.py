@@ -20,7 +20,11 @@ from memd_client.codec import (
 )
 from memd_client.messages import (
     AgentStatus,
+    BatchStatus,
     Degraded,
+    Embed,
+    Embedding,
+    EmbedReport,
     Explain,
     ExplainedHit,
     Explanation,
@@ -44,6 +48,7 @@ from memd_client.messages import (
     Vectors,
     Warm,
 )
+from tests.work import peak_bytes
 
 pack = msgspec.msgpack.encode
 
@@ -86,7 +91,28 @@ GOLDEN: list[tuple[Request, str]] = [
             "655f6d73cd2454"
         ),
     ),
+    (
+        Sync(
+            agent="work",
+            force=True,
+            wait=False,
+            vectors=False,
+            patience_ms=9500,
+            session_key="agent:work:main",
+        ),
+        (
+            "920187a474797065a473796e63a56167656e74a4776f726ba5666f726365c3a477616974c2a7766563746f7273c2ab70617469656e63"
+            "655f6d73cd251cab73657373696f6e5f6b6579af6167656e743a776f726b3a6d61696e"
+        ),
+    ),
     (Reindex(), "920181a474797065a77265696e646578"),
+    (
+        Reindex(agent="work", force=True, dry_run=True, session_key="agent:work:main"),
+        (
+            "920185a474797065a77265696e646578a56167656e74a4776f726ba5666f726365c3a76472795f72756ec3ab73657373696f6e5f6b65"
+            "79af6167656e743a776f726b3a6d61696e"
+        ),
+    ),
     (
         Reindex(agent="main", force=True, dry_run=True),
         "920184a474797065a77265696e646578a56167656e74a46d61696ea5666f726365c3a76472795f72756ec3",
@@ -106,8 +132,22 @@ GOLDEN: list[tuple[Request, str]] = [
         Warm(session_key="main", agent="main"),
         "920183a474797065a47761726dab73657373696f6e5f6b6579a46d61696ea56167656e74a46d61696e",
     ),
+    (Embed(action="pause"), "920182a474797065a5656d626564a6616374696f6ea57061757365"),
+    (
+        Embed(action="batch_on", agent="work", session_key="agent:work:main"),
+        (
+            "920184a474797065a5656d626564a6616374696f6ea862617463685f6f6ea56167656e74a4776f726bab73657373696f6e5f6b6579af"
+            "6167656e743a776f726b3a6d61696e"
+        ),
+    ),
     (Status(), "920181a474797065a6737461747573"),
     (Status(agent="main"), "920182a474797065a6737461747573a56167656e74a46d61696e"),
+    (
+        Status(agent="work", session_key="agent:work:main"),
+        (
+            "920183a474797065a6737461747573a56167656e74a4776f726bab73657373696f6e5f6b6579af6167656e743a776f726b3a6d61696e"
+        ),
+    ),
 ]
 
 FOUND = Found(
@@ -139,6 +179,9 @@ REPLIES: list[Reply] = [
             ExplainedHit(path="a.md", start_line=1, end_line=2, score=0.1, window=(1, 2), cut="min_score")
         ],
     ),
+    EmbedReport(
+        agents={"main": Embedding(state="waiting_for_confirmation", chunks=30_000, tokens=12_000_000)}
+    ),
     StatusReport(
         version="0.1.0",
         protocol=1,
@@ -163,6 +206,7 @@ REPLIES: list[Reply] = [
                 provider_health=Health(),
                 store_bytes=4096,
                 last_pass=Pass(at=1.5, took_s=0.5),
+                embedding=Embedding(state="paused", batch=BatchStatus(enabled=True, failures=1, at=1.5)),
             )
         },
     ),
@@ -434,3 +478,57 @@ def test_searches_come_back(query: str, max_results: int | None, min_score: floa
     """Whatever is asked is what is heard."""
     request_ = Search(query=query, max_results=max_results, min_score=min_score)
     assert decode_request(encode_request(1, request_)) == (1, request_)
+
+
+def an_array(count: int, member: bytes) -> bytes:
+    """A msgpack array of equal members, as bytes."""
+    return b"\xdd" + count.to_bytes(4, "big") + member * count
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x81\xa4type" + an_array(100_000, b"\x80"),
+        b"\x81\xa4type" + an_array(100_000, b"\x90"),
+        b"\x82\xa4type\xa6status\xa5later" + an_array(100_000, b"\x80"),
+        b"\x82\xa4type\xa6search\xa5query" + an_array(100_000, b"\x80"),
+        b"\x82\xa4type\xa5found\xa7results" + an_array(100_000, b"\x80"),
+        b"\x82\xa4type\xa5found\xa7results"
+        + an_array(3_000, pack({"path": "", "start_line": 1, "end_line": 1, "score": 1, "snippet": ""})),
+        pack({"type": "search", "query": "字" * 100_000}),
+        pack({"type": "x" * 300_000}),
+        pack({str(n): [] for n in range(50_000)}),
+        an_array(100_000, b"\x80"),
+    ],
+)
+def test_memory_is_that_of_the_message(body: bytes) -> None:
+    """However a message is built, reading it takes a few times its bytes at most."""
+    payload = b"\x92\x05" + body
+    for decode in (decode_request, decode_reply):
+
+        def read(decode: Any = decode) -> None:
+            with suppress(Garbage, NotUnderstood):
+                decode(payload)
+
+        assert peak_bytes(read) < 8 * len(payload) + 20_000
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=5) | st.binary(max_size=5),
+        lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=5), inner, max_size=8),
+        max_leaves=60,
+    ),
+    st.integers(1, 200),
+)
+def test_memory_of_noise_is_bounded(value: Any, often: int) -> None:
+    """So it is for messages of any shape, in the place of any field."""
+    for field in ("type", "query", "results", "later"):
+        payload = pack([5, {"type": "search", field: [value] * often}])
+        for decode in (decode_request, decode_reply):
+
+            def read(decode: Any = decode, payload: bytes = payload) -> None:
+                with suppress(NotUnderstood):
+                    decode(payload)
+
+            assert peak_bytes(read) < 8 * len(payload) + 20_000

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd_client.frames import REPLY_LIMIT, REQUEST_LIMIT, FrameReader, FrameTooLarge, encode
+from tests.work import calls, peak_bytes
 
 PAYLOADS = [b"", b"a", b"\0" * 4, bytes(range(256)), b"x" * 100_000]
 
@@ -102,3 +103,55 @@ def test_noise(pieces: list[bytes]) -> None:
         for piece in pieces:
             reader.feed(piece)
             assert all(len(payload) <= 30 for payload in drained(reader))
+
+
+def heard(pieces: list[bytes], limit: int) -> tuple[list[bytes], object]:
+    """The payloads of a stream, and how it ended: with a length that is refused, or midway or not."""
+    reader = FrameReader(limit)
+    came: list[bytes] = []
+    try:
+        for piece in pieces:
+            reader.feed(piece)
+            came.extend(iter(reader.next_frame, None))
+    except FrameTooLarge as error:
+        return came, error.length
+    return came, reader.is_midway
+
+
+@given(
+    st.lists(st.binary(max_size=12) | st.binary(max_size=30).map(lambda one: encode(one, 30)), max_size=8),
+    st.lists(st.integers(0, 40), max_size=20),
+)
+def test_a_stream_means_the_same_however_it_is_cut(parts: list[bytes], cuts: list[int]) -> None:
+    """Frames and noise in any order give the same frames and the same end, in whatever pieces they come."""
+    rest = stream = b"".join(parts)
+    pieces = []
+    for cut in cuts:
+        pieces.append(rest[:cut])
+        rest = rest[cut:]
+    assert heard([*pieces, rest], 30) == heard([stream], 30)
+
+
+def test_a_stream_takes_no_more_memory_than_a_frame() -> None:
+    """Of a thousand frames that came, nothing is kept."""
+    frame, reader = encode(b"x" * 1000, 1000), FrameReader(1000)
+
+    def read() -> None:
+        for _ in range(1000):
+            reader.feed(frame[:700])
+            assert reader.next_frame() is None
+            reader.feed(frame[700:])
+            assert reader.next_frame() is not None
+
+    assert peak_bytes(read) < 20_000
+
+
+def test_work_grows_with_the_stream_alone() -> None:
+    """Twice as many bytes, one by one, are twice the work, whether they make one frame or many."""
+
+    def read(payload: int, count: int) -> int:
+        pieces = [bytes([byte]) for byte in encode(b"x" * payload, 1 << 20) * count]
+        return calls(lambda: heard(pieces, 1 << 20))
+
+    assert read(20_000, 1) < 2.2 * read(10_000, 1)
+    assert read(100, 200) < 2.2 * read(100, 100)

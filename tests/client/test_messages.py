@@ -27,6 +27,7 @@ REQUIRED = {
     "Get": {"path"},
     "Explain": {"query"},
     "Warm": {"session_key"},
+    "Embed": {"action"},
     "Note": {"path"},
     "Explanation": {"found"},
     "StatusReport": {"version", "protocol", "pid", "uptime_s", "socket", "config", "agents"},

@@ -60,7 +60,7 @@ def default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
         return "required"
     if field.default_factory is not msgspec.NODEFAULT:
-        assert field.default_factory() == []
+        assert not field.default_factory()
         return "empty"
     match field.default:
         case None:
@@ -69,6 +69,8 @@ def default(field: msgspec.structs.FieldInfo) -> str:
             return str(field.default).lower()
         case str():
             return f'"{field.default}"'
+        case messages.Health(ok=True, reason=None):
+            return "ok"
         case _:
             return str(field.default)
 

@@ -111,11 +111,11 @@ SHARED: list[tuple[str, str | None, str | None, ChatType | None]] = [  # key, ag
     ("", None, None, None),
     (":", None, None, None),
     ("agent", None, None, None),
-    ("agent:", None, None, None),
-    ("agent::", None, None, None),
-    ("agent::x", None, None, None),
-    ("agent::main", None, None, None),
-    ("agent::telegram:direct:4711", None, None, None),
+    ("agent:", "", None, None),
+    ("agent::", "", None, None),
+    ("agent::x", "", None, None),
+    ("agent::main", "", None, None),
+    ("agent::telegram:direct:4711", "", None, None),
     ("agent:work", "work", None, None),
     ("agent:work:", "work", None, None),
     ("agent:work::main", "work", None, None),
@@ -137,9 +137,9 @@ SHARED: list[tuple[str, str | None, str | None, ChatType | None]] = [  # key, ag
     # Upper case: no program writes these words so.
     ("MAIN", None, None, None),
     ("agent:main:MAIN", "main", None, None),
-    ("AGENT:main:main", None, None, None),
-    ("AGENT:main:direct:4711", None, None, None),
-    ("Agent:main:telegram:direct:4711", None, None, None),
+    ("AGENT:main:main", "main", None, None),
+    ("AGENT:main:direct:4711", "main", None, None),
+    ("Agent:main:telegram:direct:4711", "main", None, None),
     ("agent:main:Telegram:direct:4711", "main", None, None),
     ("agent:main:telegram:DIRECT:4711", "main", None, None),
     ("agent:main:telegram:Group:5", "main", "telegram", "group"),
@@ -152,8 +152,8 @@ SHARED: list[tuple[str, str | None, str | None, ChatType | None]] = [  # key, ag
     ("main\n", None, None, None),
     ("agent:main:main\n", "main", None, None),
     ("agent:main: main", "main", None, None),
-    ("agent: main:main", None, None, None),
-    ("agent:ma\0in:main", None, None, None),
+    ("agent: main:main", " main", None, None),
+    ("agent:ma\0in:main", "ma\0in", None, None),
     ("agent:main:telegram:direct:47 11", "main", None, None),
     ("agent:main:telegram:direct:47\x1b[31m11", "main", None, None),
     ("agent:main:telegram:direct:\u200b", "main", None, None),
@@ -163,7 +163,7 @@ SHARED: list[tuple[str, str | None, str | None, ChatType | None]] = [  # key, ag
     ("agent:main:telegram:d\u0456rect:4711", "main", None, None),  # with a Cyrillic letter
     # Enormous.
     ("agent:main:telegram:direct:" + "4" * 10_000, "main", None, None),
-    ("agent:" + "m" * 10_000 + ":main", None, None, None),
+    ("agent:" + "m" * 10_000 + ":main", "m" * 10_000, None, None),
     ("agent:main:" + "telegram:" * 1_200 + "group:5", "main", None, "group"),
     ("agent:main:main" + ":subagent:x" * 1_000, "main", None, None),
     (":" * 10_000, None, None, None),
@@ -203,8 +203,11 @@ def test_rest(raw: str, rest: str) -> None:
 
 
 def test_agent_is_kept_as_written() -> None:
-    """An agent is whom the key names, letter for letter."""
+    """An agent is whom the key names, letter for letter, though no agent can be called so."""
     assert parse("agent:Work-2:main").agent == "Work-2"
+    assert parse("agent:../x:main").agent == "../x"
+    assert parse("AGENT:work:main").agent == "work"
+    assert parse("agents:work:main").agent is None
 
 
 def test_key_is_a_value() -> None:

@@ -1,13 +1,19 @@
 import asyncio
 import contextlib
+import os
+import socket
 import struct
 import threading
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 import structlog
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memd.server.connection import Bounds
+from memd.server.connection import Bounds, Connection
 from memd_client import codec, frames
 from memd_client.messages import (
     PROTOCOL,
@@ -447,3 +453,133 @@ def test_a_stranger_is_not_listened_to(address: Path) -> None:
         assert not connections
     assert [event["event"] for event in logs] == ["server.stranger_refused"]
     assert heard == []
+
+
+# --- any bytes at all
+
+
+class Line(asyncio.Transport):
+    """A transport in memory: what is written to it is kept, and who asks finds a peer of the same user."""
+
+    def __init__(self, end: socket.socket) -> None:
+        super().__init__({"socket": end})
+        self.written = bytearray()
+        self.is_closed = False
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def pause_reading(self) -> None:
+        self.may_read.clear()
+
+    def resume_reading(self) -> None:
+        self.may_read.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+        self.may_read.set()
+
+    def abort(self) -> None:
+        self.close()
+
+
+def talk(pieces: list[bytes]) -> tuple[list[bytes], bool]:
+    """The payloads that come back for a stream, and whether the connection was closed because of it."""
+
+    async def whole() -> tuple[list[bytes], bool]:
+        here, there = socket.socketpair()
+        with here, there:
+            line = Line(here)
+            connections: set[Connection] = set()
+            connection = Connection(answer, os.getuid(), "1.2.3", connections)
+            connection.connection_made(line)
+            for piece in pieces:
+                await line.may_read.wait()
+                if line.is_closed:
+                    break
+                connection.data_received(piece)
+                assert len(connection._requests) <= Bounds().in_flight
+            while connection._requests:
+                await asyncio.wait(connection._requests)
+            refused = line.is_closed
+            connection.connection_lost(None)
+            assert not connections
+            reader = frames.FrameReader(frames.REPLY_LIMIT)
+            reader.feed(line.written)
+            payloads = list(iter(reader.next_frame, None))
+            assert not reader.is_midway
+            return payloads, refused
+
+    return asyncio.run(whole())
+
+
+async def answer(request: Request) -> Reply:
+    """A note, at once or a little later."""
+    assert isinstance(request, Get)
+    for _ in range(len(request.path)):
+        await asyncio.sleep(0)
+    return Note(path=request.path)
+
+
+GREETING = framed(codec.encode_hello(Hello(protocol=PROTOCOL, version="9")))
+REQUESTS = st.integers(1, 99).flatmap(
+    lambda number: st.text("x", max_size=3).map(lambda path: (number, asked(number, Get(path=path))))
+)
+UNKNOWN = st.integers(1, 99).map(
+    lambda number: (number, framed(msgspec.msgpack.encode([number, {"type": "dance"}])))
+)
+CUTS = st.lists(st.integers(0, 60), max_size=12)
+
+
+def cut_up(stream: bytes, cuts: list[int]) -> list[bytes]:
+    """A stream in pieces of these lengths, and the rest."""
+    pieces = []
+    for cut in cuts:
+        pieces.append(stream[:cut])
+        stream = stream[cut:]
+    return [*pieces, stream]
+
+
+@given(st.lists(REQUESTS | UNKNOWN, max_size=90), CUTS)
+def test_every_request_is_answered_once_however_the_stream_is_cut(
+    asking: list[tuple[int, bytes]], cuts: list[int]
+) -> None:
+    """Known or unknown, in one piece or many, more of them than may be in flight: each has one answer under its id."""
+    stream = GREETING + b"".join(data for _, data in asking)
+    (hello, *answers), refused = talk(cut_up(stream, cuts))
+    assert codec.decode_hello(hello).protocol == PROTOCOL
+    assert sorted(codec.decode_reply(one)[0] for one in answers) == sorted(number for number, _ in asking)
+    assert not refused
+
+
+@given(
+    st.booleans(),
+    st.lists(
+        st.binary(max_size=20)
+        | st.binary(max_size=40).map(framed)
+        | (REQUESTS | UNKNOWN).map(lambda one: one[1]),
+        max_size=10,
+    ),
+    CUTS,
+)
+def test_any_bytes_are_answered_or_refused(greets: bool, parts: list[bytes], cuts: list[int]) -> None:
+    """Noise between frames never raises: what comes back is whole answers, the last a complaint if it is the end."""
+    stream = GREETING * greets + b"".join(parts)
+    payloads, refused = talk(cut_up(stream, cuts))
+    answers = payloads[1:] if greets else payloads
+    told = [codec.decode_reply(one) for one in answers if not is_hello(one)]
+    complaints = [reply for number, reply in told if number == 0]
+    assert len(complaints) <= 1
+    assert bool(complaints) is refused
+    assert all(isinstance(reply, Failure) for reply in complaints)
+    assert len(payloads) <= 2 + stream.count(b"\0")  # no more answers than frames can be there
+
+
+def is_hello(payload: bytes) -> bool:
+    """Whether noise happened to be a greeting, and this is the answer."""
+    with contextlib.suppress(codec.Garbage):
+        codec.decode_hello(payload)
+        return True
+    return False

@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import msgspec
 import pytest
 import structlog
@@ -11,12 +12,13 @@ from memd.agents import Agents
 from memd.backends.backend import Answer, Excerpt, Question
 from memd.config import AgentSettings, Query, Scope
 from memd.daemon import build_agent
-from memd.embed.choose import Choice
 from memd.model import Degraded, Hit, Kind, Trace
-from memd.server.handlers import Handlers
+from memd.server.handlers import AT_WORK, RELOADS, Handlers
 from memd.server.report import Facts
-from memd.store.database import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire
+from tests.engines.supplies import silent
+from tests.wait import until_async
 
 HIT = Hit("memory/a.md", 3, 9, 0.5, "the text", "memory")
 LINE = Hit("memory/b.md", 4, 4, 0.4, "a line", "memory")
@@ -29,11 +31,14 @@ class Scripted:
         self.asked: list[Question] = []
         self.read: list[tuple[str, int, int, frozenset[Kind]]] = []
         self.failures: list[Exception] = []
+        self.open = asyncio.Event()  # until then, no search is answered
+        self.open.set()
         self.answer = Answer(hits=(HIT, LINE), backend="scripted", provider="p", model="m", mode="hybrid")
         self.excerpt: Excerpt | None = Excerpt("some text", 5, 7, 8)
 
     async def search(self, question: Question) -> Answer:
         self.asked.append(question)
+        await self.open.wait()
         if self.failures:
             raise self.failures.pop(0)
         return self.answer
@@ -58,14 +63,12 @@ class Bench:
         self.backend = Scripted()
         self.handlers = Handlers(self.agents, Facts("1.2.3", Path("/run/memd.sock"), None))
 
-    async def serve(self, **settings: Any) -> None:
-        """Let agent main have these settings."""
+    async def serve(self, agent_id: str = "main", **settings: Any) -> None:
+        """Let an agent have these settings."""
         wanted = AgentSettings(workspace=self.home / "workspace", **settings)
-        agent = await build_agent(self.home, "main", wanted, Choice(None, "none is wanted"), None)
+        agent = await build_agent(self.home, agent_id, wanted, silent(wanted))
         agent.backend = self.backend
-        self.agents.swap({"main": agent})
-        with self.agents.held():
-            pass
+        self.agents.swap({**self.agents.all(), agent_id: agent})
 
     async def close(self) -> None:
         for agent in self.agents.all().values():
@@ -121,10 +124,10 @@ async def test_a_bug_tells_the_client_nothing_of_its_text(bench: Bench) -> None:
 
 
 async def test_an_agent_that_changed_meanwhile_is_asked_anew(bench: Bench) -> None:
-    """A store that was closed under a request is one try; a second time, the client is told to try again."""
-    bench.backend.failures = [StoreClosed("closed")]
+    """A store that was closed under a request costs nothing; if it goes on and on, the client is told to try again."""
+    bench.backend.failures = [StoreClosed("closed")] * RELOADS
     assert (await bench.found()).results
-    bench.backend.failures = [StoreClosed("closed"), StoreClosed("closed")]
+    bench.backend.failures = [StoreClosed("closed")] * (RELOADS + 1)
     reply = await bench.handlers.handle(wire.Search(query="x"))
     assert isinstance(reply, wire.Failure)
     assert reply.code == "unavailable"
@@ -132,7 +135,7 @@ async def test_an_agent_that_changed_meanwhile_is_asked_anew(bench: Bench) -> No
 
 async def test_requests_wait_while_agents_change(bench: Bench) -> None:
     """Nothing is answered from half a change."""
-    with bench.agents.held():
+    with bench.agents.held({"main"}):
         asked = asyncio.create_task(bench.found())
         await asyncio.sleep(0)
         assert not asked.done()
@@ -147,7 +150,6 @@ async def test_requests_wait_while_agents_change(bench: Bench) -> None:
         lambda name: wire.Explain(query="x", agent=name),
         lambda name: wire.Get(path="x", agent=name),
         lambda name: wire.Sync(agent=name),
-        lambda name: wire.Warm(session_key="main", agent=name),
         lambda name: wire.Reindex(agent=name),
         lambda name: wire.Reindex(agent=name, dry_run=True),
         lambda name: wire.Status(agent=name),
@@ -274,7 +276,7 @@ async def test_no_more_lines_than_a_reply_holds(bench: Bench, lines: int | None,
 async def test_a_sync_that_waits_for_nothing_returns_at_once(bench: Bench) -> None:
     """wait=False asks for a pass and tells what is there."""
     assert await bench.handlers.handle(wire.Sync(wait=False)) == wire.SyncReport(reason="none is wanted")
-    assert bench.agents.get("main").sync.pending == 1
+    assert bench.agents.all()["main"].sync.pending == 1
 
 
 @pytest.mark.parametrize("patience_ms", [50, 0, -5])
@@ -293,3 +295,211 @@ async def test_status_names_the_daemon_and_its_agents(bench: Bench) -> None:
         assert (status.version, status.socket, status.config) == ("1.2.3", "/run/memd.sock", None)
         assert list(status.agents) == ["main"]
         assert status.agents["main"].workspace == str(bench.home / "workspace")
+
+
+# --- sessions
+
+OWN = "agent:main:telegram:direct:1"
+GROUP = "agent:main:telegram:group:1"
+OPEN = Scope(default="allow", rules=())
+
+
+async def test_a_session_is_shown_its_own_agent_alone(bench: Bench) -> None:
+    """Status, sync and reindex by session key are about that key's agent, though there be others."""
+    await bench.serve("work")
+    status = await bench.handlers.handle(wire.Status(session_key=OWN))
+    assert isinstance(status, wire.StatusReport)
+    assert list(status.agents) == ["main"]
+    assert status.agents["main"].workspace
+    await bench.handlers.handle(wire.Sync(wait=False, session_key=OWN))
+    assert [agent.sync.pending for agent in bench.agents.all().values()] == [1, 0]
+    assert await bench.handlers.handle(wire.Reindex(session_key=OWN)) == wire.ReindexReport(agents=["main"])
+    assert bench.agents.all()["work"].sync.health.rebuild is None
+
+
+@pytest.mark.parametrize("key", ["agent:work:main", "agent:Main:main", "agent:nobody:main", "agent::main"])
+async def test_nothing_of_another_agent_is_told_or_done(bench: Bench, key: str) -> None:
+    """A name and a key that disagree are denied, in the same words whether or not such an agent is there."""
+    await bench.serve("work")
+    ask = bench.handlers.handle
+    assert await ask(wire.Search(query="x", agent="main", session_key=key)) == wire.Found(scope_denied=True)
+    assert await ask(wire.Get(path="x", agent="main", session_key=key)) == wire.Note(path="x", missing=True)
+    assert await ask(wire.Warm(agent="main", session_key=key)) == wire.SyncReport()
+    status = await ask(wire.Status(agent="main", session_key=key))
+    assert isinstance(status, wire.StatusReport)
+    assert status.agents == {}
+    for request in (wire.Sync(agent="main", session_key=key), wire.Reindex(agent="main", session_key=key)):
+        refused = await ask(request)
+        assert isinstance(refused, wire.Failure)
+        assert (refused.code, "work" in refused.message) == ("denied", False)
+    assert (bench.backend.asked, bench.backend.read) == ([], [])
+    assert [agent.sync.pending for agent in bench.agents.all().values()] == [0, 0]
+
+
+@pytest.mark.parametrize("key", ["agent:nobody:main", "agent:MAIN:main", "agent::main", "agent:../main:main"])
+async def test_a_session_of_nobody_is_not_told_who_there_is(bench: Bench, key: str) -> None:
+    """A key of an agent that is not there, or cannot be, gets an error without a list, and never another agent."""
+    await bench.serve("work")
+    for request in (
+        wire.Search(query="x", session_key=key),
+        wire.Get(path="x", session_key=key),
+        wire.Explain(query="x", session_key=key),
+        wire.Warm(session_key=key),
+        wire.Status(session_key=key),
+        wire.Sync(session_key=key),
+        wire.Reindex(session_key=key),
+    ):
+        reply = await bench.handlers.handle(request)
+        assert isinstance(reply, wire.Failure)
+        assert reply.code == "unknown_agent"
+        assert "work" not in reply.message
+    assert bench.backend.asked == []
+
+
+async def test_a_key_without_an_agent_is_not_told_who_there_is(bench: Bench) -> None:
+    """Where several could be meant and none is main, the owner is told their names, and a session is not."""
+    await bench.serve("work")
+    await bench.serve("home")
+    await bench.agents.all()["main"].index.close()
+    bench.agents.swap({name: agent for name, agent in bench.agents.all().items() if name != "main"})
+    for key, is_told in ((None, True), ("telegram:group:1", False), ("main", False)):
+        reply = await bench.handlers.handle(wire.Search(query="x", session_key=key))
+        assert isinstance(reply, wire.Failure)
+        assert (reply.code, "work" in reply.message) == ("unknown_agent", is_told)
+
+
+async def test_a_group_is_told_no_numbers_and_no_places(bench: Bench) -> None:
+    """Where a group may search, it learns that things work, and neither how much there is nor where."""
+    await bench.agents.all()["main"].index.close()
+    await bench.serve(scope=OPEN)
+    agent = bench.agents.all()["main"]
+    agent.sync.rebuild("secret reason")
+    bench.backend.answer = msgspec.structs.replace(
+        bench.backend.answer, degraded=(Degraded("watcher", "/secret/place is gone"),)
+    )
+    running = asyncio.create_task(agent.sync.run())
+    for request in (
+        wire.Sync(session_key=GROUP),
+        wire.Sync(session_key=GROUP, wait=False),
+        wire.Warm(session_key=GROUP),
+        wire.Warm(session_key=GROUP),
+    ):
+        assert await bench.handlers.handle(request) == wire.SyncReport()
+    running.cancel()
+    agent.sync.rebuild("secret reason")
+    status = await bench.handlers.handle(wire.Status(session_key=GROUP))
+    assert isinstance(status, wire.StatusReport)
+    told = status.agents["main"]
+    assert (told.workspace, told.files, told.store_bytes, told.last_pass, told.rebuild) == (
+        "",
+        0,
+        0,
+        None,
+        None,
+    )
+    assert (told.keyword.ok, told.provider_health.reason) == (True, None)
+    found = await bench.found(session_key=GROUP)
+    assert [one.part for one in found.degraded] == ["watcher"]
+    assert "secret" not in f"{status} {found}"
+    assert str(bench.home) not in f"{status} {found}"
+    assert "/secret/place is gone" in str(await bench.found(session_key=OWN))
+
+
+async def test_a_denied_session_is_told_nothing(bench: Bench) -> None:
+    """Status shows it no agent, warm begins no pass, sync and reindex are refused."""
+    status = await bench.handlers.handle(wire.Status(session_key=GROUP))
+    assert isinstance(status, wire.StatusReport)
+    assert (status.agents, status.config) == ({}, None)
+    assert await bench.handlers.handle(wire.Warm(session_key=GROUP)) == wire.SyncReport()
+    for request in (wire.Sync(session_key=GROUP), wire.Reindex(session_key=GROUP, dry_run=True)):
+        refused = await bench.handlers.handle(request)
+        assert isinstance(refused, wire.Failure)
+        assert refused.code == "denied"
+    assert bench.agents.all()["main"].sync.pending == 0
+
+
+async def test_a_group_may_not_have_memory_indexed_anew(bench: Bench) -> None:
+    """A rebuild costs time and money: it is for the owner, even where a group may search."""
+    await bench.agents.all()["main"].index.close()
+    await bench.serve(scope=OPEN)
+    for dry_run in (False, True):
+        refused = await bench.handlers.handle(wire.Reindex(session_key=GROUP, dry_run=dry_run))
+        assert isinstance(refused, wire.Failure)
+        assert refused.code == "denied"
+    assert bench.agents.all()["main"].sync.health.rebuild is None
+
+
+@pytest.mark.parametrize(
+    "failure", [StoreUnavailable("/secret: disk full"), StoreDamaged("/secret: malformed")]
+)
+async def test_a_group_is_not_told_what_is_broken(bench: Bench, failure: Exception) -> None:
+    """A failure that names files names them to the owner alone."""
+    await bench.agents.all()["main"].index.close()
+    await bench.serve(scope=OPEN)
+    for key, is_told in ((GROUP, False), (OWN, True), (None, True)):
+        bench.backend.failures = [failure]
+        reply = await bench.handlers.handle(wire.Search(query="x", session_key=key))
+        assert isinstance(reply, wire.Failure)
+        assert (reply.code, "/secret" in str(reply)) == ("unavailable", is_told)
+
+
+# --- one client, one agent, and the others
+
+
+async def test_a_flood_of_searches_leaves_others_their_place(bench: Bench) -> None:
+    """While one client waits for 64 answers, a few are worked on; another client, and another agent, are next."""
+    await bench.serve("work")
+    flooding, other = bench.handlers.of_client(), bench.handlers.of_client()
+    bench.backend.open.clear()
+    requests = [wire.Search(query="flood", agent="main") for _ in range(64)]
+    flood = [asyncio.ensure_future(flooding(request)) for request in requests]
+    elsewhere = [
+        asyncio.ensure_future(other(wire.Search(query="other client", agent="main"))),
+        asyncio.ensure_future(flooding(wire.Explain(query="other agent", agent="work"))),
+    ]
+    await until_async(lambda: len(bench.backend.asked) >= AT_WORK + 2)
+    assert sorted(question.text for question in bench.backend.asked) == [
+        *["flood"] * AT_WORK,
+        "other agent",
+        "other client",
+    ]
+    bench.backend.open.set()
+    replies = await asyncio.gather(*flood, *elsewhere)
+    assert not [reply for reply in replies if isinstance(reply, wire.Failure)]
+
+
+async def test_an_agent_that_changes_holds_up_no_other(bench: Bench) -> None:
+    """While an agent is stopped and started, requests that mean another one are answered."""
+    await bench.serve("work")
+    with bench.agents.held({"work", "new"}):
+        assert (await bench.found(agent="main")).results
+        assert (await bench.found()).results
+        assert (await bench.found(session_key=OWN)).results
+        waiting = [
+            asyncio.create_task(bench.handlers.handle(request))
+            for request in (
+                wire.Search(query="x", agent="work"),
+                wire.Search(query="x", session_key="agent:work:main"),
+                wire.Search(query="x", agent="new"),
+                wire.Status(),
+            )
+        ]
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in waiting)
+    work, by_key, new, status = await asyncio.gather(*waiting)
+    assert isinstance(work, wire.Found)
+    assert isinstance(by_key, wire.Found)
+    assert isinstance(new, wire.Failure)
+    assert isinstance(status, wire.StatusReport)
+
+
+async def test_status_is_told_though_one_index_is_broken(bench: Bench) -> None:
+    """An agent whose index cannot be read is named with the reason, and the others are as ever."""
+    await bench.serve("work")
+    vandal = apsw.Connection(str(bench.home / "agents" / "work.sqlite"))
+    vandal.execute("DROP TABLE files")
+    vandal.close()
+    status = await bench.handlers.handle(wire.Status())
+    assert isinstance(status, wire.StatusReport)
+    assert (status.agents["work"].keyword.ok, status.agents["main"].keyword.ok) == (False, True)
+    assert status.agents["work"].keyword.reason

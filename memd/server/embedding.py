@@ -1,0 +1,58 @@
+"""How an agent's embedding stands, as a client is told."""
+
+from memd.embed.batch.standing import FAILURES
+from memd.sync.bulk import Bulk
+from memd.sync.standing import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
+from memd.sync.vectors import VectorQueue
+from memd_client import messages as wire
+
+_NAMES: dict[type[State], str] = {
+    Working: "working",
+    BackingOff: "backing_off",
+    Stopped: "stopped",
+    Paused: "paused",
+    WaitingForConfirmation: "waiting_for_confirmation",
+}
+
+
+def embedding(queue: VectorQueue | None, agent: str, *, use_cache: bool) -> wire.Embedding:
+    """Whether an agent's chunks get their vectors.
+
+    Args:
+        queue: What serves it; None: nothing does.
+        agent: Its id.
+        use_cache: Whether it has the cache, without which there are no batch jobs for it.
+    """
+    if queue is None:
+        return wire.Embedding(state="none")
+    state = queue.state_of(agent)
+    asked = state if isinstance(state, WaitingForConfirmation) else None
+    return wire.Embedding(
+        state=_NAMES[type(state)],
+        reason=queue.trouble_of(agent) or queue.note_of(agent),
+        next_try_s=queue.next_try_s(agent),
+        chunks=None if asked is None else asked.chunks,
+        tokens=None if asked is None else asked.tokens,
+        batch=_batch(queue.bulk, use_cache=use_cache),
+    )
+
+
+def provider_trouble(queue: VectorQueue, agent: str) -> str | None:
+    """What is wrong with the provider, or with the store that takes its vectors: a wish of a person is no trouble."""
+    return queue.trouble_of(agent) if isinstance(queue.state_of(agent), BackingOff | Stopped) else None
+
+
+def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:
+    if bulk.batches is None:
+        return None
+    standing = bulk.batches.standing
+    return wire.BatchStatus(
+        enabled=bulk.is_enabled,
+        on=standing.is_on,
+        failures=standing.failures,
+        limit=FAILURES,
+        jobs=bulk.batches.jobs,
+        texts=bulk.batches.claimed,
+        reason=(bulk.trouble(use_cache=use_cache) if bulk.is_enabled else None) or standing.reason,
+        at=standing.at,
+    )

@@ -1,0 +1,39 @@
+"""Who embeds for an agent, and why it is that one, as its owner is told."""
+
+from memd.agents import Agent
+from memd.server.embedding import provider_trouble
+from memd_client import messages as wire
+
+
+def health(agent: Agent) -> wire.Health:
+    """Whether the provider does what it is for, and if not, why and what to do."""
+    if agent.settings.provider == "none":
+        return wire.Health(reason="provider = none")
+    queue = agent.queue
+    waits = None if queue is None else provider_trouble(queue, agent.id)
+    reason = agent.supply.trouble or waits
+    return wire.Health(ok=reason is None, reason=reason)
+
+
+def endpoint(agent: Agent) -> str | None:
+    """The host that notes and questions are sent to; None: they stay here."""
+    used = agent.supply.engine.used
+    return None if used is None else used.host
+
+
+def passed_over(agent: Agent) -> list[wire.PassedOver]:
+    """The providers that were considered before, each with the reason why it was not taken."""
+    choice = agent.supply.engine.choice
+    return [wire.PassedOver(provider=one.provider, reason=one.reason) for one in choice.passed_over]
+
+
+def fallback(agent: Agent) -> wire.FallbackStatus | None:
+    """The second provider, whether it stands in, and why; None: the configuration names none."""
+    engine = agent.supply.engine
+    name = agent.settings.fallback
+    if name == "none":
+        return None
+    use = agent.supply.fallback_use(agent.index.space)
+    if use is not None:
+        return wire.FallbackStatus(provider=name, in_use=True, instead_of=use.instead_of, reason=use.reason)
+    return wire.FallbackStatus(provider=name, reason=engine.choice.no_fallback)
