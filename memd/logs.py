@@ -10,7 +10,7 @@ import logging
 import numbers
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Literal, TextIO
 
@@ -89,7 +89,21 @@ def wants_color(environ: Mapping[str, str], *, terminal: bool) -> bool:
     return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
+def before_each(tend: Callable[[], None]) -> None:
+    """Have something done before each event that is written, by whatever thread: one at a time, and it must not raise."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Handler):
+            handler.before = tend
+
+
 class _Handler(logging.StreamHandler[TextIO]):
+    before: Callable[[], None] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.before is not None:
+            self.before()
+        super().emit(record)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
         """Lose the event: there is nowhere left to complain."""
 
@@ -141,7 +155,10 @@ def _plain(value: Any, depth: int = 0, *, is_memory: bool = False) -> Any:
         case BaseException():
             plain = _cut(f"{type(value).__name__}: {value}")
         case Mapping() if depth < _DEEPEST and not is_memory:
-            plain = {_cut(str(name)): _plain(value[name], depth + 1) for name in list(value)[:_MOST]}
+            plain = {
+                _cut(str(name)): _plain(value[name], depth + 1, is_memory=name in _MEMORY)
+                for name in list(value)[:_MOST]
+            }
         case list() | tuple() | set() | frozenset() if depth < _DEEPEST and not is_memory:
             plain = [_plain(member, depth + 1) for member in list(value)[:_MOST]]
         case bytes():

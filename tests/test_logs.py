@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import structlog
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd import logs
 from memd.model import Chunk, TextHash
@@ -313,3 +315,86 @@ def test_handlers_of_others_stay(stream: io.StringIO) -> None:
     assert other in logging.getLogger().handlers
     log.info("a.happened")
     assert len(_events(stream)) == 1
+
+
+SECRET = "purple-giraffe"
+_TEXTS = st.text(max_size=20) | st.sampled_from(["\ud800", "\x1b[31m", "\n", "\u2028", "a" * 2000])
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | _TEXTS
+    | st.binary(max_size=20)
+    | st.builds(ValueError, _TEXTS)
+    | st.builds(Path, st.text(st.characters(exclude_characters="\0"), max_size=9)),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(_TEXTS | st.integers(), inner, max_size=4)
+        | st.tuples(inner, inner)
+    ),
+    max_leaves=30,
+)
+_PLAIN_NAMES = st.from_regex(r"[a-d]{1,3}", fullmatch=True)
+_MEMORY_NAMES = st.sampled_from(["text", "texts", "snippet", "query", "content", "args", "kwargs"])
+
+
+@given(st.dictionaries(_PLAIN_NAMES, _VALUES, max_size=5), st.booleans())
+def test_whatever_is_logged_is_one_line(values: dict[str, Any], terminal: bool) -> None:
+    """A JSON document of bounded size, or a line that no control character of a value gets into."""
+    stream = io.StringIO()
+    logs.configure("info", stream, terminal=terminal, color=False)
+    log.info("a.happened", **values)
+    written = stream.getvalue()
+    assert written.endswith("\n")
+    assert written.encode()
+    assert written.count("\n") == 1
+    if terminal:
+        assert written.rstrip("\n").isprintable()
+    else:
+        assert set(json.loads(written)) == {"timestamp", "level", "event", *values}
+
+
+def _wrapped(value: Any, shapes: list[str]) -> Any:
+    for shape in shapes:
+        match shape:
+            case "list":
+                value = [value, 1]
+            case "tuple":
+                value = (0, value)
+            case "set":
+                value = frozenset({str(value)})
+            case "key":
+                value = {str(value): 1}
+            case _:
+                value = {"a": value}
+    return value
+
+
+@given(
+    _MEMORY_NAMES,
+    st.lists(st.sampled_from(["list", "tuple", "set", "key", "dict"]), max_size=5),
+    st.sampled_from([SECRET, SECRET.encode(), Chunk(1, 1, SECRET, "", TextHash(b""))]),
+    st.booleans(),
+)
+def test_memory_is_not_written_in_any_shape(
+    name: str, shapes: list[str], secret: Any, terminal: bool
+) -> None:
+    """Under a name that carries memory, nothing of a value is told but what it is and how long."""
+    stream = io.StringIO()
+    logs.configure("info", stream, terminal=terminal, color=False)
+    log.info("a.happened", **{name: _wrapped(secret, shapes)})
+    log.info("a.happened", asked={name: _wrapped(secret, shapes[:2])})
+    assert "giraffe" not in stream.getvalue()
+    assert stream.getvalue().count("\n") == 2
+
+
+def test_a_value_without_end_is_cut() -> None:
+    """Lists in lists, long texts and large tables make a bounded line."""
+    endless: list[Any] = []
+    endless.append(endless)
+    wide = {str(n): ["x" * 1000] * 100 for n in range(100)}
+    stream = io.StringIO()
+    logs.configure("info", stream, terminal=False, color=False)
+    log.info("a.happened", endless=endless, wide=wide, number=10**4000)
+    assert len(stream.getvalue()) < 2_000_000

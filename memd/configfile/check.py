@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from memd.config import AgentSettings, DaemonSettings
-from memd.configfile import unbuilt
+from memd.config import SECRETS, AgentSettings, DaemonSettings
+from memd.configfile import remote, unbuilt
 from memd.configfile.statements import Key
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+# Windows takes these for devices, whatever follows after a dot.
+_DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECASE)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ROOT: Mapping[str, type[msgspec.Struct] | None] = {
     "daemon": DaemonSettings,
@@ -74,6 +76,7 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
         )
     if not settings.sources:
         yield (("sources",),), 'at least one source is needed, such as "memory"'
+    yield from remote.disagreements(settings)
 
 
 def missing_workspace(agent: str) -> Problem:
@@ -102,6 +105,11 @@ def _agents_problems(given: Any) -> Iterator[Problem]:
                 at,
                 f"{dotted(at)} is not a name for an agent: 1 to 64 letters a-z, digits, - and _, "
                 "beginning with a letter or digit (it names a file)",
+            )
+        elif _DEVICE.fullmatch(agent):
+            yield Problem(
+                at,
+                f"{dotted(at)} is not a name for an agent: it names a file, and {agent} is a device on Windows",
             )
         # One file a name, and some file systems do not tell capitals apart.
         twin = seen.setdefault(agent.casefold(), agent)
@@ -142,16 +150,14 @@ def _value_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) ->
     match info:
         case inspect.StructType():
             yield from _table_problems(given, info.cls, at)
-        case inspect.VarTupleType():
-            if isinstance(given, list):
-                for place, member in enumerate(given):
-                    yield from _value_problems(member, typing.get_args(kind)[0], (*at, place), planned)
-            else:
-                yield Problem(at, f"{dotted(at)} must be {_allowed(info)}, not {_shown(given)}")
+        case inspect.VarTupleType() | inspect.DictType():
+            yield from _members_problems(given, kind, at, planned)
         case inspect.CustomType():  # Path: msgspec leaves it to load
             fault = _path_fault(given)
             if fault:
                 yield Problem(at, f"{dotted(at)} {fault}")
+        case inspect.StrType() if at[-1] == "api_key_file" and given and _path_fault(given):
+            yield Problem(at, f"{dotted(at)} {_path_fault(given)}")
         case _:
             if given in planned:
                 yield Problem(
@@ -164,8 +170,23 @@ def _value_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) ->
             except msgspec.ValidationError:
                 yield Problem(
                     at,
-                    f"{dotted(at)} must be {_allowed(info, planned)}, not {_shown(given)}{_nearest(given, info)}",
+                    f"{dotted(at)} must be {_allowed(info, planned)}{_but_not(given, at)}{_nearest(given, info)}",
                 )
+
+
+def _members_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) -> Iterator[Problem]:
+    """What is wrong in a list, or in a table whose keys are the writer's own."""
+    member_type = next(one for one in reversed(typing.get_args(kind)) if one is not Ellipsis)
+    match given, inspect.type_info(kind):
+        case (list(), inspect.VarTupleType()):
+            members: Iterable[tuple[str | int, Any]] = enumerate(given)
+        case (dict(), inspect.DictType()):
+            members = given.items()
+        case _, info:
+            yield Problem(at, f"{dotted(at)} must be {_allowed(info)}{_but_not(given, at)}")
+            return
+    for name, member in members:
+        yield from _value_problems(member, member_type, (*at, name), planned)
 
 
 def _planned_problems(given: Any, default: Any, at: Key) -> Iterator[Problem]:
@@ -254,11 +275,18 @@ def _allowed(info: inspect.Type, planned: Collection[str] = ()) -> str:
             words = "a list of tables"
         case inspect.VarTupleType():
             words = 'a list of texts in quotes, like ["one", "two"]'
+        case inspect.DictType():
+            words = 'a table of texts in quotes, like { name = "value" }'
         case inspect.UnionType():  # X | None: TOML has no null, so None is a key that is absent
             words = " or ".join(_allowed(one) for one in info.types if not isinstance(one, inspect.NoneType))
         case _:
             words = "text in quotes"
     return words
+
+
+def _but_not(given: Any, at: Key) -> str:
+    """What was given instead; nothing, where it may be secret."""
+    return "" if SECRETS.intersection(at) else f", not {_shown(given)}"
 
 
 def _range(info: inspect.IntType | inspect.FloatType) -> str:

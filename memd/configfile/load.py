@@ -1,10 +1,12 @@
 """From a configuration file to the settings of the daemon."""
 
 import os
+import re
 import stat
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,17 @@ import msgspec
 
 from memd.config import AgentSettings, Config, DaemonSettings, Hybrid
 from memd.configfile.check import Problem, disagreements, document_problems, dotted, missing_workspace
-from memd.configfile.statements import Key, lines
+from memd.configfile.statements import Key, lines, repeated
 from memd.errors import FatalError
 from memd_client import paths
 
 DEFAULT_WORKSPACE = "~/.openclaw/workspace"
 _MAX_BYTES = 1024 * 1024
-_MAX_PROBLEMS = 10
+_MAX_PROBLEMS = 50  # that are told
+_MAX_COUNTED = 200  # for each unknown key the nearest known one is looked for, which takes a millisecond
+_MOST_PARTS = 64  # of a key
+_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*+"|'[^']*+'""")
+_DOTS = re.compile(rf"(?:\.[\s\w-]*+){{{_MOST_PARTS}}}")
 
 
 class ConfigError(FatalError):
@@ -79,6 +85,9 @@ def read(file: Path, home: Path) -> str:
         raise ConfigError(f"{shown} cannot be read: {error.strerror}") from error
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{shown} is larger than 1 MiB; it cannot be a configuration of memd")
+    if b"\0" in data:
+        # UTF-16, as some editors save what they call Unicode, or no text at all.
+        raise ConfigError(f"{shown} is UTF-16, or no text; save the file as UTF-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,12 +114,37 @@ def document(text: str, shown: str) -> dict[str, Any]:
     Raises:
         ConfigError: it is not TOML.
     """
+    # A key of many parts takes the square of their number to read: half a minute for what fits in a file.
+    deep = next((number for number, line in enumerate(text.split("\n"), 1) if _is_deep(line)), None)
+    if deep is not None:
+        raise ConfigError(f"{shown}:{deep}: no key of memd has that many parts")
     try:
         return tomllib.loads(text)
     except ValueError as error:  # tomllib's own error is one, and so is that of a number with too many digits
+        twice = repeated(text)
+        if twice:
+            raise ConfigError(_twice(twice, shown)) from error
         raise ConfigError(f"{shown} is not valid TOML: {error}") from error
     except RecursionError:
         raise ConfigError(f"{shown} is not a configuration of memd: it is nested too deeply") from None
+
+
+def _is_deep(line: str) -> bool:
+    """Whether a line holds more dots, with names between them, than any key of memd has."""
+    return (
+        line.count(".") >= _MOST_PARTS and _DOTS.search(_QUOTED.sub("", line).partition("#")[0]) is not None
+    )
+
+
+def _twice(given: Mapping[Key, list[int]], shown: str) -> str:
+    """What to mend where keys stand several times; a line for each."""
+    told = []
+    for key, found in sorted(given.items(), key=lambda item: item[1]):
+        *others, last = map(str, found[:_MAX_PROBLEMS])
+        told.append(
+            f"{shown}:{last}: {dotted(key)} stands there again, after line {', '.join(others)}; keep one"
+        )
+    return "\n".join(told[:_MAX_PROBLEMS])
 
 
 def _stands(path: Path) -> bool:
@@ -125,7 +159,7 @@ def _stands(path: Path) -> bool:
 
 
 def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) -> Config:
-    problems = list(document_problems(tables))
+    problems = list(islice(document_problems(tables), _MAX_COUNTED))
     agents: dict[str, AgentSettings] = {}
     if not problems:
         base = file.parent if file is not None else home
@@ -176,8 +210,12 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         return Path(os.path.normpath(base / _expanded(text, home)))
 
     settings = msgspec.convert(_known(merged, AgentSettings), AgentSettings, dec_hook=path)
+    remote = settings.remote
+    if remote.api_key_file:
+        remote = msgspec.structs.replace(remote, api_key_file=str(path(Path, remote.api_key_file)))
     return msgspec.structs.replace(
         settings,
+        remote=remote,
         extra_paths=tuple(dict.fromkeys(settings.extra_paths)),
         sources=tuple(dict.fromkeys(settings.sources)),
     )
@@ -189,8 +227,12 @@ def _known(table: dict[str, Any], struct: type[msgspec.Struct]) -> dict[str, Any
     for field in msgspec.structs.fields(struct):
         if field.name in table:
             value = table[field.name]
-            known[field.name] = _known(value, field.type) if isinstance(value, dict) else value
+            known[field.name] = _known(value, field.type) if _is_table(field.type) else value
     return known
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _normalised(settings: AgentSettings) -> AgentSettings:
@@ -224,7 +266,8 @@ def _report(problems: Iterable[Problem], text: str, shown: str) -> str:
         for line, sentence in found[:_MAX_PROBLEMS]
     ]
     if len(found) > _MAX_PROBLEMS:
-        told.append(f"{shown}: and {len(found) - _MAX_PROBLEMS} more")
+        more = "many" if len(found) == _MAX_COUNTED else len(found) - _MAX_PROBLEMS
+        told.append(f"{shown}: and {more} more")
     return "\n".join(told)
 
 

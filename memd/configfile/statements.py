@@ -1,5 +1,6 @@
 """Which lines of a TOML text say what."""
 
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +11,11 @@ Key = tuple[
     str | int, ...
 ]  # ("agents", "main", "scope", "rules", 0): names of tables and keys, places in lists
 
-# A list of more lines than this is not followed: each of its lines is parsed again with all before it.
-_MOST_LINES = 500
+# Only a line with one of these may end what another line has begun.
+_CLOSING = re.compile(r"""[]}]|\"{3}|'{3}""")
+# Each attempt to end a statement parses it from its beginning. After so many characters, about a second, the rest of the
+# text is not followed.
+_MOST_PARSED = 1_000_000
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -34,12 +38,17 @@ def statements(text: str) -> Iterator[Statement]:
     table: Key = ()
     tables_in: dict[Key, int] = {}  # array of tables -> how many so far
     pending: list[str] = []
+    parsed = 0  # in attempts that failed
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         pending.append(line)
+        if len(pending) > 1 and not _CLOSING.search(line):
+            continue
+        attempt = "\n".join(pending)
         try:
-            piece = tomllib.loads("\n".join(pending))
-        except ValueError:
-            if len(pending) == _MOST_LINES:
+            piece = tomllib.loads(attempt)
+        except (ValueError, RecursionError):  # open still, wrong, or nested without end
+            parsed += len(attempt)
+            if parsed > _MOST_PARSED:
                 return
             continue
         first, pending = number - len(pending) + 1, []
@@ -50,6 +59,25 @@ def statements(text: str) -> Iterator[Statement]:
             yield Statement(first, number, tuple(table[: n + 1] for n in range(len(table))), is_header=True)
         else:
             yield Statement(first, number, tuple(_keys(piece, table)), is_header=False)
+
+
+def repeated(text: str) -> dict[Key, list[int]]:
+    """The keys and tables that a text gives more than once, which TOML does not allow, with their lines.
+
+    Other than the functions beside it, this one is for a text that is no valid TOML because of that.
+    """
+    given: dict[tuple[Key, bool], dict[int, None]] = {}
+    for statement in statements(text):
+        for key in statement.keys[-1:] if statement.is_header else _leaves(statement.keys):
+            if not any(isinstance(part, int) for part in key):
+                given.setdefault((key, statement.is_header), {})[statement.line] = None
+    return {key: list(found) for (key, _), found in given.items() if len(found) > 1}
+
+
+def _leaves(keys: tuple[Key, ...]) -> Iterator[Key]:
+    """The keys that are above no other."""
+    above = {key[:-1] for key in keys}
+    return (key for key in keys if key not in above)
 
 
 def lines(text: str) -> dict[Key, int]:

@@ -14,7 +14,6 @@ KEYS: Mapping[type[msgspec.Struct], Mapping[str, Any]] = MappingProxyType(
         DaemonSettings: {"memory_limit_mb": 0},
         Limits: {"max_injected_chars": 4000},
         AgentSettings: {
-            "fallback": "none",
             "sessions": {
                 "presets": [],
                 "paths": [],
@@ -24,23 +23,6 @@ KEYS: Mapping[type[msgspec.Struct], Mapping[str, Any]] = MappingProxyType(
                 "subagents": False,
             },
             "redact": {"mode": "sessions", "extra": [], "allow": []},
-            "remote": {
-                "base_url": "",
-                "api_key": "",
-                "api_key_env": "",
-                "api_key_file": "",
-                "headers": {},
-                "query_timeout_ms": 2000,
-                "confirm_above_chunks": 20_000,
-                "batch": {
-                    "enabled": False,
-                    "min_chunks": 500,
-                    "wait": True,
-                    "concurrency": 2,
-                    "poll_interval_ms": 2000,
-                    "timeout_minutes": 60,
-                },
-            },
             "qmd": {
                 "command": "qmd",
                 "search_mode": "search",
@@ -61,7 +43,6 @@ VALUES: Mapping[type[msgspec.Struct], Mapping[str, tuple[str, ...]]] = MappingPr
         AgentSettings: {
             "sources": ("sessions",),
             "backend": ("qmd",),
-            "provider": ("openai", "gemini", "voyage", "ollama", "openai-compatible"),
         },
     }
 )

@@ -15,16 +15,18 @@ COMMANDS: Mapping[str, str] = {
     "status": "how everything is",
     "sync": "bring the index up to date, and wait until it is",
     "reindex": "build the index anew; the old one answers meanwhile",
+    "embed": "have embedding pause or go on, or pay for what waits",
     "search": "find what memory says about a question",
     "get": "read lines of an indexed file",
     "explain": "search, and tell how each hit came to its place",
     "demo": "show what memd does, on a workspace made for it",
+    "doctor": "find what is wrong, and tell how to mend it",
     "config": "check, show or write the configuration",
     "logs": "print the log of a daemon that `up` started",
 }
 """Every command, with what it does."""
 
-_OF_AN_AGENT = frozenset({"up", "status", "sync", "reindex", "search", "get", "explain"})
+_OF_AN_AGENT = frozenset({"up", "status", "sync", "reindex", "embed", "search", "get", "explain", "doctor"})
 _MAX_RESULTS = 50
 _LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
 
@@ -77,10 +79,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", prog="memd-ctl")
     parsers = {name: _add_parser(commands, name, summary, common) for name, summary in COMMANDS.items()}
     _add_up(parsers["up"])
+    parsers["status"].add_argument(
+        "-w", "--watch", action="store_true", help="draw it again each second, until Ctrl-C"
+    )
     _add_sync(parsers["sync"])
     _add_reindex(parsers["reindex"])
+    _add_embed(parsers["embed"], common)
     for name in ("search", "explain"):
         _add_search(parsers[name])
+    parsers["explain"].add_argument(
+        "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
+    )
     _add_get(parsers["get"])
     _add_demo(parsers["demo"])
     _add_config(parsers["config"], common)
@@ -124,6 +133,18 @@ def _add_reindex(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only tell what it would cost")
 
 
+def _add_embed(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl embed")
+    for name, summary in (
+        ("pause", "ask the provider for nothing more, also after a restart"),
+        ("resume", "go on, and ask a provider that refused again"),
+        ("confirm", "let what waits for a confirmation be sent, and paid for"),
+    ):
+        _add_parser(actions, name, summary, common)
+    batch = _add_parser(actions, "batch", "have batch jobs again that were turned off after failures", common)
+    batch.add_argument("switch", choices=("on",), help="they turn themselves off")
+
+
 def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="+", help="a question, or words of the answer")
     parser.add_argument("-n", "--max-results", metavar="N", type=_results, help="1 to 50")
@@ -161,6 +182,10 @@ def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
         action = _add_parser(actions, name, summary, common)
         if name == "init":
             action.add_argument("--force", action="store_true", help="replace the file that is there")
+        else:
+            action.add_argument(
+                "file", metavar="FILE", nargs="?", type=_named, help="another file than the one in force"
+            )
 
 
 def _add_logs(parser: argparse.ArgumentParser) -> None:

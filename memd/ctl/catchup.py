@@ -115,8 +115,12 @@ def _shown(
 
 
 def _text_stage(report: StatusReport) -> Stage:
-    files = sum(agent.files for agent in report.agents.values())
-    return Stage("Reading notes", remark=f"{counted(files, 'file')} searchable")
+    reading = [agent.progress for agent in report.agents.values() if agent.progress is not None]
+    if not reading:
+        files = sum(agent.files for agent in report.agents.values())
+        return Stage("Reading notes", remark=f"{counted(files, 'file')} searchable")
+    done, total = sum(one.done for one in reading), sum(one.total for one in reading)
+    return Stage("Reading notes", done, total, f"{done:,} of {counted(total, 'file')}")
 
 
 def _vector_stage(report: StatusReport) -> Stage:

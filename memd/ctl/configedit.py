@@ -1,5 +1,6 @@
 """Changes to the text of a configuration file that leave what a person wrote there as it stands. Pure."""
 
+import re
 import tomllib
 from collections.abc import Callable
 from importlib import resources
@@ -69,16 +70,30 @@ def _changed(text: str, agent: str, key: str, value: _Value) -> str:
 
 
 def _under_header(text: str, agent: str, key: str, value: _Value) -> str | None:
-    """A new line under ``[agents.<id>]``: before the comments at the end of the table, which lead on to the next."""
+    """A new line in the table ``[agents.<id>]``.
+
+    It comes after the line that holds its default as a comment, else after the last key: the comments at the end of a
+    table lead on to the next.
+    """
+    lines = text.split("\n")
+    after = end = None
     for statement in statements(text):
+        if statement.is_header and after is not None:
+            end = statement.line - 1
+            break
         if statement.is_header and statement.keys[-1] == ("agents", agent):
-            lines = text.split("\n")
-            end = "\r" if lines[statement.line - 1].endswith("\r") else ""
-            if statement.line == len(lines):  # the file ends without a line end
-                lines.append("")
-            lines.insert(statement.line, f"{key} = {_toml(value)}{end}")
-            return "\n".join(lines)
-    return None
+            after = header = statement.last_line
+        elif after is not None:
+            after = statement.last_line
+    if after is None:
+        return None
+    default = re.compile(rf"\s*#\s*{key}\s*=")
+    after = next((n for n, line in enumerate(lines[header:end], header + 1) if default.match(line)), after)
+    ending = "\r" if lines[after - 1].endswith("\r") else ""
+    if after == len(lines):  # the file ends without a line end
+        lines.append("")
+    lines.insert(after, f"{key} = {_toml(value)}{ending}")
+    return "\n".join(lines)
 
 
 def _appended(text: str, agent: str, key: str, value: _Value) -> str:

@@ -27,6 +27,10 @@ _REQUESTS = {
     "timed_out": BUSY,
     "unavailable": BUSY,
 }
+# Where the client knows none, since it does not know what else is installed.
+_HINTS = {
+    "connection_lost": "`memd-ctl status` tells whether memd still runs, `memd-ctl logs -n 20` what happened to it."
+}
 
 
 class Failed(MemdError):
@@ -61,7 +65,7 @@ def explained(error: MemdError | MemdClientError) -> Failed:
             return error
         case MemdClientError():
             kind, exit_code = _from_client(error)
-            return Failed(kind, error.message, error.hint, exit_code=exit_code)
+            return Failed(kind, error.message, error.hint or _HINTS.get(kind), exit_code=exit_code)
         case FatalError(exit_code=78):
             return Failed("bad_config", str(error), exit_code=BAD_CONFIG)
         case FatalError():

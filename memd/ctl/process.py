@@ -13,6 +13,8 @@ import msgspec
 
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed
 from memd.ctl.lock import find_holder
+from memd.ctl.logline import readable
+from memd.ctl.paint import plain
 from memd.ctl.places import Places
 from memd.ctl.tail import last_lines
 from memd_client.blocking import Client
@@ -23,7 +25,7 @@ _STEP_S = 0.02
 _ASK_S = 2.0
 _ENDS_S = 5.0
 _TOLD_LINES = 10
-_TOLD_CHARS = 300  # of a line: a traceback is one
+_TOLD_CHARS = 300  # of a line
 _LOSER_WAITS_S = 5.0
 # They belong to the service that memd-ctl was called from: a daemon would tell that manager it is ready.
 _NOT_INHERITED = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
@@ -191,5 +193,7 @@ def _silent(started: Started, places: Places, patience_s: float) -> Failed:
 
 
 def _last_words(started: Started) -> str:
+    """The end of what it wrote: of a traceback, the last lines say what is wrong."""
     lines = last_lines(started.log, _TOLD_LINES, since=started.log_at)
-    return "".join(f"\n  {line[:_TOLD_CHARS]}{'...' if len(line) > _TOLD_CHARS else ''}" for line in lines)
+    told = "\n".join(readable(line, plain) for line in lines).splitlines()[-_TOLD_LINES:]
+    return "".join(f"\n  {line[:_TOLD_CHARS]}{'...' if len(line) > _TOLD_CHARS else ''}" for line in told)

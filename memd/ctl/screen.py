@@ -36,6 +36,7 @@ class Screen:
         self, out: TextIO, err: TextIO, environ: Mapping[str, str], *, wants_color: bool, json: bool
     ) -> None:
         self._out = out
+        self._environ = environ
         self.err = err
         self.json = json
         self.is_terminal = out.isatty()
@@ -43,6 +44,31 @@ class Screen:
         self.paint = paint.choose(environ, terminal=self.is_terminal, wanted=wants_color)
         self.paint_err = paint.choose(environ, terminal=err.isatty(), wanted=wants_color)
         self.colors_err = self.paint_err is paint.ansi
+
+    @property
+    def columns(self) -> int | None:
+        """Of the terminal that stdout is; None where it is none, or does not say."""
+        return self._size()[0] or None
+
+    @property
+    def rows(self) -> int | None:
+        """Likewise."""
+        return self._size()[1] or None
+
+    @property
+    def draws(self) -> bool:
+        """Whether stdout is a terminal whose cursor can be moved."""
+        return self.is_terminal and self._environ.get("TERM", "dumb") != "dumb"
+
+    def _size(self) -> tuple[int, int]:
+        try:
+            return os.get_terminal_size(self._out.fileno()) if self.is_terminal else (0, 0)
+        except OSError:
+            return 0, 0
+
+    def draw(self, text: str) -> None:
+        """Write to a terminal exactly this."""
+        _write(self._out, text)
 
     def say(self, text: str) -> None:
         """Tell a person, at once; nothing where the answer is to be JSON."""

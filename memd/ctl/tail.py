@@ -2,9 +2,12 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from memd.logfile import KEPT, rotated
 
 _BLOCK = 1 << 16
 _STEP_S = 0.2
@@ -14,7 +17,9 @@ def last_lines(file: Path, count: int, *, since: int = 0) -> list[str]:
     """The last lines of a file, without those before an offset in bytes; none where it cannot be read."""
     try:
         with file.open("rb") as stream:
-            stream.seek(max(since, start_of_last(stream, count)))
+            # A log that is shorter than it was has begun anew.
+            at = since if since <= os.fstat(stream.fileno()).st_size else 0
+            stream.seek(max(at, start_of_last(stream, count)))
             data = stream.read()
     except OSError:
         return []
@@ -42,11 +47,11 @@ def start_of_last(stream: BinaryIO, count: int) -> int:
     return 0
 
 
-def follow(file: Path, stream: BinaryIO) -> Iterator[bytes]:
+def follow(file: Path, stream: BinaryIO) -> Generator[bytes, None, None]:
     """What is in a file from the stream's place on, and whatever is added, for ever.
 
-    A file that is replaced, as a rotation does, is read to its end before the new one; one that is cut is read
-    from its beginning.
+    A file that is replaced, as a rotation does, is read to its end before the one that came after it; one that is cut
+    is read from its beginning.
     """
     current = stream
     try:
@@ -67,12 +72,39 @@ def follow(file: Path, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _find_replacement(file: Path, current: BinaryIO) -> BinaryIO | None:
-    """The file that stands at the path, if it is not the one that is read."""
+    """The file that was written after the one that is read; None where that is the one at the path.
+
+    A log may be rotated twice between two looks: what came after a file has the next smaller number.
+    """
+    reading = os.fstat(current.fileno())
+    for number in range(KEPT + 1):
+        with suppress(OSError):
+            if os.path.samestat(rotated(file, number).stat(), reading):
+                return _find_open(rotated(file, number - 1)) if number else None
+    return _find_open(file)
+
+
+def _find_open(file: Path) -> BinaryIO | None:
     try:
-        newer = file.open("rb")
+        return file.open("rb")
     except OSError:
         return None
-    if os.path.samestat(os.fstat(newer.fileno()), os.fstat(current.fileno())):
-        newer.close()
-        return None
-    return newer
+
+
+def last_of(files: Sequence[Path], count: int) -> list[tuple[Path, int]]:
+    """Where the last lines begin that several files hold together: the files to read, and from what offset.
+
+    Args:
+        files: The oldest first.
+        count: How many lines.
+    """
+    chosen: list[tuple[Path, int]] = []
+    for file in reversed(files):
+        with suppress(FileNotFoundError), file.open("rb") as stream:
+            at = start_of_last(stream, count)
+            chosen.insert(0, (file, at))
+            if at or count <= 0:
+                break
+            stream.seek(0)
+            count -= sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))
+    return chosen

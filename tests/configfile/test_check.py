@@ -110,16 +110,12 @@ def test_a_wrong_value_is_told_with_what_is_allowed(text: str, complaint: str) -
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("agents.main.provider = 'openai'", 'agents.main.provider = "openai" is not built yet in this version of memd; it must be "auto", "local" or "none"'),
         ("agents.main.backend = 'qmd'", 'agents.main.backend = "qmd" is not built yet in this version of memd; it must be "builtin"'),
         ("agents.main.sources = ['memory', 'sessions']", 'agents.main.sources[1] = "sessions" is not built yet in this version of memd; it must be "memory"'),
-        ("agents.main.fallback = 'openai'", "agents.main.fallback is not built yet in this version of memd; remove it"),
         ("defaults.limits.max_injected_chars = 1", "defaults.limits.max_injected_chars is not built yet in this version of memd; remove it"),
         ("daemon.memory_limit_mb = false", "daemon.memory_limit_mb is not built yet in this version of memd; remove it"),
         ("agents.main.sessions = { presets = ['openclaw'], idle_seconds = 120 }",
          "agents.main.sessions.presets is not built yet in this version of memd; remove it"),
-        ("agents.main.remote.batch.enabled = true", "agents.main.remote.batch.enabled is not built yet in this version of memd; remove it"),
-        ("agents.main.remote.headers.authorization = 'x'", "agents.main.remote.headers is not built yet in this version of memd; remove it"),
         ("agents.main.qmd = 3", "agents.main.qmd is not built yet in this version of memd; remove it"),
         ("agents.main.redact.mode = 'off'", "agents.main.redact.mode is not built yet in this version of memd; remove it"),
     ],
@@ -132,9 +128,7 @@ def test_what_is_planned_says_that_it_is_not_built(text: str, complaint: str) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "agents.main.fallback = 'none'",
         "agents.main.redact.mode = 'sessions'",
-        "agents.main.remote = { headers = {}, batch = { wait = true } }",
         "defaults.limits.max_injected_chars = 4000",
         "daemon.memory_limit_mb = 0",
     ],
@@ -144,26 +138,91 @@ def test_a_planned_key_with_its_default_is_accepted(text: str) -> None:
     assert _complaints(text) == []
 
 
-@pytest.mark.parametrize("key", ["remote.api_key", "remote.headers.authorization", "api_key", "remote.key"])
-def test_a_secret_is_not_repeated(key: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agents.main.api_key = 'sk-very-secret'",
+        "agents.main.remote.key = 'sk-very-secret'",
+        "agents.main.remote.api_key = ['sk-very-secret']",
+        "agents.main.remote.api_key = 987654321012345678",
+        "agents.main.remote.headers = 'sk-very-secret'",
+        "agents.main.remote.headers = ['sk-very-secret']",
+        "agents.main.remote.headers.authorization = 987654321012345678",
+    ],
+)
+def test_a_secret_is_not_repeated(text: str) -> None:
     """A message goes to logs and terminals; the key to an account does not."""
-    (complaint,) = _complaints(f"agents.main.{key} = 'sk-very-secret'")
-    assert "sk-very-secret" not in complaint
+    (complaint,) = _complaints(text)
+    assert "very-secret" not in complaint
+    assert "987654321" not in complaint
 
 
-@pytest.mark.parametrize("agent", ["main", "a", "7", "Work_2-b", "x" * 64])
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("agents.main.provider = 'open-ai'",
+         'agents.main.provider must be "auto", "gemini", "local", "none", "ollama", "openai", "openai-compatible" or "voyage", not "open-ai"; did you mean "openai"?'),
+        ("agents.main.fallback = 'auto'",
+         'agents.main.fallback must be "gemini", "local", "none", "ollama", "openai", "openai-compatible" or "voyage", not "auto"'),
+        ("agents.main.remote = 'http://x'", 'agents.main.remote must be a table, not "http://x"'),
+        ("agents.main.remote.api_key = 1", "agents.main.remote.api_key must be text in quotes"),
+        ("agents.main.remote.headers = 1", 'agents.main.remote.headers must be a table of texts in quotes, like { name = "value" }'),
+        ("agents.main.remote.headers.x = 1", "agents.main.remote.headers.x must be text in quotes"),
+        ("agents.main.remote.api_key_file = '~bob/key'",
+         "agents.main.remote.api_key_file must begin with ~/ or / or a name: the home of somebody else is not looked up"),
+        ("agents.main.remote.api_key_file = 1", "agents.main.remote.api_key_file must be a path in quotes, not 1"),
+        ("agents.main.remote.batch.poll_interval_ms = 1",
+         "agents.main.remote.batch.poll_interval_ms must be a whole number from 100 to 3600000, not 1"),
+        ("agents.main.base_url = 'x'", "agents.main.base_url is not a key memd knows; did you mean remote.base_url?"),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_of_a_provider_is_told(text: str, complaint: str) -> None:
+    """As any other; what may be a key is left out."""
+    assert _complaints(text) == [complaint]
+
+
+@pytest.mark.parametrize("agent", ["main", "a", "7", "Work_2-b", "x" * 64, "console", "com"])
 def test_an_agent_may_be_called(agent: str) -> None:
     """Letters, digits, - and _, beginning with a letter or digit."""
     assert list(document_problems({"agents": {agent: {}}})) == []
 
 
 @pytest.mark.parametrize(
-    "agent", ["", ".", "..", "a/b", "a b", "-a", "_a", "ä", "x" * 65, "a\n", "a\0", "CON.", "a.b"]
+    "agent",
+    [
+        "",
+        ".",
+        "..",
+        "a/b",
+        "a b",
+        "-a",
+        "_a",
+        "ä",
+        "x" * 65,
+        "x" * 300,
+        "a\n",
+        "a\0",
+        "CON.",
+        "a.b",
+        "../x",
+        "..\\x",
+        "/etc",
+        "~",
+        "caf\u00e9",
+        "cafe\u0301",
+        "\uff4dain",
+        "ma\u0131n",
+        "CON",
+        "nul",
+        "Com1",
+        "lpt9",
+    ],
 )
 def test_an_agent_may_not_be_called(agent: str) -> None:
     """A name that could lead a file elsewhere is refused."""
     (problem,) = document_problems({"agents": {agent: {}}})
     assert "is not a name for an agent" in problem.text
+    assert problem.text.startswith("agents.")
 
 
 def test_names_that_differ_in_capitals_are_one() -> None:

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -241,8 +242,7 @@ def test_a_complaint_has_the_line_and_the_key(text: str, complaint: str) -> None
     [
         ("[daemon]\nlog_level = warning", "line 2, column 13"),
         ("[agents.main]\nworkspace = ~/notes", "line 2, column 13"),
-        ("[agents.main]\n[agents.main]\n", "line 2"),
-        ("a = 1\na = 2\nb = 3", "line 2"),
+        ("agents.main = 1\n[agents.main]\n", "line 2"),
         ("a = ", "end of document"),
     ],
 )
@@ -261,16 +261,67 @@ def test_what_is_wrong_in_defaults_is_said_once() -> None:
 
 def test_a_complaint_has_the_line_of_the_table_where_that_of_the_key_is_not_known() -> None:
     """Within a list of a thousand lines single lines are not looked for."""
-    text = "[daemon]\n\n[agents.main]\nexclude = [\n" + "'x',\n" * 1000 + "3]\n"
+    text = "[daemon]\n\n[agents.main]\nexclude = [\n" + "'x]',\n" * 1000 + "3]\n"
     assert _complaints(text) == [":3: agents.main.exclude[1000] must be text in quotes, not 3"]
 
 
-def test_complaints_come_in_the_order_of_the_file_and_end_after_ten() -> None:
-    """The first ten lines to mend, and how many more there are."""
-    text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(20, 32))
+def test_complaints_come_in_the_order_of_the_file_and_end_after_fifty() -> None:
+    """The first fifty lines to mend, and how many more there are."""
+    text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(20, 72))
     complaints = _complaints(text)
-    assert [complaint.split()[0] for complaint in complaints[:10]] == [f":{line}:" for line in range(2, 12)]
-    assert complaints[10:] == [": and 2 more"]
+    assert [complaint.split()[0] for complaint in complaints[:50]] == [f":{line}:" for line in range(2, 52)]
+    assert complaints[50:] == [": and 2 more"]
+
+
+def test_a_file_of_another_program_is_not_read_to_its_end() -> None:
+    """Ten thousand unknown keys are answered at once."""
+    text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(10_000))
+    assert _complaints(text)[50:] == [": and many more"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaints"),
+    [
+        ("a = 1\na = 2\nb = 3", [":2: a stands there again, after line 1; keep one"]),
+        ("[agents.main]\n[agents.main]\n", [":2: agents.main stands there again, after line 1; keep one"]),
+        (
+            "[agents.main]\nquery.max_results = 1\nworkspace = 'a'\n\nquery.max_results = 2\nworkspace = 'b'\nworkspace = 'c'",
+            [
+                ":5: agents.main.query.max_results stands there again, after line 2; keep one",
+                ":7: agents.main.workspace stands there again, after line 3, 6; keep one",
+            ],
+        ),
+        (
+            "[agents.main]\nquery = { max_results = 1 }\nquery = { max_results = 1 }",
+            [":3: agents.main.query.max_results stands there again, after line 2; keep one"],
+        ),
+    ],
+)
+def test_what_stands_twice_is_told_with_its_lines(text: str, complaints: list[str]) -> None:
+    """All of it at once."""
+    assert _complaints(text) == complaints
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" + ".a" * 30_000 + " = 1",
+        "[" + "a." * 30_000 + "a]",
+        'x = { a."b # c"' + ".'a'" * 30_000 + " = 1 }",
+        "a" + " . a" * 30_000 + " = 1",
+    ],
+    ids=["key", "header", "quoted", "blanks"],
+)
+def test_a_key_of_ten_thousands_of_parts_is_refused_at_once(line: str) -> None:
+    """Reading it would take half a minute."""
+    assert _complaints(f"[agents.main]\n{line}") == [":2: no key of memd has that many parts"]
+
+
+def test_many_dots_elsewhere_are_no_such_key() -> None:
+    """In a text, a comment, or a list of numbers."""
+    dots = "a." * 200
+    text = f"[agents.main]\nexclude = [\"{dots}\", '{dots}'] # {dots}"
+    assert _main(text).exclude == (dots, dots)
 
 
 def test_a_number_of_many_digits_is_no_crash() -> None:
@@ -349,6 +400,11 @@ def _socket(directory: Path) -> Path:
     return directory / "s"
 
 
+def _utf16(directory: Path) -> Path:
+    (directory / "utf16.toml").write_text("[agents.main]\n", encoding="utf-16")
+    return directory / "utf16.toml"
+
+
 def _latin(directory: Path) -> Path:
     (directory / "latin.toml").write_bytes(b'# fine\nmodel = "\xe4"\n')
     return directory / "latin.toml"
@@ -380,6 +436,7 @@ def _long(directory: Path) -> Path:
         (_directory, "{} is a directory; name a file, such as {}/config.toml"),
         (_pipe, "{} is not a regular file"),
         (_socket, "{} is not a regular file"),
+        (_utf16, "{} is UTF-16, or no text; save the file as UTF-8"),
         (_latin, "{}:2: this is not UTF-8 text; save the file as UTF-8"),
         (_huge, "{} is larger than 1 MiB; it cannot be a configuration of memd"),
         (_under_a_file, "{} cannot be read: Not a directory"),
@@ -493,6 +550,72 @@ def test_any_agent_is_a_configuration_or_an_error(settings: dict[str, Any]) -> N
     _is_config_or_error(tomlkit.dumps({"agents": {"main": settings}}))
 
 
+_SNIPPETS = st.sampled_from(
+    [
+        *(
+            "[",
+            "]",
+            "[[",
+            "]]",
+            "{",
+            "}",
+            '"',
+            "'''",
+            '"""',
+            "=",
+            ".",
+            ",",
+            "#",
+            "\n",
+            "\r",
+            "\t",
+            "\0",
+            "\\",
+            "-",
+        ),
+        *(
+            "[agents.main]\n",
+            "[agents.work]\n",
+            "[[agents.main.scope.rules]]\n",
+            'backend = "qmd"\n',
+            "nan",
+            "1e999",
+        ),
+        *("a = [\n", "[" * 3000, "9" * 5000, "main.", "\ufeff", "\x85", "\u202e", "0x", "2026-02-30", "''"),
+    ]
+)
+_MUTATIONS = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 30), _SNIPPETS | st.text(max_size=4)), min_size=1, max_size=5
+)
+
+
+@given(_MUTATIONS)
+def test_a_configuration_with_slips_is_one_or_an_error(mutations: list[tuple[float, int, str]]) -> None:
+    """So is a file that was right before some of it was deleted and other things were typed in."""
+    text = _FULL
+    for where, deleted, typed in mutations:
+        at = int(where * len(text))
+        text = text[:at] + typed + text[at + deleted :]
+    _is_config_or_error(text)
+
+
+@given(st.lists(st.integers(0, _FULL.count("\n")), max_size=8), st.randoms(use_true_random=False))
+def test_a_configuration_in_disorder_is_one_or_an_error(lines: list[int], chance: Random) -> None:
+    """And one whose lines stand twice, or elsewhere."""
+    rows = _FULL.split("\n")
+    for line in lines:
+        rows.insert(chance.randrange(len(rows) + 1), rows[line])
+    _is_config_or_error("\n".join(rows))
+
+
+@pytest.mark.parametrize("wrong", ["a = 1\na = 1\n", "[x]\n[x]\n", "no = 1\n"])
+@pytest.mark.parametrize("deep", ["[" * 100_000, "[" * 50_000 + "]" * 50_000, "{a=" * 50_000])
+def test_what_is_nested_without_end_is_an_error(wrong: str, deep: str) -> None:
+    """Wherever else the file is wrong, too."""
+    with pytest.raises(ConfigError):
+        _parsed(f"{wrong}b = {deep}\n")
+
+
 def _is_config_or_error(text: str) -> None:
     try:
         config = _parsed(text)
@@ -502,5 +625,44 @@ def _is_config_or_error(text: str) -> None:
         complaints = ["none"]
         assert config.agents
         assert all(settings.workspace.is_absolute() for settings in config.agents.values())
-    assert 0 < len(complaints) <= 11
+    assert 0 < len(complaints) <= 51
     assert all(complaint.isprintable() for complaint in complaints)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("~/keys/openai", "/home/ada/keys/openai"),
+        ("openai.key", "/home/ada/.config/memd/openai.key"),
+        ("/run/secrets/../k", "/run/k"),
+        ("", ""),
+    ],
+)
+def test_the_file_of_a_key_is_found_as_other_paths_are(written: str, meant: str) -> None:
+    """From the home directory, or from that of the configuration; an empty name stays none."""
+    found = _main(f'agents.main = {{ provider = "openai", remote = {{ api_key_file = "{written}" }} }}')
+    assert found.remote.api_key_file == meant
+
+
+def test_headers_are_kept_as_they_are_written() -> None:
+    """Their names are the writer's own; those of an agent come beside those of [defaults]."""
+    found = _main(
+        """
+        [defaults.remote.headers]
+        X-Team = "a"
+        X-Other = "b"
+        [agents.main]
+        provider = "openai"
+        remote.headers.X-Team = "c"
+        """
+    )
+    assert found.remote.headers == {"X-Team": "c", "X-Other": "b"}
+
+
+def test_a_disagreement_in_the_defaults_is_told_where_it_stands() -> None:
+    """At the line that somebody wrote, without the key in it."""
+    [complaint] = _complaints(
+        "[defaults.remote]\napi_key = 'sk-mellon'\n[agents.main]\n[agents.work]\nworkspace = 'w'"
+    )
+    assert complaint.startswith(":2: defaults.remote.api_key: remote.api_key does not say whose it is")
+    assert "mellon" not in complaint

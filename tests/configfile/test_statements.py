@@ -1,8 +1,11 @@
 """Which lines say what."""
 
+import tomllib
+from typing import Any
+
 import pytest
 
-from memd.configfile.statements import Key, lines, statements
+from memd.configfile.statements import Key, lines, repeated, statements
 
 _TEXT = """\
 # a comment
@@ -66,7 +69,41 @@ def test_the_last_line_of_a_list_is_no_header() -> None:
     assert [found.is_header for found in statements("a = [\n[1]]\n[b]")] == [False, True]
 
 
-def test_a_very_long_list_ends_the_search() -> None:
-    """Behind a list of a thousand lines nothing is looked for: it would cost more than it tells."""
-    text = "a = [\n" + "1,\n" * 1000 + "]\nb = 2\n"
+def test_a_very_long_list_is_followed() -> None:
+    """Lines that cannot end it cost nothing."""
+    text = "a = [\n" + "1,\n" * 10_000 + "]\nb = 2\n"
+    assert lines(text)[("b",)] == 10_003
+
+
+def test_a_long_list_of_lists_ends_the_search() -> None:
+    """Behind a thousand lines that might each end it nothing is looked for: it would cost more than it tells."""
+    text = "a = [\n" + "[1],\n" * 1000 + "]\nb = 2\n"
     assert lines(text) == {}
+
+
+def test_what_stands_once_is_not_repeated() -> None:
+    """Arrays of tables, tables below an opened one and the keys of both are as TOML wants them."""
+    assert repeated(_TEXT) == {}
+    assert repeated("a.b = 1\na.c = 2\n[x]\na.b = 1\n[[t]]\nk = 1\n[[t]]\nk = 1") == {}
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["[1],", "{a = [1]},", '["' + "x" * 2000 + '"],', "1, # ]", '"]",', "[" + '"y", ' * 150 + "],"],
+)
+def test_work_grows_with_the_text_alone(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a list may seem to end, a bounded number of characters is parsed besides the text itself."""
+    parsed = 0
+    loads = tomllib.loads
+
+    def counted(text: str) -> dict[str, Any]:
+        nonlocal parsed
+        parsed += len(text)
+        return loads(text)
+
+    monkeypatch.setattr(tomllib, "loads", counted)
+    for count in (100, 200, 400):
+        parsed = 0
+        text = "a = [\n" + f"{row}\n" * count + "]\n"
+        lines(text)
+        assert parsed < 2 * len(text) + 1_200_000

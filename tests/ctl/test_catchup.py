@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from memd.ctl import catchup
+from memd.ctl.progress import Stage
 from memd.ctl.screen import Screen
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
-from memd_client.messages import Request, Status, Sync, SyncReport, Vectors
+from memd_client.messages import AgentStatus, Progress, Request, Status, Sync, SyncReport, Vectors
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent, answering, status
 from tests.wait import until
@@ -85,3 +86,23 @@ def test_a_terminal_sees_how_far_vectors_are(address: Path) -> None:
         report = catchup.sync_vectors(lambda timeout: Client(address, timeout), screen, agent=None)
     assert report == SyncReport(files=1, chunks=2)
     assert "Computing vectors" in err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("agents", "expected"),
+    [
+        ([agent(files=3)], Stage("Reading notes", remark="3 files searchable")),
+        ([agent(progress=Progress(done=0, total=1))], Stage("Reading notes", 0, 1, "0 of 1 file")),
+        (
+            [
+                agent(progress=Progress(done=20, total=1000)),
+                agent(),
+                agent(progress=Progress(done=1, total=2000)),
+            ],
+            Stage("Reading notes", 21, 3000, "21 of 3,000 files"),
+        ),
+    ],
+)
+def test_a_pass_that_reads_gives_a_bar(agents: list[AgentStatus], expected: Stage) -> None:
+    """All agents together; without any there is nothing to measure."""
+    assert catchup._text_stage(status(*agents)) == expected

@@ -29,9 +29,18 @@ _FILE = _HOME / "config.toml"
         ("[agents.main]", '[agents.main]\nworkspace = "~/w"\n'),
         (
             "[agents.main]  # me\nmodel = ''\n\n# how it is cut\n[agents.main.chunking]\n",
-            "[agents.main]  # me\nworkspace = \"~/w\"\nmodel = ''\n\n# how it is cut\n[agents.main.chunking]\n",
+            "[agents.main]  # me\nmodel = ''\nworkspace = \"~/w\"\n\n# how it is cut\n[agents.main.chunking]\n",
         ),
-        ("[agents.main]\r\nmodel = ''\r\n", "[agents.main]\r\nworkspace = \"~/w\"\r\nmodel = ''\r\n"),
+        ("[agents.main]\r\nmodel = ''\r\n", "[agents.main]\r\nmodel = ''\r\nworkspace = \"~/w\"\r\n"),
+        (
+            "[agents.main]\n# where\n# workspace = 'x'\n# how\n#model = ''\n[agents.work]\n# workspace = 'y'\n",
+            "[agents.main]\n# where\n# workspace = 'x'\nworkspace = \"~/w\"\n# how\n#model = ''\n[agents.work]\n# workspace = 'y'\n",
+        ),
+        (
+            "[agents.main]\n# about the other\n[agents.work]\n#workspace = 'y'\n",
+            "[agents.main]\nworkspace = \"~/w\"\n# about the other\n[agents.work]\n#workspace = 'y'\n",
+        ),
+        ("[agents.main]\nmodel = ''", '[agents.main]\nmodel = \'\'\nworkspace = "~/w"\n'),
         ("[daemon]\r\n", '[daemon]\r\n\r\n[agents.main]\r\nworkspace = "~/w"\r\n'),
         ("[agents.main]\nworkspace = 'old' # why\nmodel = ''\n", "[agents.main]\nworkspace = \"~/w\" # why\nmodel = ''\n"),
         ("agents.main.workspace = 'old' # why\n", 'agents.main.workspace = "~/w" # why\n'),
@@ -147,7 +156,7 @@ def test_the_example_tells_every_key_and_its_default() -> None:
     main = written["agents"]["main"]
     assert main.keys() == set(AgentSettings.__struct_fields__)
     defaults = config.agents["main"]
-    for name in ("chunking", "query", "limits", "sync", "cache", "scope"):
+    for name in ("chunking", "query", "limits", "sync", "cache", "remote", "scope"):
         assert main[name].keys() == set(getattr(defaults, name).__struct_fields__)
     assert main["query"]["hybrid"].keys() == set(defaults.query.hybrid.__struct_fields__)
 
@@ -155,6 +164,7 @@ def test_the_example_tells_every_key_and_its_default() -> None:
 def test_the_example_takes_a_workspace_and_an_extra_path() -> None:
     """The first change leaves each comment beside what it explains."""
     text = with_extra_path(with_workspace(example(), "main", Path("~/clawd")), "main", Path("/notes"))
-    assert '[agents.main]\nextra_paths = ["/notes"]\n' in text
+    assert '#extra_paths = []\nextra_paths = ["/notes"]\n# What not to search' in text
+    assert "[agents.main]\n# The directory" in text
     assert 'workspace = "~/clawd"\n# More to search' in text
     assert len(text.splitlines()) == len(example().splitlines()) + 1

@@ -56,3 +56,9 @@ def test_the_hint_of_the_client_comes_through_apart_from_the_message() -> None:
     assert failed.message.startswith("No memd daemon can be reached at /s")
     assert failed.hint is not None
     assert failed.hint not in failed.message
+
+
+def test_a_lost_connection_says_where_to_look() -> None:
+    """The client knows only that it ended; a hint of its own comes first."""
+    assert "memd-ctl logs" in (explained(ConnectionLost("broke")).hint or "")
+    assert explained(ConnectionLost("broke", "wait")).hint == "wait"

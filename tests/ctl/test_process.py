@@ -123,6 +123,17 @@ def test_a_daemon_that_ends_first_is_told_of(here: Places, code: int, kind: str,
     assert len(failed.value.message) < 500
 
 
+def test_what_a_daemon_died_of_is_told(here: Places) -> None:
+    """Its events as a person reads them, and the end of a traceback, where the reason stands."""
+    trace = "Traceback:\\n" + "  somewhere\\n" * 50 + "OSError: the disk is on fire"
+    event = f'{{"timestamp":"2026-02-09T10:00:00.1Z","level":"critical","event":"daemon.failed","exception":"{trace}"}}'
+    started = _started(here, f"print({event!r}); raise SystemExit(70)")
+    with pytest.raises(Failed) as failed:
+        await_answer(started, here, 10)
+    assert failed.value.message.endswith("somewhere\n    OSError: the disk is on fire")
+    assert len(failed.value.message.splitlines()) <= 11
+
+
 def test_a_daemon_that_was_slower_than_another_leaves_the_answer_to_it(here: Places) -> None:
     """It ends with 75; the socket answers all the same."""
     started = _started(here, "raise SystemExit(75)")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.ctl.tail import follow, last_lines, start_of_last
+from memd.ctl.tail import follow, last_lines, last_of, start_of_last
 from tests.wait import until
 
 
@@ -113,3 +113,53 @@ def test_a_truncation_is_survived(tmp_path: Path) -> None:
         log.write(b"b\n")
     until(follower.has(b"a long line\nb\n"))
     assert follower.end(file) == b"a long line\nb\nEND"
+
+
+def test_two_rotations_between_two_looks_are_survived(tmp_path: Path) -> None:
+    """The file in the middle is read too."""
+    file = tmp_path / "log"
+    file.write_bytes(b"1\n")
+    reading = follow(file, file.open("rb"))
+    assert next(reading) == b"1\n"
+    file.rename(tmp_path / "log.2")
+    (tmp_path / "log.1").write_bytes(b"2\n")
+    file.write_bytes(b"3\n")
+    assert [next(reading), next(reading)] == [b"2\n", b"3\n"]
+    reading.close()
+
+
+def test_a_file_that_is_away_for_a_while_is_waited_for(tmp_path: Path) -> None:
+    """Deleted, and made again by the next daemon."""
+    file = tmp_path / "log"
+    file.write_bytes(b"1\n")
+    follower = _Follower(file)
+    until(follower.has(b"1\n"))
+    file.unlink()
+    file.write_bytes(b"2\n")
+    until(follower.has(b"1\n2\n"))
+    assert follower.end(file) == b"1\n2\nEND"
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, b""),
+        (1, b"f\n"),
+        (2, b"e\nf\n"),
+        (3, b"d\ne\nf\n"),
+        (4, b"c\nd\ne\nf\n"),
+        (99, b"a\nb\nc\nd\ne\nf\n"),
+    ],
+)
+def test_the_last_lines_of_several_files_are_found(tmp_path: Path, count: int, expected: bytes) -> None:
+    """As far back as it takes."""
+    files = [tmp_path / name for name in ("log.2", "log.1", "log")]
+    for file, text in zip(files, (b"a\nb\nc\n", b"d\n", b"e\nf\n"), strict=True):
+        file.write_bytes(text)
+    assert b"".join(path.read_bytes()[at:] for path, at in last_of(files, count)) == expected
+
+
+def test_a_log_that_has_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """Whoever remembers where a longer one ended still sees its last lines."""
+    (tmp_path / "log").write_bytes(b"1\n2\n")
+    assert last_lines(tmp_path / "log", 10, since=1000) == ["1", "2"]

@@ -1,22 +1,22 @@
 """memd-ctl config: check, show or write the configuration."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import msgspec
-import tomlkit
 
 from memd.config import Config
-from memd.configfile.load import DEFAULT_WORKSPACE, load, location
+from memd.configfile.load import DEFAULT_WORKSPACE, load, location, read
+from memd.configfile.statements import lines
+from memd.ctl import inforce
 from memd.ctl.atomic import write_text
 from memd.ctl.call import Call
 from memd.ctl.configedit import example
 from memd.ctl.failures import Failed
+from memd.ctl.inforce import Place
+from memd.ctl.overlap import overlaps
 from memd.ctl.screen import Outcome
+from memd.ctl.secrecy import exposed
 from memd.ctl.words import counted, shown
-
-_MASKED = "********"
 
 
 def run(call: Call) -> Outcome:
@@ -32,11 +32,7 @@ def run(call: Call) -> Outcome:
 
 def _check(call: Call) -> Outcome:
     config, home = _load(call), call.places.home
-    missing = [
-        f"The workspace of {name} does not exist yet: {shown(agent.workspace, home)}"
-        for name, agent in sorted(config.agents.items())
-        if not agent.workspace.is_dir()
-    ]
+    remarks = (*_remarks(config, home), *_about_providers(config, call))
     agents = f"{counted(len(config.agents), 'agent')} ({', '.join(sorted(config.agents))})"
     if config.file is None:
         usual, _ = location(None, call.environ, home)
@@ -44,15 +40,98 @@ def _check(call: Call) -> Outcome:
     else:
         text = f"{shown(config.file, home)} is right: {agents}."
     file = None if config.file is None else str(config.file)
-    return Outcome({"file": file, "agents": sorted(config.agents), "remarks": missing}, text, tuple(missing))
+    return Outcome({"file": file, "agents": sorted(config.agents), "remarks": remarks}, text, remarks)
+
+
+def _remarks(config: Config, home: Path) -> Iterator[str]:
+    """What is allowed, and yet perhaps not meant."""
+    for name, agent in sorted(config.agents.items()):
+        workspace = shown(agent.workspace, home)
+        if not os.path.lexists(agent.workspace):
+            yield f"The workspace of {name} does not exist yet: {workspace}"
+        elif not agent.workspace.is_dir():
+            yield f"The workspace of {name} is no directory: {workspace}"
+    for one in overlaps(config.agents):
+        directory = shown(one.directory, home)
+        if one.is_mutual:
+            yield f"{one.reader} and {one.owner} search the same notes: {directory}"
+        else:
+            yield f"{one.reader} searches notes of {one.owner} too: {directory}"
+
+
+def _about_providers(config: Config, call: Call) -> Iterator[str]:
+    """Which keys others may read, who gets to read the notes, and why who was named does not."""
+    # numpy comes along: other commands do without it.
+    from memd.embed.choose import Choice, choose  # noqa: PLC0415 - a hook waits for other commands
+    from memd.embed.keyfile import read_small  # noqa: PLC0415 - likewise
+    from memd.embed.logins import Surroundings  # noqa: PLC0415 - likewise
+    from memd.embed.remote.recipe import Recipe  # noqa: PLC0415 - likewise
+
+    home = call.places.home
+    for file, mode in exposed(config):
+        name = shown(file, home)
+        yield f"{name} holds a key, and others may read it (mode {mode:04o}): chmod 600 {name}"
+    around = Surroundings(call.environ, home, read_small)
+    for agent, settings in sorted(config.agents.items()):
+        match choose(settings, around):
+            case Choice(primary=Recipe() as recipe) as choice if (
+                settings.provider == "auto" and not settings.remote.base_url
+            ):
+                yield (
+                    f"{agent}: with the environment of this shell, auto takes {recipe.provider}: {choice.because}."
+                    ' provider = "local" keeps them here.'
+                )
+            case Choice(primary=None, reason=str(reason)) if settings.provider != "none":
+                yield f"{agent}: search is by keywords alone. {' '.join(reason.split())}"
+            case Choice(passed_over=passed_over) if settings.provider != "auto" and passed_over:
+                yield f"{agent}: its fallback {settings.fallback} serves. {passed_over[0].reason}"
+            case Choice(no_fallback=str(reason)):
+                yield f"{agent}: it has no fallback. {reason}"
+            case _:
+                pass
 
 
 def _show(call: Call) -> Outcome:
-    config = _load(call)
-    data = effective(config)
-    return Outcome(
-        {"file": None if config.file is None else str(config.file), **data}, toml(data, config.file)
-    )
+    config, home = _load(call), call.places.home
+    known = lines(read(config.file, home)) if config.file is not None else {}
+    tables = inforce.effective(config)
+    places = _places(call, config)
+    data = {
+        "file": None if config.file is None else str(config.file),
+        **tables,
+        "places": places,
+        "origins": inforce.origins(tables, known),
+    }
+    return Outcome(data, inforce.text(tables, known, places, call.screen.paint))
+
+
+def _places(call: Call, config: Config) -> dict[str, Place]:
+    """Where things are, and what says so."""
+    options, here = call.options, call.places
+    usual, _ = location(None, call.environ, here.home)
+    no_file = f"built-in defaults: there is no {shown(usual, here.home)}"
+    file = no_file if config.file is None else shown(config.file, here.home)
+
+    def place(path: str, flag: str, given: str | None, variables: tuple[str, ...]) -> Place:
+        said = [flag] if given else [name for name in variables if call.environ.get(name)]
+        return Place(path, (said or ["usual place"])[0])
+
+    return {
+        "config": (
+            Place(file, "named here")
+            if options.file is not None
+            else place(file, "--config", options.config, ("MEMD_CONFIG", "XDG_CONFIG_HOME"))
+        ),
+        "state": place(
+            shown(here.state, here.home),
+            "--state-dir",
+            options.state_dir,
+            ("MEMD_STATE_DIR", "XDG_STATE_HOME"),
+        ),
+        "socket": place(
+            shown(here.socket, here.home), "--socket", options.socket, ("MEMD_SOCKET", "XDG_RUNTIME_DIR")
+        ),
+    }
 
 
 def _init(call: Call) -> Outcome:
@@ -82,32 +161,10 @@ def _init(call: Call) -> Outcome:
     return Outcome(data, f"Wrote {shown(file, home)}. {found}")
 
 
-def effective(config: Config) -> dict[str, Any]:
-    """The configuration in force as plain tables, keys of services masked."""
-    tables: dict[str, Any] = _masked(
-        msgspec.to_builtins({"daemon": config.daemon, "agents": config.agents}, enc_hook=str)
-    )
-    return tables
-
-
-def toml(tables: dict[str, Any], file: Path | None) -> str:
-    """Tables as a configuration file that means the same."""
-    origin = "built-in defaults, no file" if file is None else str(file)
-    return f"# {origin}\n{tomlkit.dumps(tables)}"
-
-
 def _load(call: Call) -> Config:
-    return load(call.places.config, call.environ, call.places.home)
+    return load(_named(call), call.environ, call.places.home)
 
 
-def _masked(value: Any) -> Any:
-    """A value without its secrets, nor what TOML cannot say: that something is not there."""
-    if isinstance(value, dict):
-        return {
-            name: _MASKED if name == "api_key" and member else _masked(member)
-            for name, member in value.items()
-            if member is not None
-        }
-    if isinstance(value, (list, tuple)):
-        return [_masked(member) for member in value]
-    return value
+def _named(call: Call) -> Path | None:
+    """The file to look at, where one was named."""
+    return call.places.config if call.options.file is None else Path(call.options.file)

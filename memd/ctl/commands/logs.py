@@ -1,44 +1,58 @@
 """memd-ctl logs: the log of a daemon that `up` started."""
 
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.logline import readable
 from memd.ctl.screen import Outcome
-from memd.ctl.tail import follow, start_of_last
+from memd.ctl.tail import follow, last_of
+from memd.logfile import all_of
 
 _BLOCK = 1 << 16
 _BEFORE_FOLLOWING = 10  # lines, as tail has it
 
 
 def run(call: Call) -> Outcome:
-    """Print the log, or its end."""
+    """Print the log, with the full files before it that are kept, or its end."""
     options, file = call.options, call.places.log
     if options.follow and call.screen.json:
         raise UsageError("--json is one document, and --follow has no end: leave one of them out")
-    try:
-        stream = file.open("rb")
-    except FileNotFoundError:
+    files = list(all_of(file))
+    if not files:
         raise Failed(
             "not_found",
             f"There is no log at {file}.",
             "`memd-ctl up` writes one. `memd run` writes to its own stderr, a service to the journal of the system.",
             exit_code=NOT_FOUND,
-        ) from None
-    with stream:
-        count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
-        stream.seek(0 if count is None else start_of_last(stream, count))
-        if call.screen.json:
-            lines = stream.read().decode("utf-8", "replace").splitlines()
-            return Outcome({"file": str(file), "lines": lines})
-        _print(call, follow(file, stream) if options.follow else _blocks(stream))
+        )
+    count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
+    parts = [(path, 0) for path in files] if count is None else last_of(files, count)
+    if call.screen.json:
+        lines = b"".join(_blocks(parts)).decode("utf-8", "replace").splitlines()
+        return Outcome({"file": str(file), "lines": lines})
+    _print(call, _followed(file, parts) if options.follow else _blocks(parts))
     return Outcome(None)
 
 
-def _blocks(stream: BinaryIO) -> Iterator[bytes]:
-    return iter(lambda: stream.read(_BLOCK), b"")
+def _blocks(parts: Sequence[tuple[Path, int]]) -> Iterator[bytes]:
+    for path, at in parts:
+        # What is gone since it was listed has been there too long.
+        with suppress(FileNotFoundError), path.open("rb") as stream:
+            stream.seek(at)
+            yield from iter(partial(stream.read, _BLOCK), b"")
+
+
+def _followed(file: Path, parts: Sequence[tuple[Path, int]]) -> Iterator[bytes]:
+    """What the parts hold, and what is added behind the last of them."""
+    *before, (last, at) = parts
+    yield from _blocks(before)
+    stream = last.open("rb")
+    stream.seek(at)
+    yield from follow(file, stream)
 
 
 def _print(call: Call, blocks: Iterable[bytes]) -> None:

@@ -5,11 +5,14 @@ from memd.ctl.screen import Outcome
 from memd.ctl.words import counted
 from memd_client.messages import ReindexReport
 
+_READS_S = 600.0
+
 
 def run(call: Call) -> Outcome:
     """Ask for it, or for what it would cost."""
     options = call.options
-    with call.client() as memd:
+    # A dry run reads and cuts every file before it answers.
+    with call.client(_READS_S) if options.dry_run else call.client() as memd:
         report = memd.reindex(agent=options.agent, force=options.force, dry_run=options.dry_run)
     return Outcome(report, text(report, force=options.force))
 
@@ -31,4 +34,14 @@ def text(report: ReindexReport, *, force: bool) -> str:
     return (
         f"{agents}: {counted(report.files, 'file')}, {counted(report.chunks, 'chunk')}; "
         f"{counted(report.cached, 'vector')} of them {'is' if report.cached == 1 else 'are'} kept, {cost}."
+        f"{_confirmation(report)}"
+    )
+
+
+def _confirmation(report: ReindexReport) -> str:
+    if not report.asks:
+        return ""
+    return (
+        f"\nThat is more than remote.confirm_above_chunks: the rebuild of {', '.join(report.asks)} would wait for"
+        " `memd-ctl embed confirm`, and the old index answer meanwhile."
     )

@@ -3,22 +3,56 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
+from memd.ctl import embedded, live
 from memd.ctl.call import Call
+from memd.ctl.failures import UsageError, explained
 from memd.ctl.paint import Paint
 from memd.ctl.screen import Outcome
 from memd.ctl.vectors import in_words
 from memd.ctl.words import ago, counted, duration, one_line, shown, size, visible
-from memd_client.messages import AgentStatus, Health, Pass, StatusReport
+from memd_client.errors import MemdClientError
+from memd_client.messages import AgentStatus, FallbackStatus, Health, Pass, StatusReport
 
+_STEP_S = 1.0
 _NAME = 10  # columns of the longest name of a line
 
 
 def run(call: Call) -> Outcome:
-    """Ask, and print it at a glance."""
+    """Ask, and print it at a glance, or again and again."""
+    if call.options.watch:
+        _watch(call)
     with call.client() as memd:
         report = memd.status(call.options.agent)
     return Outcome(report, text(report, time.time(), call.places.home, call.screen.paint))
+
+
+def _watch(call: Call) -> NoReturn:
+    """The status of each second.
+
+    Raises:
+        UsageError: there is nowhere to draw it.
+        MemdClientError: there is nothing to watch.
+    """
+    screen = call.screen
+    if screen.json:
+        raise UsageError("--json is one document, and --watch has no end: leave one of them out")
+    if not screen.draws:
+        raise UsageError(
+            "--watch draws on a terminal, and this is none.", "Without it the status is printed once."
+        )
+    with call.client() as memd:
+        memd.status(call.options.agent)  # what is not there at all is an error, what goes away is waited for
+
+        def draw() -> str:
+            try:
+                report = memd.status(call.options.agent)
+            except MemdClientError as error:
+                return screen.paint(visible(explained(error).message), "red")
+            return text(report, time.time(), call.places.home, screen.paint)
+
+        live.shown(screen, draw, _STEP_S)
 
 
 def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
@@ -38,6 +72,10 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
     if report.config_error is not None:
         lines.append(paint("The configuration is wrong; the one before is in force:", "red"))
         lines += [paint(f"  {visible(line)}", "red") for line in report.config_error.splitlines()]
+    if not report.cache.ok:
+        lines.append(_line("cache", paint(visible(f"degraded: {report.cache.reason}"), "yellow"), paint))
+    if report.damaged:
+        lines.append(_line("damaged", paint(visible(", ".join(report.damaged)), "yellow"), paint))
     for name, agent in sorted(report.agents.items()):
         lines += ["", f"{paint(name, 'bold')}  {visible(shown(agent.workspace, home))}"]
         lines += [_line(label, visible(value), paint) for label, value in _facts(agent, now, home)]
@@ -55,14 +93,21 @@ def troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
         ("vector", agent.vector),
         ("watcher", agent.watcher),
         ("provider", agent.provider_health),
+        ("store", agent.store),
     )
     for name, health in parts:
         if not health.ok:
             yield name, f"degraded: {health.reason or 'no reason given'}"
+    if agent.embedding is not None:
+        yield from embedded.troubles(agent.embedding, provider_told=not agent.provider_health.ok)
+    if agent.watcher.ok and agent.watcher.reason is not None:
+        yield "watcher", agent.watcher.reason
     if agent.last_pass is not None and agent.last_pass.failed is not None:
         yield "last pass", f"failed: {agent.last_pass.failed}"
     if agent.rebuild is not None:
         yield "rebuild", f"under way: {agent.rebuild}; the old index answers meanwhile"
+    if agent.damaged:
+        yield "damaged", f"set aside and made anew; kept, and yours to delete: {', '.join(agent.damaged)}"
 
 
 def _config(report: StatusReport, home: Path) -> str:
@@ -74,8 +119,16 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
         "index",
         f"{counted(agent.files, 'file')}, {counted(agent.chunks, 'chunk')}, {size(agent.store_bytes)}",
     )
+    if agent.progress is not None:
+        yield "reading", f"{agent.progress.done:,} of {counted(agent.progress.total, 'file')}"
     yield "vectors", _vectors(agent)
-    yield "provider", " ".join(part for part in (agent.provider, agent.model) if part)
+    yield "provider", _provider(agent)
+    if agent.fallback is not None:
+        yield "fallback", _fallback(agent.fallback)
+    if agent.passed_over:
+        yield "not taken", "; ".join(one_line(one.reason) for one in agent.passed_over)
+    if agent.embedding is not None and agent.embedding.batch is not None and agent.embedding.batch.enabled:
+        yield "batches", embedded.batch(agent.embedding.batch, now)
     yield (
         "dirty",
         f"{counted(agent.dirty, 'change')} to look into"
@@ -93,6 +146,19 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
     if agent.skipped:
         most_first = sorted(agent.skipped.items(), key=lambda item: (-item[1], item[0]))
         yield "skipped", ", ".join(f"{counted(number, 'file')}: {reason}" for reason, number in most_first)
+
+
+def _provider(agent: AgentStatus) -> str:
+    name = " ".join(part for part in (agent.provider, agent.model) if part)
+    return name if agent.endpoint is None else f"{name} at {agent.endpoint}"
+
+
+def _fallback(fallback: FallbackStatus) -> str:
+    if fallback.in_use:
+        return (
+            f"{fallback.provider}, in use instead of {fallback.instead_of}: {one_line(fallback.reason or '')}"
+        )
+    return fallback.provider if fallback.reason is None else f"none: {one_line(fallback.reason)}"
 
 
 def _vectors(agent: AgentStatus) -> str:

@@ -1,15 +1,14 @@
 """memd-ctl config."""
 
 import json
+import re
 import stat
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from memd.config import AgentSettings, Config, DaemonSettings
 from memd.configfile.load import parse
-from memd.ctl.commands.config import effective, toml
 from memd.ctl.configedit import example
 from tests.ctl.conftest import Run
 
@@ -99,31 +98,156 @@ def test_a_wrong_configuration_has_its_status(run: Run, file: Path, action: str)
 
 
 def test_what_is_in_force_is_shown_as_a_configuration(run: Run, home: Path, file: Path) -> None:
-    """It means the same when it is read again."""
+    """It means the same when it is read again, and each value tells where it comes from."""
     _write(
         file, '[defaults]\nquery.max_results = 9\n[agents.main]\nworkspace = "~/花"\nexclude = ["*.tmp"]\n'
     )
     code, out, err = run("config", "show")
     assert (code, err) == (0, "")
-    assert out.startswith(f"# {file}\n")
+    assert out.startswith("# config  ~/.config/memd/config.toml  (usual place)\n# state ")
+    assert "(--socket)\n" in out
+    assert re.search(r'^workspace = ".*/花" +# line 4$', out, re.MULTILINE)
+    assert re.search(r"^max_results = 9 +# line 2, \[defaults\]$", out, re.MULTILINE)
+    assert re.search(r"^min_score = 0.35 +# default$", out, re.MULTILINE)
     again = parse(out, file, home)
     assert again == parse(file.read_text(encoding="utf-8"), file, home)
     assert again.agents["main"].query.max_results == 9
     data = json.loads(run("config", "show", "--json").out)["data"]
     assert data["file"] == str(file)
     assert data["agents"]["main"]["workspace"] == str(home / "花")
+    assert data["origins"]["agents.main.query.max_results"] == "line 2, [defaults]"
+    assert data["places"]["config"]["origin"] == "usual place"
+
+
+def test_the_environment_is_named_where_it_decides(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable that stands behind a flag does not."""
+    (home / "my.toml").write_text("", encoding="utf-8")
+    monkeypatch.setenv("MEMD_CONFIG", str(home / "my.toml"))
+    monkeypatch.setenv("MEMD_STATE_DIR", str(home / "state"))
+    monkeypatch.setenv("MEMD_SOCKET", str(home / "s"))
+    places = json.loads(run("config", "show", "--json").out)["data"]["places"]
+    assert {name: place["origin"] for name, place in places.items()} == {
+        "config": "MEMD_CONFIG",
+        "state": "MEMD_STATE_DIR",
+        "socket": "--socket",
+    }
 
 
 def test_built_in_defaults_are_shown_as_such(run: Run) -> None:
     """There is no file they came from."""
     out = run("config", "show").out
-    assert out.startswith("# built-in defaults, no file\n")
+    assert out.startswith(
+        "# config  built-in defaults: there is no ~/.config/memd/config.toml  (usual place)\n"
+    )
     assert tomllib.loads(out)["agents"]["main"]["query"]["max_results"] == 6
 
 
-def test_keys_of_services_are_masked() -> None:
-    """Wherever they stand; an empty one is none."""
-    config = Config(daemon=DaemonSettings(), agents={"main": AgentSettings(workspace=Path("/w"))}, file=None)
-    tables = effective(config)
-    assert tables["agents"]["main"]["workspace"] == "/w"
-    assert "api_key" not in toml(tables, None)
+def test_agents_that_search_the_same_notes_are_remarked_on(run: Run, home: Path, file: Path) -> None:
+    """It may be meant; whoever did not mean it reads it here."""
+    (home / "w").mkdir()
+    (home / "f").write_text("")
+    _write(
+        file,
+        '[agents.a]\nworkspace = "~/w"\n[agents.b]\nworkspace = "~/w"\n[agents.c]\nworkspace = "~/f"\nextra_paths = ["~/w"]\n',
+    )
+    code, _, err = run("config", "check")
+    assert code == 0
+    assert err.splitlines() == [
+        "The workspace of c is no directory: ~/f",
+        "a and b search the same notes: ~/w",
+        "c searches notes of a too: ~/w",
+        "c searches notes of b too: ~/w",
+    ]
+
+
+@pytest.mark.parametrize("action", ["check", "show"])
+def test_a_file_that_is_named_is_looked_at_in_place_of_the_one_in_force(
+    run: Run, home: Path, file: Path, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative to where one is, or below ~; every fault is told at once."""
+    _write(file, "nonsense")
+    _write(home / "new/a.toml", '[agents.ann]\nworkspace = "."\n')
+    _write(home / "new/b.toml", "[agents.main]\nprovder = 1\nmax_file_mb = -1\nworkspace = 3\nworkspac = 4\n")
+    monkeypatch.chdir(home / "new")
+    for name in ("a.toml", "~/new/a.toml", str(home / "new/a.toml")):
+        code, out, _ = run("config", action, name)
+        assert code == 0
+        assert "~/new/a.toml" in out
+    code, _, err = run("config", action, "b.toml")
+    assert code == 78
+    assert [line.split("toml:")[1].split()[0] for line in err.splitlines()] == ["2:", "3:", "4:", "5:"]
+    assert "did you mean provider?" in err
+    assert run("config", action, "none.toml").code == 78
+    assert run("config", action).code == 78
+
+
+_WITH_KEY = """
+[agents.main]
+workspace = "~"
+provider = "openai"
+[agents.main.remote]
+api_key = "sk-mellon"
+headers = { x-team = "speak" }
+"""
+
+
+@pytest.mark.parametrize("flag", [[], ["--json"]])
+def test_a_key_is_not_shown(run: Run, file: Path, flag: list[str]) -> None:
+    """Nor is what a header says; that they are set is."""
+    _write(file, _WITH_KEY)
+    code, out, err = run("config", "show", *flag)
+    assert (code, err) == (0, "")
+    assert "mellon" not in out
+    assert "speak" not in out
+    assert out.count("********") == 2
+
+
+@pytest.mark.parametrize(("mode", "remarked"), [(0o600, False), (0o644, True)])
+def test_a_key_that_others_may_read_is_remarked(run: Run, file: Path, mode: int, *, remarked: bool) -> None:
+    """With the command that mends it, and without the key."""
+    _write(file, _WITH_KEY)
+    file.chmod(mode)
+    code, out, err = run("config", "check")
+    assert code == 0
+    assert ("others may read it (mode 0644): chmod 600 ~/.config/memd/config.toml" in err) is remarked
+    assert "mellon" not in out + err
+
+
+def test_who_gets_the_notes_is_remarked(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody named them, and a key in the environment is enough."""
+    monkeypatch.setenv("VOYAGE_API_KEY", "pa-mellon")
+    _write(file, '[agents.main]\nworkspace = "~"\n')
+    err = run("config", "check").err
+    assert "main: with the environment of this shell, auto takes voyage" in err
+    assert "sent to api.voyageai.com" in err
+    assert 'provider = "local" keeps them here' in err
+    assert "mellon" not in err
+    _write(file, '[agents.main]\nworkspace = "~"\nprovider = "local"\n')
+    assert run("config", "check").err == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "remark"),
+    [
+        ('provider = "openai"', "main: search is by keywords alone. openai: OPENAI_API_KEY is not set"),
+        (
+            'provider = "openai"\nfallback = "local"',
+            "main: its fallback local serves. openai: OPENAI_API_KEY is not set",
+        ),
+        (
+            'provider = "local"\nfallback = "voyage"',
+            "main: it has no fallback. voyage: VOYAGE_API_KEY is not set",
+        ),
+        ('provider = "ollama"', ""),
+        ('provider = "none"', ""),
+    ],
+)
+def test_a_provider_that_cannot_be_had_is_remarked(run: Run, file: Path, settings: str, remark: str) -> None:
+    """It is no fault of the file, and yet perhaps not meant."""
+    _write(file, f'[agents.main]\nworkspace = "~"\n{settings}\n')
+    code, _, err = run("config", "check")
+    assert code == 0
+    assert remark in err
+    assert bool(err) is bool(remark)

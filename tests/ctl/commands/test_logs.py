@@ -32,6 +32,17 @@ def test_the_log_is_printed(run: Run, flags: list[str], first: int) -> None:
     assert run("logs", *flags) == (0, "".join(f"{line}\n" for line in _LINES[first:]), "")
 
 
+@pytest.mark.parametrize(
+    ("flags", "first"), [([], -8), (["-n", "3"], 27), (["-n", "33"], -3), (["-n", "99"], -8)]
+)
+def test_full_files_that_are_kept_come_before(run: Run, log: Path, flags: list[str], first: int) -> None:
+    """The log is what all of them say, and so are its last lines."""
+    log.with_name("memd.log.1").write_text("".join(f"{number}\n" for number in range(-5, 0)))
+    log.with_name("memd.log.2").write_text("".join(f"{number}\n" for number in range(-8, -5)))
+    everything = {number: f"{number}" for number in range(-8, 0)} | dict(enumerate(_LINES))
+    assert run("logs", *flags) == (0, "".join(f"{everything[number]}\n" for number in range(first, 30)), "")
+
+
 def test_json_gives_the_lines(run: Run, log: Path) -> None:
     """With the file they stand in."""
     code, out, _ = run("logs", "-n", "2", "--json")

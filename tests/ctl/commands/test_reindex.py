@@ -23,6 +23,22 @@ from tests.ctl.conftest import Run
             ReindexReport(agents=["a", "b"], dry_run=True, files=1, chunks=1, cached=1),
             "a, b: 1 file, 1 chunk; 1 vector of them is kept, nothing would be embedded.",
         ),
+        (
+            ReindexReport(
+                agents=["a"],
+                dry_run=True,
+                files=1,
+                chunks=30_000,
+                to_embed=30_000,
+                tokens=12_000_000,
+                asks=["a"],
+            ),
+            (
+                "a: 1 file, 30,000 chunks; 0 vectors of them are kept, 30,000 chunks would be embedded, about 12,000,000"
+                " tokens.\nThat is more than remote.confirm_above_chunks: the rebuild of a would wait for"
+                " `memd-ctl embed confirm`, and the old index answer meanwhile."
+            ),
+        ),
     ],
 )
 def test_a_dry_run_tells_the_cost(report: ReindexReport, said: str) -> None:

@@ -1,11 +1,28 @@
 """memd-ctl status."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from memd.ctl.commands.status import text
 from memd.ctl.paint import ansi, plain
-from memd_client.messages import Health, Pass, Request, Status, StatusReport, Vectors
+from memd_client.messages import (
+    BatchStatus,
+    Embedding,
+    Health,
+    Pass,
+    Progress,
+    Request,
+    Status,
+    StatusReport,
+    Vectors,
+)
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
 from tests.ctl.conftest import Run
@@ -70,6 +87,14 @@ def test_an_agent_in_trouble_tells_all_of_it() -> None:
     )
 
 
+def test_what_is_good_to_know_of_the_watcher_is_told_without_alarm() -> None:
+    """A network mount is no trouble, and is named all the same."""
+    reason = "~/notes is on nas:/notes (nfs4): what others change there is looked for every few seconds"
+    shown = _text(status(agent(watcher=Health(ok=True, reason=reason))))
+    assert "watcher ok" in shown
+    assert shown.endswith(f"\n  watcher   {reason}")
+
+
 def test_a_configuration_that_was_refused_is_loud() -> None:
     """It is easily overlooked: the old one works."""
     report = status(config=None, config_error="config.toml:3: no\nconfig.toml:4: nor this")
@@ -119,3 +144,69 @@ def test_a_daemon_that_does_not_run_is_told_in_a_sentence(run: Run, address: Pat
         f"memd-ctl: No memd daemon can be reached at {address}: there is no such socket.\n"
         "Start it with `memd run` or `memd-ctl up`; if it listens elsewhere, set MEMD_SOCKET to that path.\n"
     )
+
+
+def test_a_pass_that_reads_says_how_far_it_is() -> None:
+    """In files."""
+    shown = text(status(agent(progress=Progress(done=120, total=3400))), 0.0, Path("/"), plain)
+    assert "  reading   120 of 3,400 files\n" in shown
+
+
+@pytest.mark.parametrize("flags", [["--watch"], ["--watch", "--json"]])
+def test_watching_needs_a_terminal(run: Run, address: Path, flags: list[str]) -> None:
+    """Into a pipe or a file nothing can be drawn; it is refused before the daemon is asked."""
+    code, out, err = run("status", *flags)
+    assert code == 2
+    assert "--watch" in out + err
+
+
+def _read_until(descriptor: int, got: bytearray, wanted: bytes) -> None:
+    while wanted not in got:
+        got += os.read(descriptor, 4096)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_watching_leaves_the_terminal_as_it_was(address: Path, number: int, code: int) -> None:
+    """It draws what is new, says when the daemon is gone, and gives cursor, line ends and page back."""
+    ours, theirs = os.openpty()
+    first, second = status(agent()), status(agent(files=777))
+    with serving(address, answering(first, first, second)):
+        command = [sys.executable, "-m", "memd.ctl", "status", "--watch", "--socket", str(address)]
+        watching = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"}
+        )
+        os.close(theirs)
+        got = bytearray()
+        with watching:
+            _read_until(ours, got, b"777 files")
+            watching.send_signal(number)
+            with suppress(OSError):
+                _read_until(ours, got, b"\x1b[?1049l")
+            assert watching.wait(10) == code
+    os.close(ours)
+    assert got.startswith(b"\x1b[?1049h\x1b[?25l\x1b[?7l")
+    assert b"214 files" in got
+    assert got.endswith(b"\x1b[?7h\x1b[?25h\x1b[?1049l")
+    assert b"Traceback" not in got
+
+
+def test_how_embedding_stands_is_told() -> None:
+    """What waits for the person, with the command; how batch jobs do, with the way to have them again."""
+    waiting = Embedding(
+        state="waiting_for_confirmation",
+        reason="30,000 chunks; `memd-ctl embed confirm --agent main`",
+        batch=BatchStatus(enabled=True, on=False, failures=2, reason="expired", at=_NOW - 60),
+    )
+    said = _text(status(agent(embedding=waiting)))
+    assert (
+        "  embedding waiting for your confirmation: 30,000 chunks; `memd-ctl embed confirm --agent main`"
+        in said
+    )
+    assert "  batches   off after 2 failures, 1 min ago: expired;" in said
+    assert "`memd-ctl embed batch on`" in said
+
+
+def test_batches_that_nobody_configured_are_not_told() -> None:
+    """As little as anything else that is well."""
+    plain_one = Embedding(batch=BatchStatus())
+    assert _text(status(agent(embedding=plain_one))) == _text(status(agent()))

@@ -1,0 +1,171 @@
+"""What is wrong between the settings of an embedding provider that are right one by one. Pure."""
+
+import re
+from collections.abc import Iterator
+
+from memd.config import AgentSettings, Remote
+from memd.configfile import address
+from memd.configfile.statements import Key
+
+_BATCHING = frozenset({"auto", "openai", "gemini", "voyage"})
+_PREFIXED = frozenset({"auto", "openai", "ollama", "openai-compatible", "local", "none"})
+_TYPED = frozenset({"auto", "openai-compatible", "local", "none"})
+_KEYS: tuple[str, ...] = ("api_key", "api_key_env", "api_key_file")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_OF_VARIABLE = re.compile(r"\$.*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+# How the keys of OpenAI, Voyage, Google and of some others begin.
+_KEY = re.compile(r"(?:sk|pa|gsk|hf|xai)[-_]|AIza|Bearer\b", re.IGNORECASE)
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NOT_OURS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
+
+Complaint = tuple[tuple[Key, ...], str]
+
+
+def disagreements(settings: AgentSettings) -> Iterator[Complaint]:
+    """What is wrong with the provider of an agent and with how it is reached; no value that may be secret is repeated.
+
+    Yields:
+        The keys that take part, relative to the agent; a sentence about them.
+    """
+    yield from _fallback(settings)
+    yield from _compatible(settings)
+    yield from _key(settings.remote)
+    yield from _owner(settings)
+    yield from _address(settings.remote)
+    yield from _headers(settings.remote)
+    yield from _unused(settings)
+
+
+def _fallback(settings: AgentSettings) -> Iterator[Complaint]:
+    provider, fallback = settings.provider, settings.fallback
+    if fallback == "none":
+        return
+    if fallback == provider:
+        yield (
+            (("fallback",), ("provider",)),
+            f'fallback is the provider itself; name another one, or "none" instead of "{fallback}"',
+        )
+    elif provider == "none":
+        yield (
+            (("fallback",), ("provider",)),
+            'provider = "none" wants keywords alone, and would never use a fallback',
+        )
+    elif fallback == "openai-compatible":
+        yield (
+            (("fallback",),),
+            'fallback cannot be "openai-compatible": model is that of the provider; take "local", "openai", "gemini", "voyage" or "ollama"',
+        )
+
+
+def _compatible(settings: AgentSettings) -> Iterator[Complaint]:
+    if settings.provider != "openai-compatible":
+        return
+    if not settings.remote.base_url:
+        yield (
+            (("remote", "base_url"), ("provider",)),
+            'provider = "openai-compatible" needs remote.base_url, such as "http://127.0.0.1:8080/v1"',
+        )
+    if not settings.model:
+        yield (
+            (("model",), ("provider",)),
+            'provider = "openai-compatible" needs model: the name that the server gives to it',
+        )
+
+
+def _key(remote: Remote) -> Iterator[Complaint]:
+    """How the key is given."""
+    given = [name for name in _KEYS if getattr(remote, name)]
+    if len(given) > 1:
+        yield (
+            tuple(("remote", name) for name in given),
+            f"{' and '.join(given)} both say what the key is; keep one",
+        )
+    key, variable, file = remote.api_key.strip(), remote.api_key_env, remote.api_key_file
+    if remote.api_key and _NAME_OF_VARIABLE.fullmatch(key):
+        yield (
+            (("remote", "api_key"),),
+            "api_key is the key itself; the name of a variable belongs into api_key_env",
+        )
+    elif remote.api_key and not _is_sendable(key):
+        yield (("remote", "api_key"),), "api_key is no key: it is empty, or has spaces or other signs in it"
+    if variable and (_KEY.match(variable) or not _VARIABLE.fullmatch(variable)):
+        yield (
+            (("remote", "api_key_env"),),
+            "api_key_env must be the name of a variable, such as OPENAI_API_KEY, not the key itself",
+        )
+    if file and _KEY.match(file.rpartition("/")[2]) and "." not in file.rpartition("/")[2]:
+        yield (("remote", "api_key_file"),), "api_key_file must be the path of a file, not the key itself"
+
+
+def _owner(settings: AgentSettings) -> Iterator[Complaint]:
+    """A key, or a header that may be one, is sent to nobody whom the settings do not name."""
+    remote = settings.remote
+    if settings.provider != "auto" or remote.base_url:
+        return
+    given = [name for name in (*_KEYS, "headers") if getattr(remote, name)]
+    if given:
+        yield (
+            tuple(("remote", name) for name in given),
+            f'remote.{given[0]} does not say whose it is; set provider to the one that it belongs to, such as "openai", or set remote.base_url',
+        )
+
+
+def _address(remote: Remote) -> Iterator[Complaint]:
+    if not remote.base_url:
+        return
+    fault = address.fault(remote.base_url)
+    if fault is not None:
+        yield (("remote", "base_url"),), f"base_url {fault}"
+    elif (any(getattr(remote, name) for name in _KEYS) or remote.headers) and address.is_readable(
+        remote.base_url
+    ):
+        yield (
+            (("remote", "base_url"),),
+            "base_url must begin with https://: with http:// the key can be read on its way",
+        )
+
+
+def _headers(remote: Remote) -> Iterator[Complaint]:
+    for name, value in remote.headers.items():
+        at = ((("remote", "headers", name)),)
+        if not _HEADER.fullmatch(name):
+            yield at, "this is no name for a header: letters, digits and - make one"
+        elif name.lower() in _NOT_OURS:
+            yield at, f"the header {name} is memd's own to set"
+        elif not _is_sendable(value.replace(" ", "")) or value != value.strip():
+            yield at, f"the value of the header {name} is empty, or has signs in it that no header has"
+    lower = [name.lower() for name in remote.headers]
+    for name in sorted({name for name in lower if lower.count(name) > 1}):
+        yield (("remote", "headers"),), f"the header {name} stands there twice, in different capitals"
+
+
+def _unused(settings: AgentSettings) -> Iterator[Complaint]:
+    """Settings that the provider would never see."""
+    remote, is_local = settings.remote, settings.provider == "local" and settings.fallback != "none"
+    provider = settings.fallback if is_local else settings.provider
+    if remote.batch.enabled and provider not in _BATCHING:
+        yield (
+            (("remote", "batch", "enabled"), ("provider",)),
+            f'batch needs a provider that has batches, "openai", "gemini" or "voyage"; here provider is "{provider}"',
+        )
+    prefixes = [name for name in ("query_prefix", "document_prefix") if getattr(remote, name)]
+    if prefixes and provider not in _PREFIXED:
+        yield (
+            (("remote", prefixes[0]), ("provider",)),
+            f'{prefixes[0]} would do nothing: "{provider}" is told by itself which text is a question',
+        )
+    types = [name for name in ("query_input_type", "document_input_type") if getattr(remote, name)]
+    if types and provider not in _TYPED:
+        yield (
+            (("remote", types[0]), ("provider",)),
+            f'{types[0]} is for provider = "openai-compatible"; "{provider}" '
+            + (
+                "is told by itself which text is a question"
+                if provider in {"gemini", "voyage"}
+                else "takes none"
+            ),
+        )
+
+
+def _is_sendable(text: str) -> bool:
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text

@@ -1,0 +1,321 @@
+"""memd-ctl doctor: what is wrong, and what to do about it."""
+
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from memd.config import Config
+from memd.configfile.load import ConfigError
+from memd.ctl.call import Call
+from memd.ctl.checkup import (
+    agents,
+    answer,
+    child,
+    configuration,
+    daemon,
+    installation,
+    limits,
+    listening,
+    processes,
+    report,
+    state,
+)
+from memd.ctl.checkup.finding import Finding, unchecked, wrong
+from memd.ctl.checkup.installation import Platform
+from memd.ctl.checkup.limits import Limits
+from memd.ctl.checkup.scene import Scene
+from memd.ctl.failures import ERROR, UsageError
+from memd.ctl.lock import find_holder
+from memd.ctl.screen import Outcome
+from memd.inspection.facts import Cache, Disk, Ground, Question, Store
+from memd.inspection.patience import Broken, Endless, Work
+from memd.version import VERSION
+from memd_client.messages import StatusReport
+from memd_client.version import __version__ as client_version
+
+_PATIENCE_S = 5.0  # for a disk or a daemon that does not answer
+_MODEL_S = 10.0  # loading code from a slow disk is no fault
+_LATE_S = 0.5  # what gives up by itself may be so late
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What the pieces of work came to."""
+
+    config: Config | ConfigError | Broken | Endless
+    answer: answer.Answer | Broken | Endless
+    place: listening.Place | Broken | Endless
+    state: state.State | Broken | Endless
+    process: daemon.Process | Broken | Endless
+    limits: Limits | Broken | Endless
+    engine: child.Answer | Broken | Endless
+    model: child.Answer | Broken | Endless | None  # None: no agent uses it
+    roots: child.Answer | Broken | Endless
+    stores: child.Answer | Broken | Endless
+
+
+def run(call: Call) -> Outcome:
+    """Check everything side by side, and tell all of it."""
+    began = time.monotonic()
+    scene = _scene(call)
+    patience_s = call.options.timeout or _PATIENCE_S
+    seen = _look(scene, patience_s, call.options.timeout or _MODEL_S)
+    findings = _judged(seen, scene, patience_s)
+    if call.options.agent is not None:
+        findings = _of_agent(findings, call.options.agent)
+    took_s = time.monotonic() - began
+    exit_code = 0 if all(one.ok for one in findings) else ERROR
+    return Outcome(findings, report.text(findings, took_s, call.screen.paint), exit_code=exit_code)
+
+
+def _scene(call: Call) -> Scene:
+    given = (
+        ("--config", call.options.config),
+        ("--state-dir", call.options.state_dir),
+        ("--socket", call.options.socket),
+    )
+    return Scene(
+        places=call.places,
+        environ=call.environ,
+        platform=sys.platform,
+        uid=os.getuid(),
+        flags=tuple(word for name, value in given if value for word in (name, value)),
+        prefix=sys.prefix,
+    )
+
+
+# --- looking
+
+
+def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
+    """Everything that takes a system call, each piece on a thread of its own."""
+    places = scene.places
+    question = Question(
+        config=None if places.config is None else str(places.config),
+        home=str(places.home),
+        state=str(places.state),
+        patience_s=patience_s,
+        now=time.time(),
+    )
+
+    def asked(aspect: str, within_s: float) -> Work[child.Answer]:
+        return Work(
+            lambda: child.ask(child.command_for(aspect), question, scene.environ, within_s),
+            within_s + child.STARTS_S + _LATE_S,
+        )
+
+    config = Work(lambda: configuration.read(scene), patience_s)
+    told = Work(lambda: answer.ask(places.socket, patience_s), patience_s + _LATE_S)
+    place = Work(lambda: listening.look(places.socket), patience_s)
+    directory = Work(lambda: state.look(scene), patience_s)
+    engine = asked("engine", model_s)
+    roots, stores = asked("roots", patience_s + _LATE_S), asked("stores", patience_s + _LATE_S)
+    process = Work(lambda: _process(scene), patience_s)
+    allowed = Work(lambda: _limits(scene), patience_s)
+    configured = config.outcome()
+    model = asked("model", model_s) if _wants_model(configured) else None
+    return _Seen(
+        config=configured,
+        answer=told.outcome(),
+        place=place.outcome(),
+        state=directory.outcome(),
+        process=process.outcome(),
+        limits=allowed.outcome(),
+        engine=engine.outcome(),
+        model=None if model is None else model.outcome(),
+        roots=roots.outcome(),
+        stores=stores.outcome(),
+    )
+
+
+def _process(scene: Scene) -> daemon.Process:
+    places = scene.places
+    running = processes.daemons(scene.uid)
+    return daemon.Process(
+        state_holder=find_holder(places.lock),
+        socket_holder=find_holder(places.socket.with_name(f"{places.socket.name}.lock")),
+        others=tuple(running) if processes.PROC.is_dir() else None,
+        interpreters={pid: program for pid in running if (program := processes.interpreter(pid))},
+        code_at=daemon.newest_code(),
+    )
+
+
+def _limits(scene: Scene) -> Limits:
+    own, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    running = processes.daemons(scene.uid)
+    watches = processes.number("fs/inotify/max_user_watches")
+    return Limits(
+        open_files=None if own == resource.RLIM_INFINITY else own,
+        of_daemons={pid: limit for pid in running if (limit := processes.open_files_limit(pid))},
+        watches=watches,
+        instances=processes.number("fs/inotify/max_user_instances"),
+        used={} if watches is None else processes.watching(scene.uid),
+    )
+
+
+# --- judging
+
+
+def _judged(seen: _Seen, scene: Scene, patience_s: float) -> list[Finding]:
+    config = seen.config if isinstance(seen.config, Config) else None
+    told = seen.answer if isinstance(seen.answer, answer.Answer) else None
+    status = None if told is None else told.report
+    return [
+        installation.judged_versions(VERSION, client_version, scene),
+        installation.judged_platform(_platform(), wants_model=_wants_model(seen.config)),
+        *installation.judged_engine(_asked(seen.engine), scene),
+        installation.judged_model(None if seen.model is None else _asked(seen.model)),
+        configuration.judged(seen.config, scene),
+        *_state(seen, scene),
+        *_socket(seen, told, scene),
+        *_daemon(seen, told, config, scene),
+        *_limits_judged(seen, config, status),
+        *_agents(seen, config, status, scene, patience_s),
+    ]
+
+
+def _wants_model(config: Config | ConfigError | Broken | Endless) -> bool:
+    """Whether the bundled model is for somebody; where the configuration does not tell, it may be."""
+    match config:
+        case Config(agents=agents):
+            return any(
+                "local" in {one.provider, one.fallback}
+                or (one.provider == "auto" and not one.remote.base_url)
+                for one in agents.values()
+            )
+        case _:
+            return True
+
+
+def _state(seen: _Seen, scene: Scene) -> list[Finding]:
+    match seen.state:
+        case state.State() as found:
+            disk = next(iter(_asked(seen.roots).of(Disk)), None)
+            findings = state.judged(found, disk, scene)
+        case trouble:
+            return [state.unreachable(_reason(trouble), scene)]
+    stores = _asked(seen.stores)
+    caches = stores.of(Cache)
+    if not caches:
+        return [*findings, _stopped("state.embeddings", stores, scene)]
+    is_ours = found.owner == scene.uid
+    return [
+        *findings,
+        *(one for cache in caches for one in agents.judged_cache(cache, scene, is_ours=is_ours)),
+    ]
+
+
+def _socket(seen: _Seen, told: answer.Answer | None, scene: Scene) -> list[Finding]:
+    match seen.place:
+        case listening.Place() as place:
+            return listening.judged(place, told, scene)
+        case trouble:
+            return listening.judged(_reason(trouble), told, scene)
+
+
+def _daemon(seen: _Seen, told: answer.Answer | None, config: Config | None, scene: Scene) -> list[Finding]:
+    match seen.process:
+        case daemon.Process() as process:
+            pass
+        case _:  # the state directory is out of reach, which is told there
+            process = daemon.Process()
+    return daemon.judged(told, process, config, scene, now=time.time(), executable=sys.executable)
+
+
+def _limits_judged(seen: _Seen, config: Config | None, status: StatusReport | None) -> list[Finding]:
+    match seen.limits:
+        case Limits() as found:
+            grounds = _asked(seen.roots).of(Ground)
+            complete = config is not None and len(grounds) == len(config.agents)
+            complete &= all(ground.hangs_at is None for ground in grounds)
+            return limits.judged(
+                found,
+                agents=len(config.agents) if config is not None else len(status.agents) if status else 1,
+                directories=sum(ground.directories for ground in grounds) if complete else None,
+                daemon=None if status is None else status.pid,
+            )
+        case trouble:
+            return [unchecked("limits.open_files", _reason(trouble))]
+
+
+def _agents(
+    seen: _Seen, config: Config | None, status: StatusReport | None, scene: Scene, patience_s: float
+) -> list[Finding]:
+    settings = {} if config is None else config.agents
+    told = {} if status is None else status.agents
+    roots, stores = _asked(seen.roots), _asked(seen.stores)
+    grounds = {ground.agent: ground for ground in roots.of(Ground)}
+    indexes = {store.agent: store for store in stores.of(Store)}
+    apart = agents.judged_overlap([*grounds.values()], settings, scene) if len(settings) > 1 else []
+    is_ours = isinstance(seen.state, state.State) and seen.state.owner == scene.uid
+    findings: list[Finding] = []
+    if config is None:
+        findings.append(unchecked("agents.notes", "the configuration does not tell which"))
+    for name in sorted({*settings, *told, *indexes}):
+        if name in settings or name in told:
+            findings.append(agents.judged_health(name, told.get(name), scene))
+        if name in grounds:
+            findings += agents.judged_notes(grounds[name], scene, patience_s)
+        elif name in settings:
+            findings.append(_stopped(f"agents.{name}.notes", roots, scene))
+        findings += [one for one in apart if one.name.split(".")[1] == name]
+        if name in indexes:
+            findings += agents.judged_store(
+                indexes[name], scene, is_ours=is_ours, knows_config=config is not None
+            )
+        elif name in settings and isinstance(seen.state, state.State):
+            findings.append(_stopped(f"agents.{name}.index", stores, scene))
+        elif name in settings:
+            findings.append(unchecked(f"agents.{name}.index", "the state directory is out of reach"))
+    return findings
+
+
+def _stopped(name: str, asked: child.Answer, scene: Scene) -> Finding:
+    """What could not be looked at because the process that looks came to an early end."""
+    return wrong(
+        name,
+        f"looking at it {asked.trouble or 'found nothing'}",
+        f"See whether the disk answers: ls {scene.places.state}; or allow more time with --timeout 60.",
+    )
+
+
+def _asked(outcome: child.Answer | Broken | Endless) -> child.Answer:
+    return outcome if isinstance(outcome, child.Answer) else child.Answer((), _reason(outcome))
+
+
+def _reason(trouble: Broken | Endless) -> str:
+    """Why a piece of work gave nothing. The message of an error may hold anything, but for those of the system."""
+    match trouble:
+        case Endless(patience_s=patience_s):
+            return f"gave no answer within {patience_s:g} s"
+        case Broken(error=OSError(strerror=str(reason))):
+            return f"cannot be looked at: {reason}"
+        case Broken(error=error):
+            return f"cannot be looked at ({type(error).__name__})"
+
+
+def _of_agent(findings: Sequence[Finding], agent: str) -> list[Finding]:
+    """All but what concerns other agents alone.
+
+    Raises:
+        UsageError: there is no such agent.
+    """
+    known = sorted({one.name.split(".")[1] for one in findings if one.name.count(".") == 2})
+    if agent not in known:
+        raise UsageError(f"There is no agent {agent}.", f"The agents are: {', '.join(known) or 'not known'}.")
+    return [one for one in findings if one.name.count(".") < 2 or one.name.split(".")[1] == agent]
+
+
+def _platform() -> Platform:
+    libc, version = platform.libc_ver()
+    major, minor, micro, *_ = sys.version_info
+    return Platform(
+        python=(major, minor, micro),
+        system=sys.platform,
+        machine=platform.machine(),
+        libc=f"{libc} {version}".strip(),
+    )

@@ -1,0 +1,29 @@
+"""memd-ctl embed: have embedding pause or go on, confirm what it costs, turn batch jobs on again."""
+
+from memd.ctl import embedded
+from memd.ctl.call import Call
+from memd.ctl.screen import Outcome
+from memd.ctl.words import one_line, visible
+from memd_client.messages import EmbedAction, EmbedReport
+
+_ACTIONS: dict[str, EmbedAction] = {
+    "pause": "pause",
+    "resume": "resume",
+    "confirm": "confirm",
+    "batch": "batch_on",
+}
+
+
+def run(call: Call) -> Outcome:
+    """Say it to the daemon."""
+    with call.client() as memd:
+        report = memd.embed(_ACTIONS[call.options.action], call.options.agent)
+    return Outcome(report, text(report))
+
+
+def text(report: EmbedReport) -> str:
+    """How each agent stands now."""
+    return "\n".join(
+        f"{visible(agent)}: {visible(one_line(embedded.state(embedding)))}"
+        for agent, embedding in sorted(report.agents.items())
+    )

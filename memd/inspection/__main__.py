@@ -1,0 +1,112 @@
+"""Looks at one thing and prints what it finds, a fact a line in JSON.
+
+A process of its own, because what it tries may crash, or hang on a dead disk: who asked ends it, and has what was found
+by then. The question comes on stdin.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from memd.config import AgentSettings, Config
+from memd.configfile.load import ConfigError, load
+from memd.inspection.facts import AnyFact, Begun, Disk, End, Engine, Ground, Model, Question
+from memd.inspection.patience import Broken, Endless, Work
+
+
+def main() -> None:
+    """Answer one question; what hangs goes with the process."""
+    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
+    for fact in chain([Begun()], ASPECTS[sys.argv[1]](question), [End()]):
+        sys.stdout.buffer.write(msgspec.json.encode(fact) + b"\n")
+        sys.stdout.buffer.flush()
+    os._exit(0)
+
+
+def _engine(_: Question) -> Iterator[AnyFact]:
+    from memd.store.engine import try_engine  # noqa: PLC0415 - each process loads what it is to try, and no more
+
+    tried = try_engine()
+    yield Engine(
+        sqlite=tried.sqlite, apsw=tried.apsw, keywords=tried.keywords, vectors=tried.vectors, vec=tried.vec
+    )
+
+
+def _model(_: Question) -> Iterator[AnyFact]:
+    from memd.embed.environment import prepare_environment  # noqa: PLC0415 - likewise
+
+    prepare_environment(os.environ)
+    from memd.embed.bundled import ModelMissing  # noqa: PLC0415 - it imports numpy, which reads the environment
+    from memd.embed.trial import try_model  # noqa: PLC0415 - likewise
+
+    try:
+        tried = try_model()
+    except ModelMissing as missing:
+        yield Model(fault=str(missing))
+        return
+    yield Model(**msgspec.structs.asdict(tried))
+
+
+def _roots(question: Question) -> Iterator[AnyFact]:
+    from memd.inspection.roots import Look, disk_of  # noqa: PLC0415 - likewise
+
+    disk = Work(lambda: disk_of(Path(question.state)), question.patience_s)
+    looks = [Look(agent, settings, question.now) for agent, settings in sorted(_agents(question).items())]
+    works = [(look, Work(look.look, question.patience_s)) for look in looks]
+    for look, work in works:
+        match work.outcome():
+            case Ground() as ground:
+                yield ground
+            case Endless():
+                yield look.hanging()
+            case Broken(error=error):
+                raise error
+    if isinstance(on := disk.outcome(), Disk):
+        yield on
+
+
+def _stores(question: Question) -> Iterator[AnyFact]:
+    from memd.inspection.stores import (  # noqa: PLC0415 - likewise
+        agents_with_store,
+        look_at_cache,
+        look_at_store,
+    )
+
+    state = Path(question.state)
+    deadline = time.monotonic() + question.patience_s
+    settings = _agents(question)
+    yield look_at_cache(state, deadline - time.monotonic())
+    for agent in sorted({*settings, *agents_with_store(state)}):
+        yield look_at_store(state, agent, settings.get(agent), deadline - time.monotonic())
+
+
+def _agents(question: Question) -> dict[str, AgentSettings]:
+    """The agents of the configuration; none where it is wrong or out of reach, which is told elsewhere."""
+    file = None if question.config is None else Path(question.config)
+    # Half of the time: what lies on another disk than the configuration is to be looked at all the same.
+    reading = Work(lambda: load(file, os.environ, Path(question.home)), question.patience_s / 2)
+    match reading.outcome():
+        case Config(agents=agents):
+            return agents
+        case Broken(error=ConfigError()) | Endless():
+            return {}
+        case Broken(error=error):
+            raise error
+
+
+ASPECTS: Mapping[str, Callable[[Question], Iterator[AnyFact]]] = {
+    "engine": _engine,
+    "model": _model,
+    "roots": _roots,
+    "stores": _stores,
+}
+"""What can be looked at."""
+
+
+if __name__ == "__main__":
+    main()

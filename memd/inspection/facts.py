@@ -1,0 +1,119 @@
+"""What an inspection finds, as it crosses from the process that looks to the one that judges."""
+
+import msgspec
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", tag=str.lower):
+    """Base of all facts; a fact holds counts, paths and faults, never the text of a note."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process is to look at."""
+
+    config: str | None  # the file that was named; None: the usual place
+    home: str
+    state: str
+    patience_s: float  # what has no end by then is told as such
+    now: float  # Unix time
+
+
+class Engine(Fact, frozen=True):
+    """SQLite as it is here; a fault is None where the part works."""
+
+    sqlite: str  # version
+    apsw: str
+    keywords: str | None
+    vectors: str | None
+    vec: str | None  # version of sqlite-vec
+
+
+class Model(Fact, frozen=True):
+    """The bundled model, tried on sentences in English and Chinese."""
+
+    fault: str | None = None  # why it could not be tried
+    version: str = ""
+    dimensions: int = 0
+    finite: bool = True
+    length: float = 0.0  # of the vector that strays furthest from 1, as the engine gives it
+    related: float = 0.0  # cosine of a question with its answer, in the language that tells less well
+    unrelated: float = 0.0  # cosine of that question with a text that has nothing to do with it
+    load_ms: float = 0.0
+    embed_ms: float = 0.0  # of one sentence
+
+
+class Root(msgspec.Struct, frozen=True, kw_only=True):
+    """One path that an agent is told to index."""
+
+    path: str  # as configured, made absolute
+    resolved: str  # symlinks followed
+    is_workspace: bool
+    fault: str | None  # None: it can be read
+    remote: str | None = None  # its file system, where other machines can change files
+
+
+class Disk(Fact, frozen=True):
+    """The file system that the state directory is on, or will be."""
+
+    kind: str
+    point: str
+    is_remote: bool
+
+
+class Ground(Fact, frozen=True):
+    """Everything below the roots of an agent, as the daemon would scan it."""
+
+    agent: str
+    roots: tuple[Root, ...] = ()
+    hangs_at: str | None = None  # the path that gave no answer in time
+    notes: int = 0
+    unreadable: tuple[str, ...] = ()  # files and directories, a few of them
+    unreadable_count: int = 0
+    skipped: dict[str, int] = {}  # reason -> files
+    future: tuple[str, ...] = ()  # files that say they were written later than now, a few of them
+    future_count: int = 0
+    directories: int = 0  # to be watched
+
+
+class Store(Fact, frozen=True):
+    """The index of one agent."""
+
+    agent: str
+    file: str
+    configured: bool  # False: left over from an agent that the configuration does not have
+    exists: bool = True
+    bytes: int = 0  # its log included
+    unchecked: str | None = None  # why it was left alone
+    closed: str | None = None  # why it cannot be opened
+    faults: tuple[str, ...] = ()
+    schema: int = 0
+    known_schema: int = 0
+    files: int = 0
+    chunks: int = 0
+    rebuild: str | None = None  # why the configuration asks for a new one
+    damaged: tuple[str, ...] = ()  # names of files that were set aside
+
+
+class Cache(Fact, frozen=True):
+    """embeddings.sqlite."""
+
+    file: str
+    exists: bool = True
+    bytes: int = 0
+    unchecked: str | None = None
+    closed: str | None = None
+    faults: tuple[str, ...] = ()
+    schema: int = 0
+    known_schema: int = 0
+    rows: int = 0
+    damaged: tuple[str, ...] = ()
+
+
+class Begun(Fact, frozen=True):
+    """The process looks from now on; starting it took what the machine's other work left."""
+
+
+class End(Fact, frozen=True):
+    """There is no more. The process itself may stay: not even SIGKILL ends a thread that waits for a dead disk."""
+
+
+AnyFact = Begun | Engine | Model | Disk | Ground | Store | Cache | End

@@ -1,0 +1,110 @@
+"""What the roots of an agent are like on the disk, as a scan of the daemon sees them."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from memd.config import AgentSettings
+from memd.inspection.facts import Disk, Ground, Root
+from memd.paths import Tree
+from memd.sources.roots import roots_of
+from memd.sources.scan import Skip, scan
+from memd.watch.mounts import Mount, concerning, parsed, read_mounts
+from memd.watch.survey import survey
+
+_NAMED = 3  # files that are told by name; the others are counted
+_AHEAD_S = 300  # a clock that is set right now and then may go so far wrong
+
+
+class Look:
+    """One look at everything below the roots of an agent."""
+
+    def __init__(self, agent: str, settings: AgentSettings, now: float) -> None:
+        """Nothing is touched yet.
+
+        Args:
+            agent: Its id.
+            settings: Its settings.
+            now: Unix time.
+        """
+        self._agent = agent
+        self._settings = settings
+        self._now = now
+        self.at: Path = settings.workspace  # what is looked at just now: what hangs, if it does
+
+    def look(self) -> Ground:
+        """Look at each root, then scan them all."""
+        settings = self._settings
+        roots = [self._root(settings.workspace, is_workspace=True)]
+        roots += [self._root(path, is_workspace=False) for path in settings.extra_paths]
+        self.at = settings.workspace
+        parts = roots_of(settings)
+        seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
+        files = [found.file for found in seen.found.values()]
+        closed = [name for name, why in seen.skipped.items() if why is Skip.UNREADABLE]
+        closed += [str(file) for file in files if not os.access(file, os.R_OK)]
+        late_ns = int((self._now + _AHEAD_S) * 1e9)
+        future = [found.path for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
+        return Ground(
+            agent=self._agent,
+            roots=tuple(roots),
+            notes=len(files),
+            unreadable=_some(closed),
+            unreadable_count=len(closed),
+            skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not Skip.UNREADABLE)),
+            future=_some(future),
+            future_count=len(future),
+            directories=survey(parts, recursive=False).size,
+        )
+
+    def hanging(self) -> Ground:
+        """What can be said when the look has no end."""
+        return Ground(agent=self._agent, hangs_at=str(self.at))
+
+    def _root(self, path: Path, *, is_workspace: bool) -> Root:
+        self.at = path
+        place = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - a symlink is followed below
+        resolved = os.path.realpath(place)
+        mount = _mount_of(Path(resolved))
+        return Root(
+            path=str(place),
+            resolved=resolved,
+            is_workspace=is_workspace,
+            fault=_fault(place, is_workspace=is_workspace),
+            remote=mount.kind if mount is not None and mount.is_remote else None,
+        )
+
+
+def disk_of(path: Path) -> Disk | None:
+    """What a directory is on, or would be; None where the system does not tell."""
+    mount = _mount_of(Path(os.path.realpath(path)))
+    return None if mount is None else Disk(kind=mount.kind, point=str(mount.point), is_remote=mount.is_remote)
+
+
+def _mount_of(path: Path) -> Mount | None:
+    return concerning([Tree(path)], parsed(read_mounts())).get(path)
+
+
+def _fault(path: Path, *, is_workspace: bool) -> str | None:
+    """Why a root cannot be read, in a few words."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "is a symlink that leads nowhere" if path.is_symlink() else "does not exist"
+    except OSError as error:
+        return f"cannot be reached: {error.strerror}"
+    if stat.S_ISDIR(mode):
+        if os.access(path, os.R_OK | os.X_OK):
+            return None
+        return "cannot be read by this user"
+    if is_workspace:
+        return "is not a directory"
+    if not stat.S_ISREG(mode):
+        return "is neither a file nor a directory"
+    return None if os.access(path, os.R_OK) else "cannot be read by this user"
+
+
+def _some(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names)[:_NAMED])

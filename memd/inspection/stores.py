@@ -1,0 +1,110 @@
+"""How the databases of a state directory are, and whether the indexes fit the configuration."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from memd.config import AgentSettings
+from memd.embed.choose import choose
+from memd.embed.keyfile import read_small
+from memd.embed.logins import Surroundings
+from memd.inspection.facts import Cache, Store
+from memd.store import aside, inspection
+from memd.store.meta import why_rebuild
+from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.sync.fingerprint import wanted_fingerprint
+
+T = TypeVar("T")
+
+
+def agents_with_store(state: Path) -> list[str]:
+    """The ids of agents that have an index in a state directory; none where it may not be listed."""
+    try:
+        return sorted(file.stem for file in (state / "agents").glob("*.sqlite"))
+    except OSError:
+        return []
+
+
+def look_at_store(state: Path, agent: str, settings: AgentSettings | None, patience_s: float) -> Store:
+    """The index of one agent.
+
+    Args:
+        state: The state directory.
+        agent: Its id.
+        settings: Its settings; None where the configuration does not have it.
+        patience_s: How long it may take.
+    """
+    file = state / "agents" / f"{agent}.sqlite"
+
+    def told(seen: inspection.IndexCondition) -> dict[str, object]:
+        rebuild = _rebuild(seen, settings)
+        return {**_health(seen), "files": seen.files, "chunks": seen.chunks, "rebuild": rebuild}
+
+    return Store(
+        agent=agent,
+        configured=settings is not None,
+        **_found(file, inspection.look_at_index, patience_s, told),  # type: ignore[arg-type]  # fields of a Store
+    )
+
+
+def look_at_cache(state: Path, patience_s: float) -> Cache:
+    """embeddings.sqlite of a state directory."""
+
+    def told(seen: inspection.CacheCondition) -> dict[str, object]:
+        return {**_health(seen), "rows": seen.rows}
+
+    file = state / "embeddings.sqlite"
+    return Cache(**_found(file, inspection.look_at_cache, patience_s, told))  # type: ignore[arg-type]  # likewise
+
+
+def _found(
+    file: Path, look: Callable[[Path, float], T], patience_s: float, told: Callable[[T], dict[str, object]]
+) -> dict[str, object]:
+    """What there is to tell of a database: what a look at it tells, or why there is none."""
+    damaged = tuple(path.name for path in aside.kept(file))
+    found: dict[str, object] = {"file": str(file), "bytes": _bytes(file), "damaged": damaged}
+    try:
+        if not file.exists():
+            return {**found, "exists": False}
+        seen = look(file, patience_s)
+    except StoreDamaged as damage:
+        return {**found, "faults": (_reason(damage, file),)}
+    except inspection.NotLooked as reason:
+        return {**found, "unchecked": str(reason)}
+    except (StoreUnavailable, OSError) as trouble:
+        return {**found, "closed": _reason(trouble, file)}
+    return {**found, **told(seen)}
+
+
+def _health(seen: inspection.Condition) -> dict[str, object]:
+    return {"faults": seen.faults, "schema": seen.schema, "known_schema": seen.known_schema}
+
+
+def _rebuild(seen: inspection.IndexCondition, settings: AgentSettings | None) -> str | None:
+    if settings is None or seen.is_newer or seen.faults or not seen.files:
+        return None
+    # What a remote model is like is not known without asking: then only the text is judged.
+    provider = choose(settings, Surroundings(os.environ, Path.home(), read_small)).provider
+    wanted = wanted_fingerprint(settings, None if provider is None else provider.identity)
+    return why_rebuild(seen.fingerprint, wanted)
+
+
+def _reason(trouble: Exception, file: Path) -> str:
+    """What went wrong, without the name of the file that is told anyway."""
+    if isinstance(trouble, OSError):
+        return trouble.strerror or type(trouble).__name__
+    return str(trouble).removeprefix(f"{file}: ")
+
+
+def _bytes(file: Path) -> int:
+    total = 0
+    for part in _parts(file):
+        with contextlib.suppress(OSError):
+            total += part.stat().st_size
+    return total
+
+
+def _parts(file: Path) -> Iterable[Path]:
+    return file, Path(f"{file}-wal")

@@ -1,0 +1,200 @@
+"""Whether each agent's notes can be read, its index is sound, and what it does works."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from memd.config import AgentSettings
+from memd.ctl.checkup import agents
+from memd.inspection.facts import Cache, Ground, Root, Store
+from memd_client.messages import Health, Pass
+from tests.ctl import answers
+from tests.ctl.checkup.scenes import SCENE, sound, told
+
+_ROOT = Root(path="/home/ann/ws", resolved="/home/ann/ws", is_workspace=True, fault=None)
+_GROUND = Ground(agent="main", roots=(_ROOT,), notes=12)
+_STORE = Store(
+    agent="main",
+    file="/s/agents/main.sqlite",
+    configured=True,
+    bytes=4096,
+    schema=1,
+    known_schema=1,
+    files=2,
+    chunks=3,
+)
+_CACHE = Cache(file="/s/embeddings.sqlite", bytes=4096, schema=1, known_schema=1, rows=7)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says", "mends"),
+    [
+        ({}, "everything works", ""),
+        ({"rebuild": "chunking changed"}, "an index is being built anew", ""),
+        ({"keyword": Health(ok=False, reason="broken")}, "keyword: broken", "reindex --agent main"),
+        ({"vector": Health(ok=False, reason="no extension")}, "no extension", "installation.vectors"),
+        ({"watcher": Health(ok=False, reason="no watches")}, "no watches", "limits.watches"),
+        ({"provider_health": Health(ok=False, reason="gone")}, "gone", "installation.model"),
+        ({"watcher": Health(ok=True, reason="on a network mount")}, "everything works", ""),
+        ({"last_pass": Pass(at=1.0, took_s=1.0, failed="disk full")}, "disk full", "logs"),
+    ],
+)
+def test_what_the_daemon_says_is_degraded_is_told(changed: dict[str, Any], says: str, mends: str) -> None:
+    """Part by part, with what may mend it."""
+    finding = agents.judged_health("main", answers.agent(**changed), SCENE)
+    assert sound(finding) is (not mends)
+    assert says in finding.detail
+    assert mends in finding.fix
+
+
+def test_health_is_not_checked_without_a_daemon() -> None:
+    """Nobody else knows."""
+    assert agents.judged_health("main", None, SCENE).detail.startswith("not checked")
+
+
+@pytest.mark.parametrize(
+    ("changed", "bad", "says"),
+    [
+        ({}, set(), "12 Markdown files in ~/ws"),
+        ({"skipped": {"symlink": 2, "too large": 1}}, set(), "2 files (symlink), 1 file (too large)"),
+        (
+            {"roots": (msgspec.structs.replace(_ROOT, resolved="/data/ws"),)},
+            set(),
+            "~/ws (leads to /data/ws)",
+        ),
+        ({"roots": (msgspec.structs.replace(_ROOT, remote="nfs4"),)}, set(), "is on nfs4"),
+        (
+            {"roots": (msgspec.structs.replace(_ROOT, fault="does not exist"),)},
+            {"notes"},
+            "~/ws does not exist",
+        ),
+        (
+            {"roots": (msgspec.structs.replace(_ROOT, fault="is not a directory"),)},
+            {"notes"},
+            "is not a directory",
+        ),
+        (
+            {"roots": (msgspec.structs.replace(_ROOT, fault="cannot be read by this user"),)},
+            {"notes"},
+            "by this user",
+        ),
+        ({"unreadable": ("memory/a.md",), "unreadable_count": 4}, {"notes"}, "memory/a.md and 3 more"),
+        ({"hangs_at": "/mnt/x"}, {"notes"}, "/mnt/x gave no answer within 5 s"),
+        ({"future": ("memory/b.md",), "future_count": 1}, {"clock"}, "12 Markdown files"),
+    ],
+)
+def test_what_is_wrong_below_the_roots_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
+    """Roots, files, and clocks."""
+    found = told(agents.judged_notes(msgspec.structs.replace(_GROUND, **changed), SCENE, 5.0))
+    assert {name.rpartition(".")[2] for name, one in found.items() if not one.ok} == bad
+    assert says in found["agents.main.notes"].detail
+
+
+def test_every_root_that_cannot_be_read_is_told() -> None:
+    """With what to do about each, so that one look is enough."""
+    roots = [msgspec.structs.replace(_ROOT, fault="does not exist")]
+    roots += [
+        Root(path=path, resolved=path, is_workspace=False, fault="does not exist")
+        for path in ("/x/a.md", "/x/b")
+    ]
+    notes, _ = agents.judged_notes(msgspec.structs.replace(_GROUND, roots=tuple(roots)), SCENE, 5.0)
+    assert notes.detail == "~/ws does not exist; /x/a.md does not exist; /x/b does not exist"
+    assert "mkdir -p /home/ann/ws/memory" in notes.fix
+    assert notes.fix.count("extra_paths") == 1
+
+
+def test_a_file_name_cannot_command_a_terminal() -> None:
+    """It is told with what it holds spelled out."""
+    ground = msgspec.structs.replace(_GROUND, unreadable=("memory/\x1b[2J.md",), unreadable_count=1)
+    assert "\x1b" not in agents.judged_notes(ground, SCENE, 5.0)[0].detail
+
+
+def _ground(name: str, workspace: str, *extra: str) -> Ground:
+    roots = [Root(path=workspace, resolved=workspace, is_workspace=True, fault=None)]
+    roots += [Root(path=path, resolved=path, is_workspace=False, fault=None) for path in extra]
+    return Ground(agent=name, roots=tuple(roots))
+
+
+@pytest.mark.parametrize(
+    ("mine", "exclude", "theirs", "reads"),
+    [
+        (("/a",), (), ("/b",), set()),
+        (("/a", "/shared"), (), ("/b", "/shared"), set()),
+        (("/a",), (), ("/a/other",), set()),
+        (("/a",), (), ("/a",), {"a", "b"}),
+        (("/a",), (), ("/a/memory/sub",), {"a"}),
+        (("/a", "/b"), (), ("/b",), {"a"}),
+        (("/a", "/b/memory/sub"), (), ("/b",), {"a"}),
+        (("/a", "/b/MEMORY.md"), (), ("/b",), {"a"}),
+        (("/a", "/"), (), ("/b",), {"a"}),
+        (("/a", "/x"), (), ("/x/b",), {"a"}),
+        (("/a", "/x"), ("b/",), ("/x/b",), set()),
+    ],
+)
+def test_an_agent_that_reads_the_memory_of_another_is_told(
+    mine: tuple[str, ...], exclude: tuple[str, ...], theirs: tuple[str, ...], reads: set[str]
+) -> None:
+    """Where it reads what lies in the workspace of the other; what both were given is shared on purpose."""
+    settings = {
+        "a": AgentSettings(workspace=Path(mine[0]), exclude=exclude),
+        "b": AgentSettings(workspace=Path(theirs[0])),
+    }
+    found = told(agents.judged_overlap([_ground("a", *mine), _ground("b", *theirs)], settings, SCENE))
+    assert {name.split(".")[1] for name, one in found.items() if "as configured" in one.detail} == reads
+    assert all(one.ok for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "bad", "says"),
+    [
+        ({}, set(), "sound: 2 files, 3 chunks, 4.1 kB"),
+        ({"exists": False}, set(), "none yet"),
+        ({"unchecked": "that takes longer"}, set(), "not checked: that takes longer"),
+        ({"closed": "Permission denied"}, {"index"}, "cannot be opened: Permission denied"),
+        ({"faults": ("malformed inverted index",)}, {"index"}, "damaged: malformed inverted index"),
+        ({"schema": 9}, {"index"}, "schema 9, this one knows 1"),
+        ({"damaged": ("main.sqlite.damaged-1",)}, {"damaged"}, "sound"),
+        ({"rebuild": "chunking changed"}, set(), "sound"),
+    ],
+)
+def test_what_is_wrong_with_an_index_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
+    """That it has to be built anew is said, and is no fault."""
+    store = msgspec.structs.replace(_STORE, **changed)
+    found = told(agents.judged_store(store, SCENE, is_ours=True, knows_config=True))
+    assert {name.rpartition(".")[2] for name, one in found.items() if not one.ok} == bad
+    assert says in found["agents.main.index"].detail
+    assert ("chunking changed" in found["agents.main.fit"].detail) is ("rebuild" in changed)
+
+
+def test_an_index_of_another_user_is_not_checked() -> None:
+    """That the directory is not theirs is told there."""
+    store = msgspec.structs.replace(_STORE, closed="Permission denied")
+    assert sound(agents.judged_store(store, SCENE, is_ours=False, knows_config=True)[0])
+
+
+@pytest.mark.parametrize("knows_config", [True, False])
+def test_an_index_that_no_agent_has_is_kept(*, knows_config: bool) -> None:
+    """It is left over only where the configuration could be read."""
+    store = msgspec.structs.replace(_STORE, configured=False)
+    index, *_ = agents.judged_store(store, SCENE, is_ours=True, knows_config=knows_config)
+    assert sound(index)
+    assert ("left over" in index.detail) is knows_config
+
+
+@pytest.mark.parametrize(
+    ("changed", "bad", "says"),
+    [
+        ({}, set(), "sound: 7 vectors, 4.1 kB"),
+        ({"exists": False}, set(), "none yet"),
+        ({"faults": ("file is not a database",)}, {"embeddings"}, "file is not a database"),
+        ({"schema": 2}, {"embeddings"}, "schema 2"),
+        ({"damaged": ("embeddings.sqlite.damaged-1",)}, {"damaged"}, "sound"),
+    ],
+)
+def test_what_is_wrong_with_the_cache_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
+    """Like an index; it concerns all agents."""
+    found = told(agents.judged_cache(msgspec.structs.replace(_CACHE, **changed), SCENE, is_ours=True))
+    assert {name.removeprefix("state.") for name, one in found.items() if not one.ok} == bad
+    assert says in found["state.embeddings"].detail

@@ -1,0 +1,109 @@
+"""What the roots of an agent are like on the disk."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from memd.config import AgentSettings
+from memd.inspection.facts import Ground
+from memd.inspection.roots import Look, disk_of
+from tests.otheruser import as_other_user, shared_directory
+
+_NOW = 1_700_000_000.0
+
+
+def _look(workspace: Path, *extra: Path, **settings: Any) -> Ground:
+    wanted = AgentSettings(workspace=workspace, extra_paths=extra, **settings)
+    return Look("main", wanted, _NOW).look()
+
+
+def _note(file: Path, at: float = _NOW - 100) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("x", encoding="utf-8")
+    os.utime(file, (at, at))
+    return file
+
+
+def test_notes_are_counted_as_a_scan_finds_them(tmp_path: Path) -> None:
+    """With the directories that are to be watched, and what was left out by its reason."""
+    ws = tmp_path / "ws"
+    for name in ("MEMORY.md", "memory/a.md", "memory/deep/b.md", "README.md", "memory/c.txt"):
+        _note(ws / name)
+    (ws / "memory" / "link.md").symlink_to(ws / "MEMORY.md")
+    ground = _look(ws, _note(tmp_path / "more" / "d.md").parent)
+    assert (ground.notes, ground.skipped) == (4, {"symlink": 1})
+    assert ground.directories == 4  # the workspace, memory/, deep/ and more/
+    assert [(root.is_workspace, root.fault) for root in ground.roots] == [(True, None), (False, None)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        ("missing", "does not exist"),
+        ("file", "is not a directory"),
+        ("dangling", "is a symlink that leads nowhere"),
+        ("loop", "cannot be reached: "),
+    ],
+)
+def test_a_workspace_that_cannot_be_read_is_told(tmp_path: Path, kind: str, fault: str) -> None:
+    """By what is there instead."""
+    place = tmp_path / "ws"
+    if kind == "file":
+        place.touch()
+    elif kind != "missing":
+        place.symlink_to(place if kind == "loop" else tmp_path / "nowhere")
+    assert str(_look(place).roots[0].fault).startswith(fault)
+
+
+def test_a_symlink_tells_where_it_leads(tmp_path: Path) -> None:
+    """A configured path may be one."""
+    _note(tmp_path / "real" / "MEMORY.md")
+    (tmp_path / "ws").symlink_to(tmp_path / "real")
+    [root] = _look(tmp_path / "ws").roots
+    assert (root.path, root.resolved) == (str(tmp_path / "ws"), str(tmp_path / "real"))
+
+
+def test_files_from_the_future_are_told(tmp_path: Path) -> None:
+    """Five minutes are no future: clocks differ."""
+    _note(tmp_path / "memory" / "soon.md", _NOW + 200)
+    _note(tmp_path / "memory" / "late.md", _NOW + 86_400)
+    ground = _look(tmp_path)
+    assert (ground.future, ground.future_count) == (("memory/late.md",), 1)
+
+
+def closed(workspace: str) -> dict[str, Any]:
+    """What is told to whoever calls this of a workspace."""
+    found: dict[str, Any] = msgspec.to_builtins(_look(Path(workspace)))
+    return found
+
+
+def test_files_that_may_not_be_read_are_told() -> None:
+    """Files and directories; root may read whatever the modes say, so another user looks."""
+    with shared_directory() as directory:
+        _note(directory / "memory" / "a.md").chmod(0o000)
+        _note(directory / "memory" / "b.md").chmod(0o644)
+        _note(directory / "memory" / "shut" / "c.md").parent.chmod(0o000)
+        (directory / "memory").chmod(0o755)
+        found = as_other_user("tests.inspection.test_roots", "closed", str(directory))
+        assert found["unreadable_count"] == 2
+        assert [Path(name).name for name in found["unreadable"]] == ["a.md", "shut"]
+        directory.chmod(0o000)
+        assert as_other_user("tests.inspection.test_roots", "closed", str(directory))["roots"][0]["fault"]
+        directory.chmod(0o755)
+
+
+def test_what_hangs_is_known_by_name(tmp_path: Path) -> None:
+    """Before anything is touched it is the workspace."""
+    look = Look("main", AgentSettings(workspace=tmp_path), time.time())
+    assert look.hanging().hangs_at == str(tmp_path)
+
+
+def test_the_file_system_of_a_directory_that_is_not_there_yet_is_known(tmp_path: Path) -> None:
+    """It is that of the one above."""
+    there, later = disk_of(tmp_path), disk_of(tmp_path / "no" / "such")
+    assert there is not None
+    assert there == later

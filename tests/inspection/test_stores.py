@@ -1,0 +1,56 @@
+"""How the databases of a state directory are, and whether they fit the configuration."""
+
+from pathlib import Path
+
+from memd.config import AgentSettings, Chunking
+from memd.inspection.stores import agents_with_store, look_at_cache, look_at_store
+from memd.store.index import Index
+from memd.sync.fingerprint import wanted_fingerprint
+from tests.store.conftest import chunk_of, found_file
+
+_SETTINGS = AgentSettings(workspace=Path("/ws"), provider="none")
+
+
+async def _state(tmp_path: Path) -> Path:
+    (tmp_path / "agents").mkdir()
+    index = Index(tmp_path / "agents" / "main.sqlite")
+    await index.open()
+    await index.adopt(wanted_fingerprint(_SETTINGS, None))
+    await index.replace(found_file("MEMORY.md"), b"h", [chunk_of("x")], {}, frozenset())
+    await index.close()
+    return tmp_path
+
+
+async def test_an_index_that_fits_is_not_rebuilt(tmp_path: Path) -> None:
+    """Nor one of whose agent nothing is known."""
+    state = await _state(tmp_path)
+    for settings in (_SETTINGS, None):
+        store = look_at_store(state, "main", settings, 60.0)
+        assert (store.files, store.rebuild, store.faults) == (1, None, ())
+        assert store.configured is (settings is not None)
+
+
+async def test_why_an_index_does_not_fit_is_told(tmp_path: Path) -> None:
+    """In the words of the daemon."""
+    settings = AgentSettings(workspace=Path("/ws"), provider="none", chunking=Chunking(tokens=99, overlap=9))
+    assert look_at_store(await _state(tmp_path), "main", settings, 60.0).rebuild == "chunking changed"
+
+
+async def test_files_are_found_by_agent(tmp_path: Path) -> None:
+    """With those that were set aside as damaged."""
+    state = await _state(tmp_path)
+    (state / "agents" / "main.sqlite.damaged-2").touch()
+    assert agents_with_store(state) == ["main"]
+    assert look_at_store(state, "main", _SETTINGS, 60.0).damaged == ("main.sqlite.damaged-2",)
+    assert agents_with_store(state / "none") == []
+
+
+async def test_damage_and_absence_are_no_errors(tmp_path: Path) -> None:
+    """They are what is found."""
+    state = await _state(tmp_path)
+    (state / "embeddings.sqlite").write_text("no database " * 500, encoding="utf-8")
+    assert look_at_cache(state, 60.0).faults == ("file is not a database",)
+    (state / "embeddings.sqlite").unlink()
+    assert not look_at_cache(state, 60.0).exists
+    assert not look_at_store(state, "other", None, 60.0).exists
+    assert look_at_store(state, "main", _SETTINGS, -1.0).unchecked
