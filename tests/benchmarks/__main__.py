@@ -20,6 +20,7 @@ from tests.benchmarks import (
     memory,
     model,
     reading,
+    remote,
     rescanning,
     searching,
     stage,
@@ -38,7 +39,7 @@ OF_A_STAGE: dict[str, Callable[[stage.Stage], Iterator[Figure]]] = {
     "edit": editing.measure,
     "memory": memory.measure,
 }
-NAMES = (*OF_A_STAGE, "rescan", "model")
+NAMES = (*OF_A_STAGE, "rescan", "model", "remote")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -75,6 +76,8 @@ def _measured(sizes: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str,
             apart += rescanning.measure(Path(home))
     if "model" in names:
         apart += model.measure()
+    if "remote" in names:
+        apart += remote.measure()
     if apart:
         yield "whatever the size of the index", apart
 

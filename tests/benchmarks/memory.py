@@ -27,16 +27,15 @@ def measure(stage: Stage) -> Iterator[Figure]:
 
 def _resident(name: str, stage: Stage) -> Figure:
     vectors = stage.corpus.chunks * 384 * 4 / 1e6
-    kibibytes = _resident_kibibytes(stage.daemon.process.pid)
-    return Figure(
-        name=name, unit="MB", memd=kibibytes * 1024 / 1e6, note=f"of which vectors {vectors:.0f} MB"
-    )
+    resident = resident_bytes(stage.daemon.process.pid)
+    return Figure(name=name, unit="MB", memd=resident / 1e6, note=f"of which vectors {vectors:.0f} MB")
 
 
-def _resident_kibibytes(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
+    """Memory that a process holds."""
     status = Path(f"/proc/{pid}/status")
     if status.exists():  # a small system has it, and no ps
-        return int(status.read_text().partition("VmRSS:")[2].split()[0])
-    return int(
+        return 1024 * int(status.read_text().partition("VmRSS:")[2].split()[0])
+    return 1024 * int(
         subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], check=True, stdout=subprocess.PIPE).stdout
     )

@@ -1,0 +1,227 @@
+"""Rounds of changes, deaths and restarts; after each of them the index must be like a fresh one."""
+
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import apsw
+import msgspec
+import numpy as np
+
+from memd.model import embedded_text
+from memd_client import Client
+from tests.daemon.contents import Content, contents, differences
+from tests.faults.death import Death, arm
+from tests.faults.directory import Change, Files, after, carry_out, is_note, on_disk
+from tests.faults.life import PATIENCE_S, Home, busy, embedder, whole
+from tests.faults.process import Ended, Killed, Process
+from tests.faults.rounds import Kill, Life, Round, Stop
+from tests.wait import until
+
+# A process that is told to stop before it listens to signals has done nothing yet.
+_IN_ORDER = frozenset({0, -signal.SIGTERM})
+LONG_ENOUGH_S = 0.4  # a daemon that has not come to its place of death by then has nothing more to do
+
+
+class Diverged(AssertionError):
+    """An index is not what a fresh one is, or a process did not do what it should."""
+
+
+class Tally(msgspec.Struct):
+    """What happened."""
+
+    rounds: int = 0
+    restarts: int = 0  # processes that were started
+    in_transaction: int = 0  # kills while a transaction was open that writes
+    beside: int = 0  # other kills
+    stopped: int = 0  # processes that ended by themselves, or when they were told to
+    places: dict[str, int] = {}  # of kills
+
+    def count(self, end: Killed | Ended, meant: Death | Kill | Stop) -> None:
+        """A process ended."""
+        self.restarts += 1
+        if isinstance(end, Ended):
+            self.stopped += 1
+            return
+        self.in_transaction += bool(end.in_transaction)
+        self.beside += not end.in_transaction
+        place = f"{meant.database}, {meant.at}" if isinstance(meant, Death) else "from outside"
+        place += ", in a transaction" if end.in_transaction else ""
+        self.places[place] = self.places.get(place, 0) + 1
+
+
+class Way(msgspec.Struct, frozen=True):
+    """How processes live."""
+
+    live: Callable[[Home, Files, Life], tuple[dict[str, bytes], Killed | Ended]]  # through one life
+    converge: Callable[[Home, Files, tuple[Change, ...]], dict[str, bytes]]  # all that changed being indexed
+
+
+def live_through(way: Way, home: Home, files: Files, one: Round, tally: Tally) -> dict[str, bytes]:
+    """One round; what the workspace holds after it.
+
+    Raises:
+        Diverged: the index is not what it must be.
+    """
+    home.configure(fresh=False)
+    for life in one.lives:
+        files = change_all(home, files, life.before)
+        files, end = way.live(home, files, life)
+        if isinstance(end, Ended) and end.status not in _IN_ORDER:
+            raise Diverged(f"a process ended with {end.status}:\n{printed(home)}")
+        tally.count(end, life.end)
+    forget(home)
+    home.configure(fresh=True)
+    files = way.converge(home, files, one.last)
+    compare(home, files)
+    tally.restarts += 1
+    tally.rounds += 1
+    return dict(files)
+
+
+def change_all(home: Home, files: Files, changes: Iterable[Change]) -> dict[str, bytes]:
+    """Let changes happen; what the workspace holds then."""
+    for change in changes:
+        carry_out(change, home.workspace)
+        files = after(files, change)
+    return dict(files)
+
+
+# --- processes that die at places that are counted
+
+
+def die(home: Home, files: Files, life: Life) -> tuple[dict[str, bytes], Killed | Ended]:
+    """Be the daemon to the place of death or the end of the work."""
+    death = life.end
+    assert isinstance(death, Death)
+
+    def run() -> int:
+        fate = arm(death, home.marker)
+        status = busy(home, rebuild=life.rebuild)
+        del fate
+        return status
+
+    with started(home, run) as process:
+        return dict(files), process.wait(home.databases)
+
+
+def come_to_the_end(home: Home, files: Files, last: tuple[Change, ...]) -> dict[str, bytes]:
+    """Be the daemon until everything is indexed."""
+    files = change_all(home, files, last)
+    with started(home, partial(busy, home, fresh=True)) as process:
+        end = process.wait()
+    if end != Ended(0):
+        raise Diverged(f"the process that was to come to its end: {end}\n{printed(home)}")
+    return files
+
+
+DEATHS = Way(die, come_to_the_end)
+
+
+# --- daemons that are killed and stopped while notes change
+
+
+def serve(home: Home, files: Files, life: Life) -> tuple[dict[str, bytes], Killed | Ended]:
+    """Be a daemon while notes change, until the end."""
+
+    def run() -> int:
+        fate = arm(life.end, home.marker) if isinstance(life.end, Death) else None
+        status = whole(home)
+        del fate
+        return status
+
+    with started(home, run) as process:
+        files = change_all(home, files, life.during)
+        match life.end:
+            case Kill():
+                return files, process.kill_after(life.end.after_ms / 1000, home.databases)
+            case Stop():
+                return files, process.terminate_after(life.end.after_ms / 1000)
+            case Death():
+                return files, process.terminate_after(LONG_ENOUGH_S, home.databases)
+
+
+def see_everything(home: Home, files: Files, last: tuple[Change, ...]) -> dict[str, bytes]:
+    """Be a daemon while notes change, until it says that all of them are indexed."""
+    with started(home, partial(whole, home)) as process:
+        until(home.socket.exists, PATIENCE_S)
+        files = change_all(home, files, last)
+        with Client(socket=home.socket, timeout=PATIENCE_S) as memd:
+            report = memd.sync()
+            status = memd.status().agents["main"]
+        wrong = [report.vectors != "complete", status.rebuild, status.skipped, status.vectors.waiting]
+        if any(wrong):
+            raise Diverged(f"all is said to be indexed, and is not: {report}, {status}")
+        end = process.terminate_after(0)
+    if end != Ended(0):
+        raise Diverged(f"the daemon that was to stop: {end}\n{printed(home)}")
+    return files
+
+
+RESTARTS = Way(serve, see_everything)
+
+
+@contextmanager
+def started(home: Home, run: Callable[[], int]) -> Iterator[Process]:
+    """A process that is gone afterwards."""
+    home.socket.unlink(missing_ok=True)
+    process = Process(run, home.log, home.marker)
+    try:
+        yield process
+    finally:
+        process.discard()
+
+
+# --- what must be
+
+
+def forget(home: Home) -> None:
+    """Let the fresh index be one."""
+    for suffix in ("", "-wal", "-shm"):
+        home.index("fresh").with_name(f"fresh.sqlite{suffix}").unlink(missing_ok=True)
+
+
+def compare(home: Home, files: Files) -> None:
+    """The index, a fresh one, the workspace and the embedder must all agree.
+
+    Raises:
+        Diverged: they do not, and how.
+    """
+    found, fresh = contents(home.index("main")), contents(home.index("fresh"))
+    wrong = differences(found, fresh)
+    if on_disk(home.workspace) != files:
+        wrong.append("a file of the workspace is not what was written there")
+    notes = {path for path in files if is_note(path)}
+    wrong += [f"{path} is indexed, or is not, against the rules" for path in sorted(notes ^ found.keys())]
+    chunks = [chunk for each in found.values() for chunk in each]
+    wrong += [f"{chunk.text[:40]!r} has not its vector" for chunk in _misplaced(chunks)]
+    left = {file.name for file in (home.state / "agents").iterdir()} - {"main.sqlite", "fresh.sqlite"}
+    wrong += [f"{name} was left behind" for name in sorted(left)]
+    wrong += [f"{file.name} was left behind" for file in home.state.glob("*.damaged-*")]
+    if _ask(home, "PRAGMA integrity_check") != "ok":
+        wrong.append("the cache of vectors is damaged")
+    if wrong:
+        raise Diverged("\n".join(wrong[:20]))
+
+
+def _misplaced(chunks: list[Content]) -> list[Content]:
+    """The chunks without the vector that the embedder gives for them."""
+    without = [chunk for chunk in chunks if chunk.vector is None]
+    if without or not chunks:
+        return without
+    expected = embedder().embed([embedded_text(chunk.context, chunk.text) for chunk in chunks])
+    far = np.abs(np.array([chunk.vector for chunk in chunks]) - expected).max(axis=1) > 1e-6
+    return [chunk for chunk, is_far in zip(chunks, far, strict=True) if is_far]
+
+
+def _ask(home: Home, sql: str) -> object:
+    connection = apsw.Connection(str(home.state / "embeddings.sqlite"))
+    try:
+        return connection.execute(sql).get
+    finally:
+        connection.close()
+
+
+def printed(home: Home) -> str:
+    return home.log.read_text("utf-8", "replace")[-4000:]

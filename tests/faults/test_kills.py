@@ -1,0 +1,58 @@
+"""Processes that are killed in an open transaction leave nothing wrong behind (invariant 2)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.daemon.process import ROOT
+from tests.faults.campaign import Tally
+
+
+def run(tmp_path: Path, *arguments: str) -> dict[str, Tally]:
+    """What happened in a run; it has a process of its own because it forks, and threads do not survive that."""
+    told = tmp_path / "told.json"
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.faults", "--json", str(told), *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return msgspec.json.decode(told.read_bytes(), type=dict[str, Tally])
+
+
+def test_a_hundred_kills_in_open_transactions_leave_the_index_of_a_fresh_start(tmp_path: Path) -> None:
+    """Whatever a process was writing when it was killed, the next one brings the index to what a fresh one is."""
+    deaths = run(tmp_path, "--kills", "100", "--restarts", "0", "--seed", "1")["deaths"]
+    assert deaths.in_transaction >= 100
+    assert sum(kills for place, kills in deaths.places.items() if "in a transaction" in place) >= 100
+    for place in ("main.sqlite, statement", "main.sqlite, log", "main.sqlite.next", "embeddings.sqlite"):
+        assert any(place in one for one in deaths.places), f"no process died in {place}"
+
+
+def test_daemons_that_are_killed_and_stopped_while_notes_change_lose_nothing(tmp_path: Path) -> None:
+    """After each of some restarts, in order and out of order, the index follows notes that changed all the while."""
+    restarts = run(tmp_path, "--kills", "0", "--restarts", "12", "--seed", "2")["restarts"]
+    assert restarts.restarts >= 12
+    assert restarts.in_transaction + restarts.beside > 0
+    assert restarts.stopped > 0
+
+
+@pytest.mark.parametrize("arguments", [("--kills", "many"), ("--replay", "/nowhere/history.json")])
+def test_a_run_that_cannot_begin_says_so(arguments: tuple[str, str]) -> None:
+    """Nothing that was mistyped passes for a run without a difference."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.faults", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode != 0
