@@ -1,7 +1,7 @@
 """The settings of a daemon, as the rest of the program sees them: complete, checked, and frozen."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +11,10 @@ from memd.model import Source
 Share = Annotated[float, Meta(ge=0, le=1)]
 # Every number has an upper bound: TOML knows inf and whole numbers of any length, SQLite and sleep() do not.
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+
+Embedder = Literal["local", "openai", "gemini", "voyage", "ollama", "openai-compatible"]
+ProviderName = Literal["auto", Embedder, "none"]
+FallbackName = Literal["none", Embedder]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +73,49 @@ class Cache(_Section, frozen=True):
     max_entries: Count = 50_000
 
 
+class Batch(_Section, frozen=True):
+    """The provider's batch API: cheaper and slower, for a first index."""
+
+    enabled: bool = False
+    min_chunks: Count = 500  # fewer waiting chunks than this are embedded by plain requests
+    wait: bool = True  # False: submit a job and go on; its vectors are fetched when it is done
+    concurrency: Annotated[int, Meta(ge=1, le=16)] = 2  # jobs
+    poll_interval_ms: Annotated[int, Meta(ge=100, le=3_600_000)] = 2000
+    timeout_minutes: Annotated[float, Meta(gt=0, le=10_080)] = 60
+
+
+SECRETS = frozenset({"api_key", "headers"})
+"""The keys of [remote] whose values are for the provider alone; a header may carry a key under any name."""
+
+
+class Remote(_Section, frozen=True):
+    """How a provider is reached over HTTP: the one that `provider` names or, where that is the local one, `fallback`."""
+
+    base_url: str = ""  # "": the provider's own
+    api_key: str = ""
+    api_key_env: str = ""  # name of an environment variable
+    api_key_file: str = ""  # an absolute path, once it is read
+    headers: dict[str, str] = {}
+    dimensions: Annotated[int, Meta(ge=0, le=16_384)] = 0  # 0: the model's
+    query_prefix: str = ""  # before each text, for models that want one
+    document_prefix: str = ""
+    query_input_type: str = ""  # sent as input_type, to servers that take one
+    document_input_type: str = ""
+    max_input_tokens: Annotated[int, Meta(ge=0, le=1_000_000)] = 0  # of one text; 0: the model's
+    concurrency: Annotated[int, Meta(ge=1, le=64)] = 4  # requests at once
+    query_timeout_ms: Annotated[int, Meta(ge=50, le=60_000)] = 2000
+    confirm_above_chunks: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 20_000
+    batch: Batch = Batch()
+
+    def __repr__(self) -> str:
+        """All but what may be secret: whatever prints settings must not print keys."""
+        return f"Remote({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What rich shows, in tracebacks too; msgspec's own shows every field."""
+        return [(name, value) for name, value in msgspec.structs.asdict(self).items() if name not in SECRETS]
+
+
 class Match(_Section, frozen=True):
     """What a scope rule looks at; an absent field matches everything."""
 
@@ -102,13 +149,15 @@ class AgentSettings(_Section, frozen=True):
     sources: tuple[Source, ...] = ("memory",)
     backend: Literal["builtin"] = "builtin"
     citations: Literal["auto", "on", "off"] = "auto"
-    provider: Literal["auto", "local", "none"] = "auto"
-    model: str = ""
+    provider: ProviderName = "auto"
+    model: str = ""  # "": the provider's default
+    fallback: FallbackName = "none"  # with its own default model
     chunking: Chunking = Chunking()
     query: Query = Query()
     limits: Limits = Limits()
     sync: SyncSettings = SyncSettings()
     cache: Cache = Cache()
+    remote: Remote = Remote()
     scope: Scope = Scope()
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from rich.pretty import pretty_repr
 
-from memd.config import AgentSettings, Config, DaemonSettings, Limits, differences
+from memd.config import AgentSettings, Config, DaemonSettings, Limits, Remote, differences
 
 
 def _config(**workspaces: str) -> Config:
@@ -55,3 +56,17 @@ def test_differences_leave_the_process_out() -> None:
     old = _config(main="/a")
     new = msgspec.structs.replace(old, daemon=DaemonSettings(log_level="debug"), file=Path("/etc/memd.toml"))
     assert differences(old, new) == frozenset()
+
+
+def test_what_prints_settings_prints_no_key() -> None:
+    """Neither the key nor a header, however deep they are; the rest is there."""
+    remote = Remote(base_url="https://gateway.example.org", api_key="sk-mellon", headers={"x-team": "speak"})
+    config = Config(
+        daemon=DaemonSettings(),
+        agents={"main": AgentSettings(workspace=Path("/w"), remote=remote)},
+        file=None,
+    )
+    for shown in (repr(config), str(remote), pretty_repr(config)):
+        assert "mellon" not in shown
+        assert "speak" not in shown
+        assert "gateway.example.org" in shown

@@ -1,7 +1,7 @@
 """What the rest of memd knows of an embedding provider, and the ways one can fail."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from memd.errors import MemdError, TransientError
 
 Vectors = NDArray[np.float32]  # shape (n, dimensions), each row of length 1
 Vector = NDArray[np.float32]  # shape (dimensions,), of length 1
+Share = TypeVar("Share", float, NDArray[Any])
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -30,28 +31,29 @@ class Calibration(msgspec.Struct, frozen=True):
         """The calibrated cosine, of one that level gave: 0 at or below low, 1 at or above high."""
         return min(1.0, max(0.0, (cosine - self.low) / (self.high - self.low)))
 
-    def level(self, cosine: float, question_cjk: float, text_cjk: float) -> float:
+    def level(self, cosine: Share, question_cjk: float, text_cjk: Share) -> Share:
         """A cosine as if both texts were written in no CJK script, so that it may be compared whatever languages met.
 
         Between the languages the range moves in straight lines. A text of which half is in a language is as near to
         questions in it as one that is wholly so; the same holds for questions in a CJK script.
 
         Args:
-            cosine: As the vectors give it.
+            cosine: As the vectors give it; of one text, or of many.
             question_cjk: The share of the question that is CJK, 0..1.
-            text_cjk: The same of the text.
+            text_cjk: The same of the text, or of each of the texts.
         """
         if self.cjk is None and self.across is None:
             return cosine
         base = (self.low, self.high)
         across, cjk = self.across or base, self.cjk or base
         question = min(1.0, 2 * question_cjk)
-        same_cjk = question * min(1.0, 2 * text_cjk)
-        same_other = (1 - question) * min(1.0, 2 * (1 - text_cjk))
+        same_cjk = question * np.minimum(1.0, 2 * text_cjk)
+        same_other = (1 - question) * np.minimum(1.0, 2 * (1 - text_cjk))
         low, high = (
             a + same_cjk * (c - a) + same_other * (b - a) for a, b, c in zip(across, base, cjk, strict=True)
         )
-        return self.low + (cosine - low) * (self.high - self.low) / (high - low)
+        levelled: Share = self.low + (cosine - low) * (self.high - self.low) / (high - low)
+        return levelled
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -63,8 +65,29 @@ class Identity(msgspec.Struct, frozen=True):
     dimensions: int
 
 
+def space_of(identity: Identity) -> tuple[str, str, str]:
+    """Where the vectors of a model belong: only within one such space may they be compared."""
+    return identity.provider, identity.model, identity.key
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a provider takes in one call of embed_passages, and how many calls at once."""
+
+    tokens: int  # estimated, of all texts of a call
+    texts: int
+    concurrency: int  # calls
+
+
 class EmbedUnavailable(TransientError):
     """The provider cannot answer now: a timeout, a dead worker, a server error."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s  # what the provider asked for, if it said
+
+
+class EmbedTerminal(MemdError):
+    """No request will succeed until the key, the account or the configuration changes: it is not tried again."""
 
 
 class EmbedRejected(MemdError):
@@ -89,8 +112,11 @@ class Provider(Protocol):
         ...
 
     @property
-    def batch_tokens(self) -> int:
-        """How many estimated tokens one call of embed_passages should carry at most."""
+    def limits(self) -> Limits:
+        """What one call of embed_passages should carry at most, and how many there may be at once.
+
+        It may change: a server that takes less than its provider promises is noticed.
+        """
         ...
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -98,6 +124,7 @@ class Provider(Protocol):
 
         Raises:
             EmbedUnavailable: try again later.
+            EmbedTerminal: do not.
             EmbedRejected: one text can never be embedded.
         """
         ...

@@ -74,7 +74,9 @@ def test_it_greets_and_answers(real: Process) -> None:
 def test_it_runs_at_low_priority(real: Process) -> None:
     """Other processes go first, those of other sessions too, and the kernel takes the worker when memory is short."""
     receive(real)
-    assert os.getpriority(os.PRIO_PROCESS, real.pid) == worker.NICE
+    assert os.getpriority(os.PRIO_PROCESS, real.pid) == min(
+        19, os.getpriority(os.PRIO_PROCESS, 0) + worker.NICE
+    )
     if sys.platform == "linux":
         assert Path(f"/proc/{real.pid}/oom_score_adj").read_text().strip() == "500"
         # Only where the kernel schedules by session is there such a file.

@@ -8,7 +8,15 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from memd.embed.provider import Calibration, EmbedRejected, EmbedUnavailable, Identity, Vector, Vectors
+from memd.embed.provider import (
+    Calibration,
+    EmbedRejected,
+    EmbedUnavailable,
+    Identity,
+    Limits,
+    Vector,
+    Vectors,
+)
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _FEATURE = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
@@ -51,8 +59,8 @@ class HashingProvider:
         return Calibration(0.0, 1.0)
 
     @property
-    def batch_tokens(self) -> int:
-        return 8000
+    def limits(self) -> Limits:
+        return Limits(tokens=8000, texts=2000, concurrency=1)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         self.requests.append(list(texts))

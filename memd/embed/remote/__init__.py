@@ -1,0 +1,1 @@
+"""Embedding providers that are asked over HTTP."""

@@ -1,0 +1,240 @@
+"""The one place where memd speaks HTTP."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+import httpx
+
+from memd.configfile import address
+from memd.embed.remote.account import Account
+from memd.embed.remote.call import Answer, BadReply, Call, Refused, TimedOut, Unanswered
+from memd.errors import MemdError
+from memd.version import VERSION
+
+CONNECT_S = 10.0
+LARGEST_ANSWER = (
+    128 << 20
+)  # bytes; 256 vectors of 3,072 numbers take 17 MB, and files of batches are read by lines
+LONGEST_LINE = 4 << 20  # bytes; a vector of 16,384 numbers takes a tenth of that
+LARGEST_REFUSAL = 64 << 10  # bytes that are read of an answer without success
+
+_BROKEN = (httpx.TransportError, httpx.InvalidURL, httpx.StreamError, httpx.DecodingError)
+
+
+class Session:
+    """Connections to one provider, kept open between requests."""
+
+    def __init__(self, provider: str, account: Account, key_header: str | None, connections: int) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            provider: Its name, for messages.
+            account: Address and key.
+            key_header: Where the key goes; None: Authorization, as a bearer.
+            connections: How many at once.
+        """
+        self._provider = provider
+        self._account = account
+        self._key_header = key_header
+        self._connections = connections
+        self._client: httpx.AsyncClient | None = None
+        self._is_closed = False
+        self._opening = asyncio.Lock()
+
+    async def send(self, call: Call, timeout_s: float) -> Answer:
+        """Put a request, and wait for all of the answer, whatever its status.
+
+        A cancelled call closes its connection: the provider is not left working on it unnoticed.
+
+        Args:
+            call: What to send.
+            timeout_s: For everything together.
+
+        Raises:
+            TimedOut, Unanswered: no whole answer came.
+            BadReply: it is too large.
+            Refused: the environment names a proxy that cannot be used.
+        """
+        client = await self._opened()
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._exchange(client, call)
+        except TimeoutError as late:
+            raise TimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
+        except _BROKEN as failure:
+            raise Unanswered(f"{self._provider}: {_why(failure)}") from failure
+
+    async def lines(
+        self, call: Call, timeout_s: float, failure: Callable[[Answer], MemdError]
+    ) -> AsyncGenerator[bytes]:
+        """The lines of an answer that may be larger than memory, as they come.
+
+        Empty lines are left out, and so are those that are longer than any line of use. To be closed by who stops
+        before the end (contextlib.aclosing).
+
+        Args:
+            call: What to send.
+            timeout_s: For each line, not for everything: a large file takes its time.
+            failure: What to raise for an answer that is no success, of which at least the beginning is read.
+
+        Raises:
+            TimedOut, Unanswered: not all of it came.
+            Refused: the environment names a proxy that cannot be used.
+            MemdError: what failure made of the answer.
+        """
+        client = await self._opened()
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(timeout_s):
+                    response = await stack.enter_async_context(
+                        client.stream(call.method, self._url(call), headers=dict(call.headers))
+                    )
+                    pieces = response.aiter_bytes()
+                    if not response.is_success:
+                        body = await _beginning(pieces)
+                        raise failure(Answer(response.status_code, _names(response.headers), body))
+                lines = await stack.enter_async_context(contextlib.aclosing(_lines(pieces)))
+                while True:
+                    async with asyncio.timeout(timeout_s):
+                        line = await anext(lines, None)
+                    if line is None:
+                        return
+                    yield line
+        except TimeoutError as late:
+            raise TimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
+        except _BROKEN as broken:
+            raise Unanswered(f"{self._provider}: {_why(broken)}") from broken
+
+    async def _exchange(self, client: httpx.AsyncClient, call: Call) -> Answer:
+        headers = dict(call.headers)
+        content: bytes | AsyncIterator[bytes] | None = call.body or None
+        if call.body:
+            headers["content-type"] = call.content_type
+        if call.more:
+            headers["content-length"] = str(call.size)
+            content = _pieces(call)
+        async with client.stream(call.method, self._url(call), content=content, headers=headers) as response:
+            pieces = response.aiter_bytes()
+            body = await (self._all(pieces) if response.is_success else _beginning(pieces))
+            return Answer(response.status_code, _names(response.headers), body)
+
+    async def _all(self, pieces: AsyncIterator[bytes]) -> bytes:
+        body = bytearray()
+        async for piece in pieces:
+            body += piece
+            if len(body) > LARGEST_ANSWER:
+                raise BadReply(f"{self._provider}: the answer is larger than {LARGEST_ANSWER >> 20} MB")
+        return bytes(body)
+
+    def _url(self, call: Call) -> str:
+        """Where a call goes: to the account's own server, whatever its path says."""
+        return f"{self._account.origin if call.path.startswith('/') else self._account.base_url + '/'}{call.path}"
+
+    async def _opened(self) -> httpx.AsyncClient:
+        async with self._opening:
+            if self._is_closed:
+                raise Unanswered(f"{self._provider}: the connection is closed")
+            if self._client is None:
+                context = await self._context()
+                self._client = self._made(context)
+            return self._client
+
+    def _made(self, context: ssl.SSLContext) -> httpx.AsyncClient:
+        try:
+            return httpx.AsyncClient(
+                verify=context,
+                headers=self._headers(),
+                timeout=httpx.Timeout(None, connect=CONNECT_S),
+                limits=httpx.Limits(max_connections=self._connections, keepalive_expiry=30.0),
+                follow_redirects=False,  # the key would go along
+                # A proxy is for the way out: it would read what is said within the local network.
+                trust_env=not address.is_near(self._account.base_url),
+            )
+        except ImportError as missing:
+            raise Refused(
+                f"{self._provider}: the proxy that the environment names speaks SOCKS, which needs the Python package"
+                " socksio: run `pip install socksio` where memd is installed, or start memd without ALL_PROXY."
+            ) from missing
+        except (ValueError, httpx.InvalidURL) as fault:
+            raise Refused(
+                f"{self._provider}: the proxy that the environment names (HTTPS_PROXY, HTTP_PROXY or ALL_PROXY) has"
+                " an address that is none."
+            ) from fault
+
+    async def _context(self) -> ssl.SSLContext:
+        if self._account.base_url.startswith("http:"):
+            return ssl.SSLContext(
+                ssl.PROTOCOL_TLS_CLIENT
+            )  # it trusts nobody, and nobody is asked to be trusted
+        # Reading all root certificates takes a while.
+        return await asyncio.to_thread(ssl.create_default_context)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"user-agent": f"memd/{VERSION}", "accept": "application/json"}
+        if self._account.key is not None:
+            if self._key_header is None:
+                headers["authorization"] = f"Bearer {self._account.key}"
+            else:
+                headers[self._key_header] = self._account.key
+        return headers | {name.lower(): value for name, value in self._account.headers.items()}
+
+    async def close(self) -> None:
+        """Close all connections; requests that are under way fail, and so do later ones."""
+        async with self._opening:
+            self._is_closed = True
+            if self._client is not None:
+                await self._client.aclose()
+
+
+def _names(headers: httpx.Headers) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+async def _pieces(call: Call) -> AsyncIterator[bytes]:
+    """A large body bit by bit: sent as a whole, it would hold up the loop."""
+    yield call.body
+    for piece in call.more:
+        yield piece
+
+
+async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
+    body = b""
+    async for piece in pieces:
+        body += piece
+        if len(body) > LARGEST_REFUSAL:
+            break
+    return body
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    line = bytearray()
+    is_whole = True  # False: too much of it was dropped
+    async for piece in pieces:
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            line += end
+            if is_whole and len(line) <= LONGEST_LINE and line.strip():
+                yield bytes(line)
+            line.clear()
+            is_whole = True
+        line += rest
+        if len(line) > LONGEST_LINE:
+            line.clear()
+            is_whole = False
+    if is_whole and line.strip():
+        yield bytes(line)
+
+
+def _why(failure: Exception) -> str:
+    """The kind of failure in words. What httpx says is left out: it may quote an address with a key in it."""
+    if isinstance(failure, httpx.ConnectError):
+        return "the server cannot be reached"
+    if isinstance(failure, httpx.TimeoutException):
+        return "the server does not answer"
+    if isinstance(failure, httpx.ProxyError):
+        return "the proxy refuses"
+    if isinstance(failure, httpx.DecodingError):
+        return "the answer is broken"
+    return f"the connection broke off ({type(failure).__name__})"

@@ -1,0 +1,92 @@
+"""What is known of embedding models by their names."""
+
+import re
+
+import msgspec
+
+
+class Model(msgspec.Struct, frozen=True):
+    """What a model's documentation says of it."""
+
+    dimensions: int | None = None  # None: it depends on more than the name
+    input_tokens: int = 512  # of one text; the smallest usual size, where nothing is known
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+
+_E5 = ("query: ", "passage: ")
+_NOMIC = ("search_query: ", "search_document: ")
+_GEMMA = ("task: search result | query: ", "title: none | text: ")
+_INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+_SENTENCE = "Represent this sentence for searching relevant passages: "
+
+# Lengths are a little below what is documented: tokens are estimated here, and counted there.
+_KNOWN = {
+    # OpenAI: 8192 tokens a text.
+    "text-embedding-3-small": Model(1536, 8000),
+    "text-embedding-3-large": Model(3072, 8000),
+    "text-embedding-ada-002": Model(1536, 8000),
+    # Google: 2048; the second generation 8192, and it heeds no task type, but words before the text.
+    "gemini-embedding-001": Model(3072, 2000),
+    "gemini-embedding-2": Model(3072, 8000, *_GEMMA),
+    # Voyage AI.
+    "voyage-4-large": Model(1024, 32_000),
+    "voyage-4": Model(1024, 32_000),
+    "voyage-4-lite": Model(1024, 32_000),
+    "voyage-4-nano": Model(None, 32_000),
+    "voyage-3-large": Model(1024, 32_000),
+    "voyage-3.5": Model(1024, 32_000),
+    "voyage-3.5-lite": Model(1024, 32_000),
+    "voyage-3": Model(1024, 32_000),
+    "voyage-3-lite": Model(512, 32_000),
+    "voyage-code-3": Model(1024, 32_000),
+    "voyage-finance-2": Model(1024, 32_000),
+    "voyage-multilingual-2": Model(1024, 32_000),
+    "voyage-law-2": Model(1024, 16_000),
+    "voyage-code-2": Model(1536, 16_000),
+    # Run by oneself. Of nomic-embed-text Ollama takes 2048 tokens, though the model was made for more.
+    "nomic-embed-text": Model(768, 2000, *_NOMIC),
+    "nomic-embed-text-v2-moe": Model(768, 500, *_NOMIC),
+    "embeddinggemma": Model(768, 2000, *_GEMMA),
+    "mxbai-embed-large": Model(1024, 500, _SENTENCE),
+    "snowflake-arctic-embed": Model(None, 500, _SENTENCE),
+    "snowflake-arctic-embed2": Model(1024, 8000, "query: "),
+    "snowflake-arctic-embed-l-v2.0": Model(1024, 8000, "query: "),
+    "bge-m3": Model(1024, 8000),
+    "qwen3-embedding": Model(None, 8000, _INSTRUCT),
+    "bge-large": Model(1024, 500),
+    "all-minilm": Model(384, 250),
+    "paraphrase-multilingual": Model(768, 120),
+    "multilingual-e5-small": Model(384, 500, *_E5),
+    "multilingual-e5-base": Model(768, 500, *_E5),
+    "multilingual-e5-large": Model(1024, 500, *_E5),
+    "multilingual-e5-large-instruct": Model(1024, 500, _INSTRUCT),
+}
+_MAKERS = {
+    "openai": re.compile(r"text-embedding-(?:3-|ada-)"),
+    "gemini": re.compile(r"gemini-embedding-|text-embedding-00\d|embedding-001"),
+    "voyage": re.compile(r"voyage-"),
+}
+
+
+def known(name: str) -> Model:
+    """What is known of a model, whatever organisation, tag or quantisation its name carries."""
+    stem = _stem(name)
+    # LM Studio calls every model so: "text-embedding-nomic-embed-text-v1.5".
+    for whole in (stem, stem.removeprefix("text-embedding-")):
+        parts = whole.split("-")
+        # "embeddinggemma-300m-qat-q8_0.gguf" is "embeddinggemma".
+        for length in range(len(parts), 0, -1):
+            model = _KNOWN.get("-".join(parts[:length]))
+            if model is not None:
+                return model
+    return Model()
+
+
+def is_from(maker: str, name: str) -> bool:
+    """Whether a model may be one of openai, gemini or voyage; the empty name is anybody's default."""
+    return not name or _MAKERS[maker].match(_stem(name)) is not None
+
+
+def _stem(name: str) -> str:
+    return name.lower().rpartition("/")[2].partition(":")[0]

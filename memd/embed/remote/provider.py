@@ -1,0 +1,205 @@
+"""A provider that is asked over HTTP."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from memd.embed.provider import (
+    Calibration,
+    EmbedRejected,
+    EmbedTerminal,
+    EmbedUnavailable,
+    Identity,
+    Limits,
+    Vector,
+    Vectors,
+)
+from memd.embed.remote.account import Account
+from memd.embed.remote.asker import Asker
+from memd.embed.remote.breaker import Breaker
+from memd.embed.remote.call import Refused, Side, TooMuch, Unacceptable
+from memd.embed.remote.dialect import Dialect
+from memd.embed.remote.identify import Portrait
+from memd.embed.remote.packing import Piece, pieces, requests, split, whole
+from memd.embed.remote.retry import ASKING, INDEXING, Retries
+from memd.text import estimate_tokens
+
+REQUEST_TIMEOUT_S = 60.0
+SMALLEST_PIECE = 16  # estimated tokens; a text that is refused for its size at this length has another fault
+HARMLESS = "hello"
+
+
+def key_of(account: Account, dialect: Dialect, generation: int) -> str:
+    """A short hash of whatever shapes a vector beside the provider's and the model's name."""
+    facts = (account.base_url, *dialect.shape, str(generation))
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
+
+
+class RemoteProvider:
+    """Embeds by one provider's HTTP API."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        portrait: Portrait,
+        *,
+        query_timeout_s: float,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+        indexing: Retries = INDEXING,
+        asking: Retries = ASKING,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            asker: Whom to ask.
+            portrait: What the model's vectors are like.
+            query_timeout_s: For a question, all attempts together.
+            request_timeout_s: For one request with documents.
+            indexing: How patient requests with documents are.
+            asking: How patient questions are.
+        """
+        self._asker = asker
+        self._dialect = asker.dialect
+        self._portrait = portrait
+        self._query_timeout_s = query_timeout_s
+        self._request_timeout_s = request_timeout_s
+        self._indexing = indexing
+        self._asking = asking
+        self._limits = self._dialect.limits
+        self._breaker = Breaker()
+        self._identity = Identity(
+            self._dialect.provider,
+            self._dialect.model,
+            key_of(asker.account, self._dialect, portrait.generation),
+            portrait.dimensions,
+        )
+
+    @property
+    def identity(self) -> Identity:
+        """What its vectors may be compared with."""
+        return self._identity
+
+    @property
+    def calibration(self) -> Calibration:
+        """The range of its model's cosines."""
+        return self._portrait.calibration
+
+    @property
+    def limits(self) -> Limits:
+        """What one call may hold: less than the provider promises, once it has refused that much."""
+        return self._limits
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed documents; those that are longer than the model takes are embedded in pieces.
+
+        Raises:
+            EmbedUnavailable: try again later.
+            EmbedTerminal: do not.
+            EmbedRejected: one text can never be embedded.
+        """
+        some = pieces([sendable(text) for text in texts], self._dialect.input_tokens)
+        rows = [(await self._embed(group))[0] for group in requests(some, self._limits)]
+        return whole(some, np.concatenate(rows), len(texts))
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed a question; of one that is longer than the model takes, the beginning.
+
+        Raises:
+            EmbedUnavailable: answer without it.
+        """
+        loop = asyncio.get_running_loop()
+        self._breaker.check(loop.time())
+        try:
+            vector = await self._question(text)
+        except EmbedUnavailable as failure:
+            self._breaker.failed(failure, loop.time())
+            raise
+        self._breaker.succeeded()
+        return vector
+
+    async def _question(self, text: str) -> Vector:
+        [head, *_] = split(sendable(text), self._dialect.input_tokens)
+        try:
+            async with asyncio.timeout(self._query_timeout_s):
+                rows = await self._ask([head], Side.QUERY, self._query_timeout_s, self._asking)
+        except TimeoutError as late:
+            raise EmbedUnavailable(
+                f"{self._dialect.provider}: the question had no vector after {self._query_timeout_s:g} s"
+            ) from late
+        except (EmbedTerminal, TooMuch, Unacceptable) as refusal:
+            raise EmbedUnavailable(str(refusal)) from refusal
+        first: Vector = rows[0]
+        return first
+
+    async def embed(self, texts: Sequence[str], side: Side) -> Vectors:
+        """Embed a few short texts as they are, in one request.
+
+        Raises:
+            EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable.
+        """
+        return await self._ask(texts, side, self._request_timeout_s, self._indexing)
+
+    def answers_again(self) -> None:
+        """Put questions at once: the provider has just answered something else."""
+        self._breaker.succeeded()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._asker.session.close()
+
+    async def _embed(self, group: Sequence[Piece]) -> tuple[Vectors, bool]:
+        """The vectors of one request's pieces; what is refused as a whole is tried in halves.
+
+        Also whether each piece was taken as it is. If not, it was a piece that was too large, and not the request.
+        """
+        try:
+            return await self.embed([piece.text for piece in group], Side.DOCUMENT), True
+        except (TooMuch, Unacceptable) as refusal:
+            if len(group) == 1:
+                return await self._alone(group[0], refusal), False
+            is_large = isinstance(refusal, TooMuch)
+        middle = len(group) // 2
+        first, first_taken = await self._embed(group[:middle])
+        second, second_taken = await self._embed(group[middle:])
+        are_taken = first_taken and second_taken
+        if is_large and are_taken:
+            self._take_less(group)
+        return np.concatenate([first, second]), are_taken
+
+    async def _alone(self, piece: Piece, refusal: TooMuch | Unacceptable) -> Vectors:
+        """The vector of a piece that was refused by itself: that of its parts, if its size was the reason."""
+        if isinstance(refusal, TooMuch) and piece.tokens > SMALLEST_PIECE:
+            parts = [
+                Piece(part, 0, estimate_tokens(part)) for part in split(piece.text, (piece.tokens + 1) // 2)
+            ]
+            if len(parts) > 1:
+                rows = np.concatenate([(await self._embed([part]))[0] for part in parts])
+                return whole(parts, rows, 1)
+        # Where nothing passes any more, it is not the text's fault.
+        try:
+            await self.embed([HARMLESS], Side.DOCUMENT)
+        except (TooMuch, Unacceptable) as everything:
+            raise Refused(str(everything)) from everything
+        raise EmbedRejected(piece.of, str(refusal)) from refusal
+
+    def _take_less(self, group: Sequence[Piece]) -> None:
+        tokens = sum(piece.tokens for piece in group)
+        self._limits = Limits(
+            max(1, min(self._limits.tokens, tokens // 2)),
+            max(1, min(self._limits.texts, len(group) // 2)),
+            self._limits.concurrency,
+        )
+
+    async def _ask(self, texts: Sequence[str], side: Side, timeout_s: float, retries: Retries) -> Vectors:
+        return await self._asker.ask(
+            texts, side, dimensions=self._portrait.dimensions, timeout_s=timeout_s, retries=retries
+        )
+
+
+def sendable(text: str) -> str:
+    """A text without what no JSON can carry or many servers stumble over: lone surrogates, NUL; never empty."""
+    sound = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+    return sound if sound.strip() else "."

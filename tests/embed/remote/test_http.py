@@ -1,0 +1,247 @@
+"""Answers that are read by lines."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from memd.embed.remote.account import Account
+from memd.embed.remote.call import Answer, Call, Refused, TimedOut, Unanswered
+from memd.embed.remote.http import LARGEST_REFUSAL, LONGEST_LINE, Session
+from memd.errors import MemdError
+from tests.fakes.http import Request, Response, Server
+from tests.wait import until_async
+
+
+class RefusedError(MemdError):
+    """What the test makes of an answer without success."""
+
+
+class Told:
+    """Answers with what the test sets, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.response = Response()
+        self.requests: list[Request] = []
+
+    async def __call__(self, request: Request) -> Response:
+        self.requests.append(request)
+        return self.response
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def server(told: Told) -> Iterator[Server]:
+    with Server(told) as running:
+        yield running
+
+
+@asynccontextmanager
+async def talking(server: Server) -> AsyncIterator[Session]:
+    session = Session("openai", Account(server.url, "key"), None, 2)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def refused(answer: Answer) -> RefusedError:
+    return RefusedError(answer.status, len(answer.body), answer.headers.get("x-why"))
+
+
+async def read(session: Session, timeout_s: float = 10.0) -> list[bytes]:
+    return [line async for line in session.lines(Call("file", method="GET"), timeout_s, refused)]
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (b"", []),
+        (b"\n\r\n \n", []),
+        (b"a\nb\n", [b"a", b"b"]),
+        (b"a\nb", [b"a", b"b"]),
+        (b"a\r\n\xff\n", [b"a\r", b"\xff"]),
+        (b"x" * 300_000 + b"\n" + b"y", [b"x" * 300_000, b"y"]),
+        (b"x" * LONGEST_LINE + b"\ny\n", [b"x" * LONGEST_LINE, b"y"]),
+        (b"x" * (LONGEST_LINE + 1) + b"\ny\n", [b"y"]),
+        (b"a\n" + b"x" * (LONGEST_LINE * 2) + b"\ny\n" + b"z" * (LONGEST_LINE + 1), [b"a", b"y"]),
+    ],
+)
+async def test_lines_come_as_they_are(server: Server, told: Told, body: bytes, lines: list[bytes]) -> None:
+    """Empty ones are left out, and so are those that nothing could hold."""
+    told.response = Response(body=body)
+    async with talking(server) as session:
+        assert await read(session) == lines
+    assert told.requests[0].headers["authorization"] == "Bearer key"
+
+
+async def test_an_answer_without_success_is_what_the_caller_makes_of_it(server: Server, told: Told) -> None:
+    """With its headers and the beginning of its body, however long that is."""
+    told.response = Response(503, b"x" * (LARGEST_REFUSAL * 40), {"x-why": "tired"})
+    async with talking(server) as session:
+        with pytest.raises(RefusedError) as seen:
+            await read(session)
+    status, size, why = seen.value.args
+    assert (status, why) == (503, "tired")
+    assert LARGEST_REFUSAL < size < LARGEST_REFUSAL * 3
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5])
+async def test_a_file_that_breaks_off_gives_its_whole_lines_and_says_so(
+    server: Server, told: Told, cut: int
+) -> None:
+    """Half a line is none."""
+    told.response = Response(body=b"ab\ncd\nef\n", cut_after=cut)
+    seen: list[bytes] = []
+
+    async def watch(session: Session) -> None:
+        async for line in session.lines(Call("file", method="GET"), 10, refused):
+            seen.extend([line])
+
+    async with talking(server) as session:
+        with pytest.raises(Unanswered):
+            await watch(session)
+    assert seen == [b"ab"][: cut // 3]
+
+
+async def test_silence_ends_it(server: Server, told: Told) -> None:
+    """Between two pieces, however much has come before."""
+    told.response = Response(body=b"ab\ncd\n", hold_after=3)
+    async with talking(server) as session:
+        with pytest.raises(TimedOut):
+            await read(session, 0.05)
+
+
+async def test_who_stops_early_closes_the_connection(server: Server, told: Told) -> None:
+    """The provider is not left sending."""
+    told.response = Response(body=b"ab\ncd\n" * 1000, hold_after=3000)
+    async with talking(server) as session:
+        async with contextlib.aclosing(session.lines(Call("file", method="GET"), 10, refused)) as lines:
+            async for _ in lines:
+                break
+        await until_async(lambda: server.open_connections == 0)
+
+
+async def test_a_cancelled_reader_closes_the_connection(server: Server, told: Told) -> None:
+    """At once."""
+    told.response = Response(body=b"ab\ncd\n", hold_after=3)
+    async with talking(server) as session:
+        reading = asyncio.ensure_future(read(session))
+        await until_async(lambda: server.open_connections == 1)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await until_async(lambda: server.open_connections == 0)
+
+
+async def test_a_large_request_is_sent_in_pieces(server: Server, told: Told) -> None:
+    """Its length is told beforehand: many servers take no other."""
+    more = [bytes([number]) * 100_000 for number in range(30)]
+    async with talking(server) as session:
+        await session.send(Call("files", b"head", content_type="x/y", more=more), 10)
+    [request] = told.requests
+    assert request.body == b"head" + b"".join(more)
+    assert request.headers["content-length"] == str(4 + 3_000_000)
+    assert request.headers["content-type"] == "x/y"
+    assert "transfer-encoding" not in request.headers
+
+
+async def test_a_file_that_drips_is_left(server: Server, told: Told) -> None:
+    """Each byte comes in time, and no line does."""
+    told.response = Response(body=b"x" * 10_000, drip_s=0.01)
+    async with talking(server) as session:
+        with pytest.raises(TimedOut):
+            await read(session, 0.1)
+
+
+async def test_of_a_refusal_the_beginning_is_read(server: Server, told: Told) -> None:
+    """Whoever refuses must not fill the memory."""
+    told.response = Response(502, b"x" * (LARGEST_REFUSAL * 40))
+    async with talking(server) as session:
+        answer = await session.send(Call("embeddings", b"{}"), 10)
+    assert answer.status == 502
+    assert LARGEST_REFUSAL < len(answer.body) < LARGEST_REFUSAL * 3
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("batches/b", "/v1/batches/b"),
+        ("/upload/v1/files", "/upload/v1/files"),
+        ("//evil.example/x", "//evil.example/x"),
+        ("@evil.example/x", "/v1/@evil.example/x"),
+        ("https://evil.example/x", "/v1/https://evil.example/x"),
+    ],
+)
+async def test_a_key_goes_to_its_own_server_alone(server: Server, told: Told, path: str, target: str) -> None:
+    """Whatever a path says."""
+    session = Session("openai", Account(f"{server.url}/v1", "key"), None, 2)
+    await session.send(Call(path, method="GET"), 10)
+    await session.close()
+    assert [request.target for request in told.requests] == [target]
+
+
+async def test_no_redirect_is_followed(server: Server, told: Told) -> None:
+    """The key would go along."""
+    told.response = Response(307, headers={"location": f"{server.url}/elsewhere"})
+    async with talking(server) as session:
+        assert (await session.send(Call("embeddings", b"{}"), 10)).status == 307
+    assert len(told.requests) == 1
+
+
+async def test_what_is_near_is_asked_without_a_proxy(
+    server: Server, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy is for the way out of the local network, and would read what goes to its own servers."""
+    with Server(Told()) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("ALL_PROXY", proxy.url)
+        async with talking(server) as session:
+            assert (await session.send(Call("embeddings", b"a memory"), 10)).is_success
+    assert [request.body for request in told.requests] == [b"a memory"]
+
+
+async def test_what_is_far_is_asked_through_the_proxy(
+    server: Server, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that the environment names."""
+    monkeypatch.setenv("HTTP_PROXY", server.url)
+    session = Session("openai", Account("http://embeddings.example/v1", None), None, 2)
+    assert (await session.send(Call("embeddings", b"{}"), 10)).is_success
+    await session.close()
+    assert [request.target for request in told.requests] == ["http://embeddings.example/v1/embeddings"]
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "quic://secret@127.0.0.1:1"])
+async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """In words, and without its address: a password may be in it."""
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    session = Session("openai", Account("https://api.openai.com/v1", "key"), None, 2)
+    with pytest.raises(Refused, match="proxy that the environment names") as seen:
+        await session.send(Call("embeddings", b"{}"), 10)
+    assert proxy not in str(seen.value)
+    assert "secret" not in str(seen.value)
+
+
+async def test_after_the_end_nothing_is_asked(server: Server, told: Told) -> None:
+    """Neither a request that is under way nor a later one is answered, and neither crashes."""
+    told.response = Response(hold_after=0, body=b"x")
+    async with talking(server) as session:
+        asking = asyncio.ensure_future(session.send(Call("embeddings", b"{}"), 10))
+        await until_async(lambda: len(told.requests) == 1)
+        await session.close()
+        with pytest.raises(Unanswered):
+            await asking
+        with pytest.raises(Unanswered):
+            await session.send(Call("embeddings", b"{}"), 10)
+        with pytest.raises(Unanswered):
+            await read(session)
+    assert len(told.requests) == 1

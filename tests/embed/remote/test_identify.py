@@ -1,0 +1,84 @@
+from collections.abc import Iterator
+
+import pytest
+
+from memd.config import Remote
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable
+from memd.embed.remote import openai
+from memd.embed.remote.account import account
+from memd.embed.remote.asker import Asker
+from memd.embed.remote.http import Session
+from memd.embed.remote.identify import Portrait, identify
+from memd.embed.remote.retry import Retries
+from tests.fakes import embedding_server as says
+from tests.fakes.embedding_server import EmbeddingServer
+from tests.fakes.http import Response
+
+ONCE = Retries(attempts=1, first_s=0.001, cap_s=0.001, longest_asked_s=0.1, timeouts=1)
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with EmbeddingServer(dimensions=64, key=None) as running:
+        yield running
+
+
+async def found_out(server: EmbeddingServer, before: Portrait | None, tokens: int = 0) -> Portrait:
+    remote = Remote(base_url=server.base_url("openai-compatible"), max_input_tokens=tokens)
+    whom = account("openai-compatible", openai.ANY_HOME, remote, {}, lambda _: "")
+    asker = Asker(openai.compatible("m", remote), whom, Session("openai-compatible", whom, None, 2))
+    try:
+        return await identify(asker, before, retries=ONCE)
+    finally:
+        await asker.session.close()
+
+
+async def test_a_model_nobody_knows_tells_its_dimensions(server: EmbeddingServer) -> None:
+    """And the range of its cosines, from two small requests."""
+    portrait = await found_out(server, None)
+    assert portrait.dimensions == 64
+    assert portrait.generation == 0
+    assert portrait.calibration.low < portrait.calibration.high
+    assert len(server.seen) == 2
+
+
+async def test_the_same_model_is_recognised_by_one_short_text(server: EmbeddingServer) -> None:
+    """Nothing changes, and nothing more is asked."""
+    portrait = await found_out(server, None)
+    server.seen.clear()
+    assert await found_out(server, portrait) == portrait
+    assert len(server.embedded()) == 1
+
+
+async def test_another_model_under_the_same_name_is_noticed(server: EmbeddingServer) -> None:
+    """By its dimensions; it is of the next generation, so its vectors meet no old ones."""
+    portrait = await found_out(server, None)
+    with EmbeddingServer(dimensions=32, key=None) as other:
+        changed = await found_out(other, portrait)
+    assert (changed.dimensions, changed.generation) == (32, 1)
+
+
+@pytest.mark.parametrize("failure", [says.broken("openai"), says.wrong_key("openai")])
+async def test_what_cannot_be_found_out_is_told(server: EmbeddingServer, failure: Response) -> None:
+    """What was known before is not touched."""
+    server.plan = lambda _: failure
+    with pytest.raises((EmbedUnavailable, EmbedTerminal)):
+        await found_out(server, None)
+
+
+@pytest.mark.parametrize("tokens", [1, 5, 20])
+async def test_a_model_that_takes_little_is_found_out_in_pieces(server: EmbeddingServer, tokens: int) -> None:
+    """A text of the probe may be longer than it takes."""
+    portrait = await found_out(server, None, tokens)
+    assert portrait.dimensions == 64
+    assert await found_out(server, portrait, tokens) == portrait
+
+
+async def test_a_model_that_changes_under_the_questions_is_not_taken(server: EmbeddingServer) -> None:
+    """All vectors of one portrait are of one length."""
+    with EmbeddingServer(dimensions=32, key=None) as other:
+        server.after = lambda seen, response: (
+            other._embed_openai(seen.request, "openai") if len(server.seen) == 2 else response
+        )
+        with pytest.raises(EmbedUnavailable):
+            await found_out(server, None)
