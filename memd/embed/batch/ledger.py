@@ -1,0 +1,61 @@
+"""What must be remembered of jobs, so that nothing is paid for twice."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from memd.embed.batch.standing import Standing
+from memd.model import TextHash
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A job as the ledger holds it."""
+
+    id: str  # ours; the job carries it as its label
+    texts: int
+    created_at: float  # unix time; when it was begun, until it is known when it was created
+    job: str | None = None  # the provider's name for it; None: nobody knows yet whether it was created
+
+
+class Ledger(Protocol):
+    """The jobs of one provider, model and key, kept where they survive a restart.
+
+    Every method raises a MemdError where it cannot remember or recall; a TransientError if it may do so later.
+    """
+
+    async def begin(self, job: Job, hashes: Collection[TextHash]) -> None:
+        """Remember a job that is about to be created, and which texts are in it."""
+        ...
+
+    async def created(self, job_id: str, name: str, at: float) -> None:
+        """Remember the provider's name for a job, and when it was created there."""
+        ...
+
+    async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
+        """Keep vectors for good, and remember that the job has brought them, both or neither."""
+        ...
+
+    async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
+        """Those of some texts whose vectors are kept, whoever brought them."""
+        ...
+
+    async def end(self, job_id: str, standing: Standing) -> None:
+        """Forget a job, whose results are kept or are none, and remember how batches have done by now."""
+        ...
+
+    async def jobs(self) -> Sequence[Job]:
+        """All that have begun and not ended, the oldest first."""
+        ...
+
+    async def hashes(self, job_id: str) -> frozenset[TextHash]:
+        """The texts of a job whose vectors have not been kept."""
+        ...
+
+    async def standing(self) -> Standing:
+        """How batches have done."""
+        ...
+
+    async def put_standing(self, standing: Standing) -> None:
+        """Remember it."""
+        ...

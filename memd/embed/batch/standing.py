@@ -1,0 +1,71 @@
+"""Whether batches are used: two failures turn them off for a while, as a value and its transitions."""
+
+import msgspec
+
+FAILURES = 2  # so many, with no success between them, and plain requests take over
+COOL_DOWN_S = 6 * 3600.0
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How batches have done of late. It survives a restart."""
+
+    is_on: bool = True
+    failures: int = 0  # since the last success
+    reason: str | None = None  # of the last failure
+    at: float | None = None  # unix time of it
+    was_late: bool = False  # the last job took too long, and its texts may be tried in another one
+
+
+def succeeded(_: Standing) -> Standing:
+    """A job brought its vectors: what went wrong before is forgotten."""
+    return Standing()
+
+
+def failed(before: Standing, reason: str, now: float, *, weight: int = 1) -> Standing:
+    """A job failed.
+
+    Args:
+        before: The standing so far. Once off, failures do not count further: jobs that were under way may end late.
+        reason: Why, for status.
+        now: Unix time.
+        weight: 2 for what was tried twice already.
+    """
+    if not before.is_on:
+        return before
+    failures = before.failures + weight
+    return Standing(failures < FAILURES, failures, reason, now)
+
+
+def late(before: Standing, reason: str, now: float, *, began_at: float) -> Standing:
+    """A job took too long: that is forgiven once, and the second time counts as both.
+
+    Args:
+        before: The standing so far.
+        reason: Why, for status.
+        now: Unix time.
+        began_at: When the job began. One that was under way already when another one was late is no second attempt.
+    """
+    if not before.is_on:
+        return before
+    if before.was_late and before.at is not None and began_at >= before.at:
+        return failed(before, reason, now, weight=2)
+    return msgspec.structs.replace(
+        before, reason=reason, at=before.at if before.was_late else now, was_late=True
+    )
+
+
+def unsupported(before: Standing, reason: str, now: float) -> Standing:
+    """The provider has no batches, for this model or this key: there is nothing to try again soon."""
+    return failed(before, reason, now, weight=FAILURES)
+
+
+def turned_on(_: Standing) -> Standing:
+    """A person wants batches again."""
+    return Standing()
+
+
+def cooled_down(before: Standing, now: float) -> Standing:
+    """The standing at a time: after the cool-down, or a clock that went back behind it, batches get another chance."""
+    if before.is_on or before.at is None or 0 <= now - before.at < COOL_DOWN_S:
+        return before
+    return Standing(failures=FAILURES - 1, reason=before.reason, at=before.at)

@@ -1,0 +1,67 @@
+"""The ledger of batch jobs, kept in embeddings.sqlite."""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+
+from memd.embed.batch.ledger import Job
+from memd.embed.batch.standing import Standing
+from memd.model import TextHash
+from memd.store.providers import ProviderStore, StoredJob
+
+_STANDING = "batch"
+
+
+class StoredLedger:
+    """The jobs of one provider, model and key."""
+
+    def __init__(self, store: ProviderStore, clock: Callable[[], float] = time.time) -> None:
+        """Nothing is read yet.
+
+        Args:
+            store: Where jobs are remembered, and what they bring is kept.
+            clock: Unix time.
+        """
+        self._store = store
+        self._clock = clock
+
+    async def begin(self, job: Job, hashes: Collection[TextHash]) -> None:
+        """Remember a job that is about to be created, and which texts are in it."""
+        await self._store.begin(StoredJob(job.id, job.texts, job.created_at, job.job), hashes)
+
+    async def created(self, job_id: str, name: str, at: float) -> None:
+        """Remember the provider's name for a job, and when it was created there."""
+        await self._store.created(job_id, name, at)
+
+    async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
+        """Keep vectors that a job brought; it has that much less to bring from then on."""
+        await self._store.keep(job_id, vectors, self._clock())
+
+    async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
+        """Those of some texts whose vectors are kept, whoever brought them."""
+        return await self._store.kept(hashes)
+
+    async def end(self, job_id: str, standing: Standing) -> None:
+        """Forget a job, and remember how batches have done by now."""
+        await self._store.end(job_id, {_STANDING: msgspec.json.encode(standing)})
+
+    async def jobs(self) -> Sequence[Job]:
+        """All that have begun and not ended, the oldest first."""
+        return [Job(job.id, job.texts, job.created_at, job.job) for job in await self._store.jobs()]
+
+    async def hashes(self, job_id: str) -> frozenset[TextHash]:
+        """The texts of a job that it has not brought yet."""
+        return await self._store.hashes(job_id)
+
+    async def standing(self) -> Standing:
+        """How batches have done; well, where nothing is remembered that can be read."""
+        content = await self._store.document(_STANDING)
+        try:
+            return Standing() if content is None else msgspec.json.decode(content, type=Standing)
+        except msgspec.DecodeError:
+            return Standing()
+
+    async def put_standing(self, standing: Standing) -> None:
+        """Remember how batches have done."""
+        await self._store.put_document(_STANDING, msgspec.json.encode(standing))

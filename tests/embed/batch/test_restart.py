@@ -1,0 +1,345 @@
+"""Jobs that outlive the daemon, and a ledger that cannot be written."""
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from memd.embed.batch.ledger import Job, Ledger
+from memd.embed.batch.standing import Standing
+from memd.errors import MemdError
+from memd.model import TextHash
+from memd.store.trouble import StoreFull, StoreNewer
+from tests.embed.batch.rig import PROVIDERS, Rig, batching, done, texts_of, until_forgotten, vector_of
+from tests.fakes.embedding_server import EmbeddingServer, Seen
+from tests.fakes.http import Response
+from tests.wait import until_async
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with EmbeddingServer(dimensions=32) as running:
+        yield running
+
+
+class Troubled:
+    """A ledger on a disk that is full at the steps named."""
+
+    def __init__(self, ledger: Ledger, steps: Collection[str], failure: MemdError | None = None) -> None:
+        self.steps = set(steps)
+        self.met: list[str] = []
+        self._ledger = ledger
+        self._failure = failure or StoreFull("no room is left on the disk")
+
+    def _pass(self, step: str) -> None:
+        if step in self.steps:
+            self.met.append(step)
+            raise self._failure
+
+    async def begin(self, job: Job, hashes: Collection[TextHash]) -> None:
+        self._pass("begin")
+        await self._ledger.begin(job, hashes)
+
+    async def created(self, job_id: str, name: str, at: float) -> None:
+        self._pass("created")
+        await self._ledger.created(job_id, name, at)
+
+    async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
+        self._pass("keep")
+        await self._ledger.keep(job_id, vectors)
+
+    async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
+        return await self._ledger.kept(hashes)
+
+    async def end(self, job_id: str, standing: Standing) -> None:
+        self._pass("end")
+        await self._ledger.end(job_id, standing)
+
+    async def jobs(self) -> Sequence[Job]:
+        self._pass("jobs")
+        return await self._ledger.jobs()
+
+    async def hashes(self, job_id: str) -> frozenset[TextHash]:
+        self._pass("hashes")
+        return await self._ledger.hashes(job_id)
+
+    async def standing(self) -> Standing:
+        self._pass("standing")
+        return await self._ledger.standing()
+
+    async def put_standing(self, standing: Standing) -> None:
+        self._pass("put_standing")
+        await self._ledger.put_standing(standing)
+
+
+def hold(server: EmbeddingServer, what: str, *, before: bool) -> None:
+    """Never answer requests of a kind: before the server has done anything, or after."""
+    held = Response(delay_s=3600)
+    if before:
+        server.plan = lambda seen: held if seen.what == what else None
+    else:
+        server.after = lambda seen, response: held if seen.what == what else response
+
+
+def let_go(server: EmbeddingServer) -> None:
+    """Answer as usual."""
+    server.plan = lambda _: None
+    server.after = lambda _, response: response
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("what", ["upload", "create", "poll", "download"])
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_job_survives_a_restart_wherever_it_was(
+    server: EmbeddingServer, tmp_path: Path, name: str, what: str, before: bool
+) -> None:
+    """Closing is quick; the next life takes the job up, or lets its texts go if it never was, and nothing is paid twice."""
+    texts = texts_of(10)
+    url, file = server.base_url(name), tmp_path / "e.sqlite"
+    hold(server, what, before=before)
+    async with batching(name, url, file) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests(what), 20)
+        began = asyncio.get_running_loop().time()
+        await rig.batches.close()
+        assert asyncio.get_running_loop().time() - began < 1
+        assert {task for task in asyncio.all_tasks() if "carry_out" in repr(task)} == set()
+        assert all(map(rig.batches.holds, texts))
+        assert not rig.batches.is_open
+    let_go(server)
+    is_there = what in {"poll", "download"} or (what == "create" and not before)
+    async with batching(name, url, file) as rig:
+        assert all(map(rig.batches.holds, texts))
+        assert rig.batches.jobs == 1
+        await until_forgotten(rig)
+        assert len(await rig.kept(texts)) == (10 if is_there else 0)
+        assert rig.batches.standing == Standing()
+        if not is_there:
+            assert all(map(rig.batches.takes, texts))
+            await rig.batches.submit(texts)
+            await until_forgotten(rig)
+        assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
+    assert sorted(server.embedded()) == sorted(texts.values())
+    assert not server.requests("cancel")
+
+
+def stall(seen: Seen, response: Response) -> Response:
+    """Let a download stop shortly before its end."""
+    if seen.what != "download":
+        return response
+    return Response(body=response.body, hold_after=len(response.body) * 9 // 10)
+
+
+async def test_the_end_of_a_long_file_is_reached_after_a_restart(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """However few of its texts are missing by then, all of its lines are read."""
+    texts = texts_of(1500)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    server.after = stall
+    async with batching("openai", url, file) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: rig.batches.claimed < 300, 20)
+    server.after = lambda _, response: response
+    async with batching("openai", url, file) as rig:
+        await until_forgotten(rig)
+        assert len(await rig.kept(texts)) == 1500
+        assert rig.batches.standing.failures == 0
+
+
+async def test_what_was_kept_of_a_file_is_not_delivered_again(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """A restart in the middle of a download fetches the rest."""
+    texts = texts_of(400)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    server.after = stall
+    async with batching("openai", url, file) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: rig.delivered, 20)
+        first = set(rig.delivered)
+        assert rig.batches.claimed == 400 - len(first)
+    let_go(server)
+    async with batching("openai", url, file) as rig:
+        assert rig.batches.claimed == 400 - len(first)
+        await until_forgotten(rig)
+        assert first.isdisjoint(rig.delivered)
+        assert len(await rig.kept(texts)) == 400
+        assert rig.batches.standing == Standing()
+    assert len(server.embedded()) == 400
+
+
+async def test_late_is_counted_from_the_creation_and_over_restarts(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """A job that is found late at a start is asked once more: what it has done is not thrown away."""
+    texts = texts_of(6)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    server.batch_outcome = "never"
+    async with batching("openai", url, file) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests("poll"), 20)
+        [job] = await rig.ledger.jobs()
+        assert job.job is not None
+        await rig.ledger.created(job.id, job.job, job.created_at - 2 * 3600)
+    server.batch_outcome = "completed"
+    async with batching("openai", url, file) as rig:
+        await until_forgotten(rig)
+        assert len(await rig.kept(texts)) == 6
+    assert not server.requests("cancel")
+
+
+# --- a ledger that cannot be written or read
+
+
+async def troubled(rig: Rig) -> Troubled:
+    assert isinstance(rig.ledger, Troubled)
+    return rig.ledger
+
+
+async def test_a_job_that_cannot_be_remembered_is_not_created(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """Its texts are left to plain requests, the reason is told, and it is not tried again and again."""
+    texts = texts_of(6)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"begin"})) as rig:
+        await rig.batches.submit(texts)
+        assert not any(map(rig.batches.holds, texts))
+        assert rig.batches.trouble == (
+            "no job is created, since none can be remembered: no room is left on the disk"
+        )
+        assert not rig.batches.is_open
+        await rig.batches.submit(texts)
+        assert (await troubled(rig)).met == ["begin"]
+        assert rig.batches.standing == Standing()
+    assert not server.seen
+
+
+async def test_a_name_that_cannot_be_noted_is_found_after_a_restart(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """The job goes on meanwhile."""
+    texts = texts_of(6)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    server.batch_outcome = "never"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"created"})) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests("poll"), 20)
+        [job] = await rig.ledger.jobs()
+        assert job.job is None
+    server.batch_outcome = "completed"
+    async with batching("openai", url, file) as rig:
+        await until_forgotten(rig)
+        assert len(await rig.kept(texts)) == 6
+    assert len(server.jobs) == 1
+
+
+async def test_vectors_that_cannot_be_kept_stay_at_the_providers(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """The job is neither given up nor paid for again: it waits for room, in this life and in the next."""
+    texts = texts_of(6)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"keep"})) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: "wait at the provider's" in (rig.batches.trouble or ""), 20)
+        assert all(map(rig.batches.holds, texts))
+        assert not rig.delivered
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"keep"})) as rig:
+        await until_async(lambda: rig.batches.trouble, 20)
+        (await troubled(rig)).steps.clear()
+        await until_forgotten(rig)
+        assert len(await rig.kept(texts)) == 6
+        assert rig.batches.trouble is None
+    assert len(server.embedded()) == 6
+
+
+async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServer, tmp_path: Path) -> None:
+    """Its texts are let go; in the next life there is nothing left to fetch of it."""
+    texts = texts_of(6)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"end"})) as rig:
+        await rig.batches.submit(texts)
+        await done(rig)
+        assert not any(map(rig.batches.holds, texts))
+        await until_async(lambda: "cannot be forgotten" in (rig.batches.trouble or ""), 20)
+    async with batching("openai", url, file) as rig:
+        assert (rig.batches.jobs, rig.batches.claimed) == (1, 0)
+        await until_forgotten(rig)
+        assert not rig.delivered
+        assert rig.batches.standing == Standing()
+    assert len(server.requests("download")) == 1
+
+
+@pytest.mark.parametrize("step", ["standing", "jobs", "hashes"])
+async def test_while_the_ledger_cannot_be_read_every_text_is_held(
+    server: EmbeddingServer, tmp_path: Path, step: str
+) -> None:
+    """Any of them might be in a job; when it can be read, those that are in none are let go."""
+    texts, others = texts_of(6), texts_of(6, "other")
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    server.batch_outcome = "never"
+    async with batching("openai", url, file) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests("poll"), 20)
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {step})) as rig:
+        assert all(map(rig.batches.holds, texts | others))
+        assert not rig.batches.is_open
+        assert "so none is embedded" in (rig.batches.trouble or "")
+        (await troubled(rig)).steps.clear()
+        await until_async(lambda: rig.batches.is_open, 20)
+        assert rig.changes
+        assert all(map(rig.batches.holds, texts))
+        assert not any(map(rig.batches.holds, others))
+
+
+async def test_the_ledger_of_a_newer_memd_means_no_jobs(server: EmbeddingServer, tmp_path: Path) -> None:
+    """Waiting would not help: everything goes by plain requests, and the reason is told."""
+    newer = StoreNewer(tmp_path / "e.sqlite", 9, 2)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"jobs"}, newer)) as rig:
+        assert not rig.batches.is_open
+        assert not any(map(rig.batches.holds, texts_of(3)))
+        assert "written by a newer memd" in (rig.batches.trouble or "")
+
+
+async def test_turning_on_tells_that_it_will_not_last(server: EmbeddingServer, tmp_path: Path) -> None:
+    """They are on for now."""
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"put_standing"})) as rig:
+        with pytest.raises(StoreFull):
+            await rig.batches.turn_on()
+        assert rig.batches.is_open
+
+
+async def test_a_delivery_that_fails_loses_nothing(server: EmbeddingServer, tmp_path: Path) -> None:
+    """The vectors are kept already, and are found where every known vector is."""
+    texts = texts_of(6)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, delivery=StoreFull("no room is left on the disk")) as rig:
+        await rig.batches.submit(texts)
+        await until_forgotten(rig)
+        assert len(await rig.kept(texts)) == 6
+        assert rig.batches.standing == Standing()
+
+
+async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """A new file takes its place, and the job's vectors are kept there."""
+    texts = texts_of(6)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    server.batch_outcome = "never"
+    async with batching("openai", url, file) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests("poll"), 20)
+        file.unlink()
+        server.batch_outcome = "completed"
+        await until_forgotten(rig)
+        assert len(await rig.kept(texts)) == 6
+        assert rig.batches.standing == Standing()
+    async with batching("openai", url, file) as rig:
+        assert len(await rig.kept(texts)) == 6
+    assert len(server.embedded()) == 6
