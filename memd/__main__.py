@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run memd; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
     arguments = parser().parse_args(argv)
+    # The configuration is not read yet, so there is nothing to reload; by default the signal would end the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # Before numpy and the model's engine load: they read their thread settings once.
     from memd.embed.environment import prepare_environment  # noqa: PLC0415 - the import itself is what must come late
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import gc
 import os
+import resource
 import sys
 import threading
 import time
@@ -17,13 +19,19 @@ import uvloop
 from memd import logs, notify
 from memd.agents import Agent, Agents
 from memd.backends.builtin import Builtin
-from memd.chunk.markdown import LONGEST
 from memd.config import AgentSettings, Config
 from memd.configfile.load import ConfigError, load
 from memd.embed.choose import Choice, choose
-from memd.embed.provider import Identity
+from memd.embed.keyfile import read_small
+from memd.embed.logins import Surroundings
+from memd.engines.engines import Choose, Engines
+from memd.engines.member import Tools
+from memd.engines.standing import Patience
+from memd.engines.supply import Supply
 from memd.errors import FatalError, MemdError
-from memd.fleet import Choose, Engines, Fleet
+from memd.fleet import Fleet
+from memd.logfile import LogFile
+from memd.paths import Root
 from memd.search.searcher import Searcher
 from memd.server import listener
 from memd.server.connection import Connection
@@ -31,21 +39,29 @@ from memd.server.handlers import Handlers
 from memd.server.lock import Lock
 from memd.server.report import Facts
 from memd.signals import Signals, Wish
-from memd.sources.roots import roots_of
-from memd.store.database import StoreDamaged
+from memd.sources.roots import roots_as_written, roots_of
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.store.meta import CHUNKING, TOKENIZER, Fingerprint, usable_part, why_rebuild
+from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
+from memd.store.trouble import StoreDamaged
 from memd.sync.dirty import Dirty
+from memd.sync.fingerprint import wanted_fingerprint
+from memd.sync.follow import follow
 from memd.sync.loop import SyncLoop
-from memd.sync.vectors import VectorQueue
+from memd.sync.poll import look_by_scan
+from memd.sync.timetable import scan_now_and_then
+from memd.threads import Threads
 from memd.version import VERSION
 from memd.watch.debounce import Debouncer
-from memd.watch.watcher import Changed, Health, Rescan, watch
+from memd.watch.watcher import Health, watch
 from memd_client import paths
 
 log = structlog.get_logger()
 
+SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait for their turn
+OPEN_FILES = 10_240  # what macOS allows at most
+ROOTS_S = 1.0  # for which the start of an agent waits for its disk
+PATIENCE = Patience()
 STOP_S = 1.5  # from the signal to the end, at most
 SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
 
@@ -58,22 +74,27 @@ class Places(msgspec.Struct, frozen=True):
     socket: Path
 
 
-def main(*, config: Path | None, state_dir: Path | None, socket: Path | None, choose: Choose = choose) -> int:
+def main(
+    *, config: Path | None, state_dir: Path | None, socket: Path | None, choose: Choose | None = None
+) -> int:
     """Run until SIGTERM or SIGINT; the exit status.
 
     Args:
         config: From the command line; None: the environment decides, then the platform.
         state_dir: Likewise.
         socket: Likewise.
-        choose: Makes the embedding providers.
+        choose: Makes the embedding providers; None: what the settings and the environment say.
     """
+    _leave_the_loop_room()
+    _allow_open_files()
     os.umask(0o077)  # what memd writes holds memory: it is its user's alone, wherever the state directory is
     terminal = sys.stderr is not None and sys.stderr.isatty()
     logs.configure(
         "info", sys.stderr, terminal=terminal, color=logs.wants_color(os.environ, terminal=terminal)
     )
     try:
-        uvloop.run(serve(_places(config, state_dir, socket), os.environ, choose, on_stop=_end_in_time))
+        places = _places(config, state_dir, socket)
+        uvloop.run(serve(places, os.environ, choose or _choose_here, on_stop=_end_in_time))
     except MemdError as error:
         return _last_word(error)
     except BaseExceptionGroup as failures:
@@ -86,6 +107,31 @@ def main(*, config: Path | None, state_dir: Path | None, socket: Path | None, ch
         log.critical("daemon.failed", exc_info=failures)
         return SOFTWARE_FAILED
     return 0
+
+
+def _choose_here(settings: AgentSettings) -> Choice:
+    """The provider that the settings mean, with the keys of this process's user."""
+    return choose(settings, Surroundings(os.environ, Path.home(), read_small))
+
+
+def _leave_the_loop_room() -> None:
+    """Let no thread, and not the garbage collector, keep the event loop waiting for longer than it must.
+
+    With several searches at work on threads, the loop waits for its turn behind each; and a collection goes through all
+    that was imported, for 30 ms, to find that it is still there.
+    """
+    sys.setswitchinterval(SWITCH_S)
+    gc.collect()
+    gc.freeze()
+
+
+def _allow_open_files() -> None:
+    """Have as many files open as the system lets this user: an agent has about ten, and the soft limit is often 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _end_in_time() -> None:
@@ -105,6 +151,7 @@ async def serve(
     choose: Choose,
     *,
     on_stop: Callable[[], None] | None = None,
+    patience: Patience = PATIENCE,
 ) -> None:
     """Start everything in order, answer until a signal, stop everything in the reverse order.
 
@@ -113,22 +160,28 @@ async def serve(
         environ: Of the process; what speaks of its service manager is taken out.
         choose: Makes the embedding providers.
         on_stop: Called as soon as a signal asks for the end.
+        patience: With providers that do not answer.
 
     Raises:
         FatalError: it cannot run here, and says why.
     """
     notifier = notify.Notifier(environ)
+    # Listening first: a reload that is wished for while the file is read is one of what it says afterwards.
+    signals = Signals(asyncio.get_running_loop(), on_stop)
     config = load(places.config, environ, Path.home())
     logs.set_level(config.daemon.log_level)
-    signals = Signals(asyncio.get_running_loop(), on_stop)
     agents, facts = Agents(), Facts(VERSION, places.socket, config.file)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_sole_daemon(places))
+        # From here on: a process that could not have the lock must not give another's log a new name.
+        logs.before_each(LogFile(places.state / "memd.log").tend)
         embeddings = EmbeddingStore(places.state / "embeddings.sqlite")
         await embeddings.open()
         stack.push_async_callback(embeddings.close)
+        facts.cache = embeddings
         async with asyncio.TaskGroup() as tasks:
-            engines = Engines(embeddings, tasks, choose)
+            saving = tasks.create_task(embeddings.run())
+            engines = Engines(Tools(embeddings, tasks, Random(), patience), choose)
             fleet = Fleet(agents, engines, tasks, lambda *parts: build_agent(places.state, *parts), keep)
             await fleet.follow(None, config)
             async with _listening(places.socket, Handlers(agents, facts)):
@@ -141,47 +194,47 @@ async def serve(
                 )
                 while await signals.next() is Wish.RELOAD:
                     notifier.reloading()
-                    config = await _reload(places, config, environ, fleet, facts)
+                    config = await _reload(places, config, environ, fleet, engines, facts)
                     notifier.ready()
                 notifier.stopping()
                 log.info("daemon.stopping")
                 manager.cancel()
+                saving.cancel()
             await fleet.close()
             await engines.close()
     log.info("daemon.stopped")
 
 
-async def build_agent(
-    state: Path,
-    agent_id: str,
-    settings: AgentSettings,
-    choice: Choice,
-    queue: VectorQueue | None,
-) -> Agent:
-    """Open one agent's index, decide whether it can serve as it is, and wire up what works on it."""
+async def build_agent(state: Path, agent_id: str, settings: AgentSettings, supply: Supply) -> Agent:
+    """Open one agent's index, decide whether it can serve as it is, and wire up what works on it.
+
+    Raises:
+        StoreUnavailable, StoreDamaged, StoreNewer: it cannot be opened now.
+    """
     index = Index(state / "agents" / f"{agent_id}.sqlite")
-    await index.open()
-    wanted = _fingerprint(settings, None if choice.provider is None else choice.provider.identity)
+    wanted = wanted_fingerprint(settings, supply.wanted)
     try:
-        rebuild = await _adopt(index, wanted)
-    except StoreDamaged as damage:
-        await index.start_over(damage)
-        rebuild = await _adopt(index, wanted)
-    roots = roots_of(settings)
+        rebuild = await _opened(index, wanted, embeds=supply.embeds)
+    except BaseException:
+        await index.close()
+        raise
+    if index.space is not None:
+        supply.hold(frozenset({index.space}))
+        if wanted.space is None and (stored := await index.fingerprint()) is not None:
+            wanted = with_vectors(wanted, stored)  # what it is to have is not known yet
+    roots = await _roots(agent_id, settings)
     dirty = Dirty(
         Debouncer(
             quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
         ),
         time.monotonic,
     )
-    vectors = queue.known if queue is not None and settings.cache.enabled else None
-    sync = SyncLoop(
-        agent_id, settings, roots, index, wanted, dirty=dirty, queue=queue, vectors=vectors, rng=Random()
-    )
+    sync = SyncLoop(agent_id, settings, roots, index, wanted, dirty=dirty, spaces=supply, rng=Random())
     if rebuild is not None:
         sync.rebuild(rebuild)
-    searcher = Searcher(index, settings, choice)
-    backend = Builtin(index, roots, searcher, sync, int(settings.max_file_mb * 1_000_000))
+    searcher = Searcher(index, settings, supply)
+    max_bytes = int(settings.max_file_mb * 1_000_000)
+    backend = Builtin(index, roots, searcher, sync, max_bytes, supply.fallback_use)
     return Agent(
         agent_id,
         settings,
@@ -190,34 +243,45 @@ async def build_agent(
         sync=sync,
         dirty=dirty,
         roots=roots,
-        choice=choice,
-        queue=queue,
+        supply=supply,
     )
 
 
-async def _adopt(index: Index, wanted: Fingerprint) -> str | None:
-    """Use an index for what it is good for; why it must be rebuilt, or None."""
+async def _roots(agent_id: str, settings: AgentSettings) -> tuple[Root, ...]:
+    """The roots of an agent; as they are written, where the disk that they are on does not answer."""
+    try:
+        async with asyncio.timeout(ROOTS_S):
+            return await Threads(1, f"memd-roots-{agent_id}").run(roots_of, settings)
+    except TimeoutError:
+        log.warning("agent.disk_silent", agent=agent_id, waited_s=ROOTS_S)
+        return roots_as_written(settings)
+
+
+async def _opened(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:
+    """Open an index, with an empty one in its place if it is damaged; why its text must be cut anew, or None."""
+    await index.open()
+    try:
+        return await _adopt(index, wanted, embeds=embeds)
+    except StoreDamaged as damage:
+        await index.start_over(damage)
+        return await _adopt(index, wanted, embeds=embeds)
+
+
+async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:
+    """Use an index for what it is good for; why its text must be cut anew, or None.
+
+    Vectors of another model than the one that is wanted serve as well, until others are there.
+    """
     stored = await index.fingerprint()
-    reason = why_rebuild(stored, wanted) if (await index.counts()).files else None
-    await index.adopt(wanted if reason is None else usable_part(stored, wanted))
+    if not (await index.counts()).files:
+        await index.adopt(wanted)
+        return None
+    reason = why_rebuild(stored, without_vectors(wanted))
+    usable = wanted if reason is None else usable_part(stored, wanted)
+    if stored is not None and stored.space is not None:
+        usable = with_vectors(usable, stored)
+    await index.adopt(usable if embeds else without_vectors(usable))
     return reason
-
-
-def _fingerprint(settings: AgentSettings, identity: Identity | None) -> Fingerprint:
-    text_part = Fingerprint(
-        chunking=f"{CHUNKING}: {settings.chunking.tokens}/{settings.chunking.overlap} tokens, {LONGEST} characters",
-        tokenizer=str(TOKENIZER),
-        sources=tuple(sorted(settings.sources)),
-    )
-    if identity is None:
-        return text_part
-    return msgspec.structs.replace(
-        text_part,
-        provider=identity.provider,
-        model=identity.model,
-        key=identity.key,
-        dimensions=identity.dimensions,
-    )
 
 
 async def keep(agent: Agent) -> None:
@@ -229,39 +293,54 @@ async def keep(agent: Agent) -> None:
 
 
 async def _follow_files(agent: Agent) -> None:
-    async with contextlib.aclosing(watch(agent.roots)) as events:
-        async for event in events:
-            match event:
-                case Changed():
-                    agent.dirty.mark(event.paths)
-                case Rescan():
-                    agent.dirty.mark_all()
-                case Health():
-                    agent.sync.watcher_trouble = event.reason
+    """What changes on the disk is marked, and then the business of the passes."""
+
+    def tell(health: Health) -> None:
+        agent.sync.watcher_trouble = None if health.ok else health.reason
+        agent.sync.watcher_note = health.reason if health.ok else None
+
+    look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
+    await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.dirty, look, tell)
 
 
 async def _scan_now_and_then(agent: Agent) -> None:
-    """What no watcher saw (a network mount, an overflow nobody reported) is found at the next scan."""
-    interval_s = agent.settings.sync.interval_minutes * 60
-    while interval_s:
-        await asyncio.sleep(interval_s)
-        agent.dirty.mark_all()
+    await scan_now_and_then(agent.dirty, agent.settings.sync.interval_minutes * 60)
 
 
 async def _reload(
-    places: Places, config: Config, environ: MutableMapping[str, str], fleet: Fleet, facts: Facts
+    places: Places,
+    config: Config,
+    environ: MutableMapping[str, str],
+    fleet: Fleet,
+    engines: Engines,
+    facts: Facts,
 ) -> Config:
     """The new configuration, in force; or the old one, when the new one cannot be used."""
     try:
-        new = load(places.config, environ, Path.home())
+        # On a thread: the file may lie on a disk that does not answer.
+        new = await asyncio.to_thread(_load_again, places, config, environ)
     except ConfigError as error:
         facts.config_error = str(error)
         log.error("config.reload_refused", reason=str(error))
         return config
     logs.set_level(new.daemon.log_level)
     await fleet.follow(config, new)
+    await engines.renew()
     facts.config, facts.config_error = new.file, None
     log.info("config.reloaded", agents=sorted(new.agents))
+    return new
+
+
+def _load_again(places: Places, config: Config, environ: MutableMapping[str, str]) -> Config:
+    """What the configuration says now.
+
+    Raises:
+        ConfigError: it cannot be used, or is gone. At a start no file means built-in defaults; but to lose a file is no
+            wish to drop every agent that it names.
+    """
+    new = load(places.config, environ, Path.home())
+    if new.file is None and config.file is not None:
+        raise ConfigError(f"{config.file} is gone; what it said stays in force until memd is started again")
     return new
 
 
@@ -299,7 +378,7 @@ async def _listening(path: Path, handlers: Handlers) -> AsyncIterator[None]:
     connections: set[Connection] = set()
     listening = listener.bind(path)
     server = await asyncio.get_running_loop().create_unix_server(
-        lambda: Connection(handlers.handle, os.getuid(), VERSION, connections), sock=listening
+        lambda: Connection(handlers.of_client(), os.getuid(), VERSION, connections), sock=listening
     )
     try:
         yield

@@ -8,54 +8,19 @@ from random import Random
 import msgspec
 import structlog
 
-from memd.agents import Agent, Agents
+from memd.agents import Agent, Agents, LeftOut
+from memd.backoff import delay_s
 from memd.config import AgentSettings, Config, differences
-from memd.embed.choose import Choice
-from memd.embed.provider import EmbedUnavailable, Provider
-from memd.store.embeddings import EmbeddingStore
-from memd.sync.vectors import VectorQueue
+from memd.engines.engines import Engines
+from memd.engines.supply import Supply
+from memd.store.trouble import StoreDamaged, StoreNewer, StoreUnavailable
 
 log = structlog.get_logger()
 
-Choose = Callable[[AgentSettings], Choice]
-Build = Callable[[str, AgentSettings, Choice, VectorQueue | None], Awaitable[Agent]]
+LONGEST_WAIT_S = 30.0  # between two attempts to start an agent
+
+Build = Callable[[str, AgentSettings, Supply], Awaitable[Agent]]
 Keep = Callable[[Agent], Awaitable[None]]
-
-
-class Engines:
-    """Embedding providers with their queues: one for all agents whose settings ask for the same."""
-
-    def __init__(self, cache: EmbeddingStore, tasks: asyncio.TaskGroup, choose: Choose) -> None:
-        self._cache = cache
-        self._tasks = tasks
-        self._choose = choose
-        self._made: dict[tuple[str, str], tuple[Choice, VectorQueue | None]] = {}
-        self._working: list[asyncio.Task[None]] = []
-
-    def get(self, settings: AgentSettings) -> tuple[Choice, VectorQueue | None]:
-        """The provider that these settings mean, and its queue where there is one."""
-        wanted = (settings.provider, settings.model)
-        if wanted not in self._made:
-            choice = self._choose(settings)
-            queue = None
-            if choice.provider is not None:
-                queue = VectorQueue(choice.provider, self._cache, settings.cache.max_entries, Random())
-                self._working += [
-                    self._tasks.create_task(queue.run()),
-                    self._tasks.create_task(_warm(choice.provider)),
-                ]
-            name = "none" if choice.provider is None else choice.provider.identity.provider
-            log.info("embed.provider_chosen", provider=name, reason=choice.reason)
-            self._made[wanted] = choice, queue
-        return self._made[wanted]
-
-    async def close(self) -> None:
-        """End queues, workers and threads."""
-        for task in self._working:
-            task.cancel()
-        for choice, _ in self._made.values():
-            if choice.provider is not None:
-                await choice.provider.close()
 
 
 class _Running(msgspec.Struct, frozen=True):
@@ -63,8 +28,25 @@ class _Running(msgspec.Struct, frozen=True):
     task: asyncio.Task[None]
 
 
+class _Absent:
+    """An agent that could not be started."""
+
+    def __init__(self, settings: AgentSettings, reason: str) -> None:
+        self.settings = settings
+        self.reason = reason
+        self.hurried = asyncio.Event()
+        self.tried = asyncio.Event()  # set, and replaced, at the end of each attempt
+        self.task: asyncio.Task[None] | None = None
+
+    async def try_again(self) -> None:
+        """Try now, and wait for the end of that attempt."""
+        tried = self.tried
+        self.hurried.set()
+        await tried.wait()
+
+
 class Fleet:
-    """The agents that run."""
+    """The agents that run, and those that wait until they can: one store that cannot be opened is no other agent's trouble."""
 
     def __init__(
         self, agents: Agents, engines: Engines, tasks: asyncio.TaskGroup, build: Build, keep: Keep
@@ -84,6 +66,10 @@ class Fleet:
         self._build = build
         self._keep = keep
         self._running: dict[str, _Running] = {}
+        self._absent: dict[str, _Absent] = {}
+        self._supplies: dict[str, Supply] = {}  # of both
+        self._starting = asyncio.Lock()
+        self._rng = Random()
 
     async def follow(self, old: Config | None, new: Config) -> None:
         """Stop what is gone or changed, start what is new or changed; the others are not disturbed.
@@ -91,15 +77,72 @@ class Fleet:
         Requests wait meanwhile: nobody is told of an agent that it is missing while it changes its settings.
         """
         changed = frozenset(new.agents) if old is None else differences(old, new)
-        with self._agents.held():
-            for agent_id in sorted(changed & self._running.keys()):
-                await self._stop(agent_id)
-            for agent_id in sorted(changed & new.agents.keys()):
-                settings = new.agents[agent_id]
-                agent = await self._build(agent_id, settings, *self._engines.get(settings))
-                self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))
-                log.info("agent.started", agent=agent_id, workspace=str(settings.workspace))
-            self._agents.swap({agent_id: running.agent for agent_id, running in self._running.items()})
+        # What an index was embedded with may still be needed by the agent as it is now.
+        with self._agents.held(changed), self._engines.kept():
+            async with self._starting:
+                for agent_id in sorted(changed & self._running.keys()):
+                    await self._stop(agent_id)
+                for agent_id in changed & self._absent.keys():
+                    self._forget(agent_id)
+                # At once: one that waits for its disk makes no other wait.
+                starting = {
+                    agent_id: new.agents[agent_id] for agent_id in sorted(changed & new.agents.keys())
+                }
+                reasons = await asyncio.gather(*(self._start(*each) for each in starting.items()))
+                for (agent_id, settings), reason in zip(starting.items(), reasons, strict=True):
+                    if reason is not None:
+                        absent = self._absent[agent_id] = _Absent(settings, reason)
+                        absent.task = self._tasks.create_task(self._keep_trying(agent_id, absent))
+                self._swap()
+
+    async def _start(self, agent_id: str, settings: AgentSettings) -> str | None:
+        """Start an agent; why that cannot be done now, or None."""
+        if agent_id not in self._supplies:
+            self._supplies[agent_id] = await self._engines.supply(settings)
+        try:
+            agent = await self._build(agent_id, settings, self._supplies[agent_id])
+        except (StoreUnavailable, StoreDamaged, StoreNewer) as failure:
+            log.error("agent.left_out", agent=agent_id, reason=str(failure))
+            return str(failure)
+        self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))
+        log.info("agent.started", agent=agent_id, workspace=str(settings.workspace))
+        return None
+
+    def _swap(self) -> None:
+        self._agents.swap(
+            {agent_id: running.agent for agent_id, running in self._running.items()},
+            {
+                agent_id: LeftOut(absent.settings, absent.reason, absent.try_again)
+                for agent_id, absent in self._absent.items()
+            },
+        )
+
+    async def _keep_trying(self, agent_id: str, absent: _Absent) -> None:
+        failures = 0
+        while True:
+            failures += 1
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay_s(failures, self._rng, cap_s=LONGEST_WAIT_S)):
+                    await absent.hurried.wait()
+            absent.hurried.clear()
+            async with self._starting:
+                reason = await self._start(agent_id, absent.settings)
+                if reason is None:
+                    del self._absent[agent_id]
+                else:
+                    absent.reason = reason
+                self._swap()
+            absent.tried.set()
+            absent.tried = asyncio.Event()
+            if reason is None:
+                return
+
+    def _forget(self, agent_id: str) -> None:
+        absent = self._absent.pop(agent_id)
+        self._supplies.pop(agent_id).release()
+        if absent.task is not None:
+            absent.task.cancel()
+        absent.tried.set()
 
     async def _stop(self, agent_id: str) -> None:
         running = self._running.pop(agent_id)
@@ -107,19 +150,14 @@ class Fleet:
         await asyncio.wait([running.task])
         await running.agent.sync.stop()
         await running.agent.index.close()
-        if running.agent.queue is not None:
-            await running.agent.queue.leave(agent_id)
+        self._supplies.pop(agent_id).release()
         log.info("agent.stopped", agent=agent_id)
 
     async def close(self) -> None:
         """Stop all agents at once; what is there of their indexes stays."""
+        for agent_id in list(self._absent):
+            self._forget(agent_id)
         await asyncio.gather(*(self._stop(agent_id) for agent_id in list(self._running)))
-
-
-async def _warm(provider: Provider) -> None:
-    """Load the model, so that the first question does not wait for it."""
-    with contextlib.suppress(EmbedUnavailable):
-        await provider.embed_query("warm-up")
 
 
 async def _run(work: Awaitable[None]) -> None:

@@ -1,5 +1,6 @@
 """The values that flow through memd. Frozen, plain, and free of any I/O."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Literal, NewType
@@ -85,7 +86,14 @@ class Hit(msgspec.Struct, frozen=True):
 class Degraded(msgspec.Struct, frozen=True):
     """A capability that is missing just now, and why."""
 
-    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild
+    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store
+    reason: str
+
+
+class FallbackUse(msgspec.Struct, frozen=True):
+    """That something second stands in for what should have answered."""
+
+    instead_of: str
     reason: str
 
 
@@ -97,26 +105,48 @@ def embedded_text(context: str, text: str) -> str:
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One chunk that a search considered, and how it came to its place."""
 
+    place: int  # by its score among all, from 1
     path: str
     start_line: int  # of the chunk
     end_line: int
     score: float
-    cosine: float | None  # None: no vector, or vectors are off
+    raw_cosine: float | None  # as the vectors give it
+    cosine: float | None  # the bias of the languages taken out; None: no vector, or vectors are off
     calibrated: float | None  # 0..1; what min_score is compared with
     keyword: float | None  # r = -bm25; None: no keyword matched
     keyword_rank: int | None  # 1-based
     vector_rank: int | None  # 1-based
+    share: float = 0.0  # of the question's words, that keywords found in the chunk or in what places it
+    supported: bool = False  # by keywords: min_score does not cut it
     terms: tuple[str, ...] = ()  # the query's terms that the window holds
-    window: tuple[int, int] | None = None  # lines of the snippet
+    places: Mapping[str, tuple[int, ...]] = {}  # term -> the lines of the window that it begins on
+    window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
+    chosen: str | None = None  # why this window: whole | terms | beginning | rest
     cut: str | None = None  # min_score | duplicate | overlap | max_results; None: it is a hit
+    others: tuple[int, ...] = ()  # the places of those that show its text or some of its lines already
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """How a search came to its hits."""
+    """How a search came to its hits.
+
+    The score of a candidate is vector_share x its cosine + text_share x r/(1+r). A missing cosine counts as
+    assumed_cosine, a negative one as 0, and a missing r as 0.
+    """
 
     terms: tuple[str, ...]
+    phrases: tuple[str, ...] = ()  # those of the terms that are names or quotations
+    left_out: tuple[str, ...] = ()  # words of the question that are not looked for
     match: str  # what the keyword index was asked; empty where nothing was
-    vector_weight: float
+    vector_weight: float  # as configured
     text_weight: float
+    vector_share: float = 0.0  # as it counted: a side without evidence is left out
+    text_share: float = 0.0
+    assumed_cosine: float | None = None
+    calibration: tuple[float, float] | None = None  # the cosines that calibrate to 0 and to 1
     min_score: float
+    support: float = 0.0  # the share of the question's words that makes a candidate supported
+    max_results: int = 0
+    by_words: int = 0  # candidates that keywords proposed
+    by_meaning: int = 0  # candidates that vectors proposed
+    considered: int = 0  # candidates in all
     candidates: tuple[Candidate, ...]

@@ -14,7 +14,15 @@ from memd.backoff import delay_s
 from memd.embed import bundled
 from memd.embed.clean import fit
 from memd.embed.process import Worker, WorkerDied
-from memd.embed.provider import Calibration, EmbedRejected, EmbedUnavailable, Identity, Vector, Vectors
+from memd.embed.provider import (
+    Calibration,
+    EmbedRejected,
+    EmbedUnavailable,
+    Identity,
+    Limits,
+    Vector,
+    Vectors,
+)
 
 log = structlog.get_logger()
 
@@ -22,7 +30,8 @@ log = structlog.get_logger()
 # answers reach, measured for multilingual-e5-small on chats, encyclopedia paragraphs and short notes.
 CALIBRATION = Calibration(low=0.77, high=0.885, cjk=(0.825, 0.925), across=(0.745, 0.855))
 
-BATCH_TOKENS = 3200  # about two seconds' work on two cores: what an interrupted request may lose
+# About two seconds' work on two cores: what an interrupted request may lose.
+LIMITS = Limits(tokens=3200, texts=1000, concurrency=1)
 IDLE_S = 60.0
 START_PATIENCE_S = 60.0
 # A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of them:
@@ -91,9 +100,9 @@ class LocalProvider:
         return CALIBRATION
 
     @property
-    def batch_tokens(self) -> int:
-        """Two seconds' work."""
-        return BATCH_TOKENS
+    def limits(self) -> Limits:
+        """Two seconds' work, one call after the other: there is one worker."""
+        return LIMITS
 
     @property
     def worker_pid(self) -> int | None:

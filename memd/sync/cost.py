@@ -1,7 +1,6 @@
 """What building an index anew would cost, without building it."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -13,6 +12,7 @@ from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
 from memd.sync.apply import read_and_cut
 from memd.text import estimate_tokens
+from memd.threads import Threads
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -31,7 +31,10 @@ async def cost(
     max_bytes: int,
     vectors: KnownVectors | None,
     *,
+    held: frozenset[TextHash] = frozenset(),
     force: bool,
+    embeds: bool,
+    threads: Threads,
 ) -> Cost:
     """Read and cut every file, and see which texts have a vector.
 
@@ -40,20 +43,38 @@ async def cost(
         settings: Of the agent.
         max_bytes: Of a file that is indexed.
         vectors: What is known; None where there is no provider, or no cache.
+        held: Texts whose vectors the index has and hands on.
         force: Nothing that is known would be used.
+        embeds: Whether there is a provider; without one nothing is embedded.
+        threads: Where files are read.
     """
-    found = (await asyncio.to_thread(scan, roots, max_bytes=max_bytes)).found
+    found = (await threads.run(scan, roots, max_bytes=max_bytes)).found
     texts: dict[TextHash, int] = {}
     chunks: list[TextHash] = []
+    files = 0
     for file in found.values():
         try:
-            cut = await asyncio.to_thread(read_and_cut, file, roots, settings.chunking, max_bytes)
+            cut = await threads.run(read_and_cut, file, roots, settings.chunking, max_bytes)
         except SourceError:
             continue
+        files += 1
         for chunk in cut.chunks:
             chunks.append(chunk.hash)
             texts[chunk.hash] = estimate_tokens(embedded_text(chunk.context, chunk.text))
-    known = set() if vectors is None or force else set(await vectors.get(list(texts)))
-    missing = [tokens for text_hash, tokens in texts.items() if text_hash not in known]
+    known, refused = await _known(texts, None if force else vectors)
+    known |= held
+    missing = {text_hash: tokens for text_hash, tokens in texts.items() if text_hash not in known | refused}
+    if not embeds:
+        missing = {}
     cached = sum(text_hash in known for text_hash in chunks)
-    return Cost(len(found), len(chunks), cached, len(missing), sum(missing))
+    return Cost(files, len(chunks), cached, len(missing), sum(missing.values()))
+
+
+async def _known(
+    texts: Collection[TextHash], vectors: KnownVectors | None
+) -> tuple[frozenset[TextHash], frozenset[TextHash]]:
+    """The texts whose vectors are kept, and those that no provider takes."""
+    if vectors is None:
+        return frozenset(), frozenset()
+    hashes = list(texts)
+    return await vectors.held(hashes), await vectors.refused(hashes)

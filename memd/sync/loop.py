@@ -1,8 +1,11 @@
 """Keeps one agent's index like its files: takes marks, runs passes, rebuilds when it must."""
 
 import asyncio
+import contextlib
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from random import Random
 
 import msgspec
@@ -10,28 +13,43 @@ import structlog
 
 from memd.backoff import delay_s
 from memd.config import AgentSettings
+from memd.embed.provider import space_of
 from memd.errors import TransientError
 from memd.model import FoundFile
 from memd.paths import Root
 from memd.sources.fence import Missing, Unreadable
 from memd.sources.losses import anchors_after, lost_roots
-from memd.sources.scan import Anchor, Scan, scan
-from memd.store.database import StoreDamaged
-from memd.store.embeddings import KnownVectors
+from memd.sources.scan import DOUBLES, Anchor, Scan, Skip, scan, skip_of
+from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.apply import apply_files
+from memd.sync.checks import keep_checking
 from memd.sync.cost import Cost, cost
 from memd.sync.dirty import Dirty, Taken
+from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.glance import Glance
+from memd.sync.peek import Peek
 from memd.sync.plan import groups, plan
-from memd.sync.rebuild import discard, rebuild
+from memd.sync.refill import keep_filled
+from memd.sync.renewal import LONGEST_WAIT_S, Renewal
+from memd.sync.spaces import Spaces
+from memd.sync.tidy import Tidy
 from memd.sync.vectors import Customer, VectorQueue
+from memd.sync.waiting import first_of
+from memd.threads import Threads
+from memd.watch.backlog import Backlog
 
 log = structlog.get_logger()
 
 OUTCOMES = 100  # passes whose end is remembered for whoever waited
+READERS = 2  # threads that read files: one for passes, one for a rebuild
+LOOK_S = 0.1  # what a look at a few files may take, however little a search is to wait
+LOOK_BESIDE_S = 2.0  # between two looks at how far an index built beside is
+CATCHING_UP = 3  # rounds of what changed while it was embedded
+BLOCKED_S = 5.0  # a look that takes longer is waiting for a disk that does not answer
 
 
 class PassReport(msgspec.Struct, frozen=True):
@@ -50,7 +68,9 @@ class Health(msgspec.Struct, frozen=True):
     skipped: Mapping[str, int]  # reason -> files
     keyword: str | None
     watcher: str | None
+    watcher_note: str | None  # nothing wrong, but good to know
     rebuild: str | None
+    store: str | None  # why nothing can be written
 
 
 class PassFailed(TransientError):
@@ -73,37 +93,76 @@ class SyncLoop:
         fingerprint: Fingerprint,
         *,
         dirty: Dirty,
-        queue: VectorQueue | None,
-        vectors: KnownVectors | None,
+        spaces: Spaces | None,
         rng: Random,
     ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            agent: Its id.
+            settings: Of the agent.
+            roots: Of the agent.
+            index: Is open.
+            fingerprint: What the index is for, as far as that is known.
+            dirty: What has changed.
+            spaces: Who embeds; None: nobody ever does.
+            rng: Source of the jitter of a backoff.
+        """
         self._agent = agent
         self._settings = settings
         self._roots = roots
         self._index = index
         self._fingerprint = fingerprint
         self._dirty = dirty
-        self._queue = queue
-        self._vectors = vectors
+        self._spaces = spaces
+        self._queues: set[VectorQueue] = set()  # that serve the agent
+        self._adapts = asyncio.Event()  # who embeds must be looked at again
         self._rng = rng
-        self._glance = Glance(roots)
+        # Threads of this agent's own: what its disk does not answer holds up nobody else.
+        self._files = Threads(READERS, f"memd-files-{agent}")
+        self._peek = Peek(Glance(roots), Threads(1, f"memd-look-{agent}"))
         self._max_bytes = int(settings.max_file_mb * 1_000_000)
         self._anchors: dict[str, Anchor] = {}
-        self._skipped: dict[str, str] = {}  # path -> reason
+        self._skipped: dict[str, Skip] = {}  # path -> why
         self._failures = 0
         self._outcomes: dict[int, PassReport] = {}
-        self._rebuild_wanted = asyncio.Event()
-        self._rebuilding: str | None = None  # why
-        self._embed_again = False
-        self._keyword_trouble: str | None = None
+        self._trouble: str | None = None  # why nothing was written to the store last time
+        self._retry: asyncio.TimerHandle | None = None  # of a pass that failed
+        self._refills = index.begun_anew is not None  # until a pass over everything, most is missing
         self._pass_lock = asyncio.Lock()
-        self.progress: tuple[int, int] | None = (
-            None  # (files read, files to read) of a pass that is under way
+        self._renewal = Renewal(
+            agent,
+            index,
+            fingerprint,
+            fill=lambda beside: self._pass(beside, Taken(0, frozenset(), everything=True, force=False)),
+            embed=self._embed_beside,
+            permit=self._permitted,
+            lock=self._pass_lock,
+            cache=None if spaces is None else spaces.cache,
+            rng=rng,
+            done=self._renewed,
         )
+        self._embedded: tuple[int, int] | None = (
+            None  # chunks with a vector, and all, of an index built beside
+        )
+        self._tidy = Tidy(index, self.damaged)
+        self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
         self.last_pass: PassReport | None = None
         self.watcher_trouble: str | None = None
+        self.watcher_note: str | None = None
+        self.backlog = Backlog()  # for whoever follows the files
 
     # --- what others ask of it
+
+    @property
+    def queue(self) -> VectorQueue | None:
+        """What embeds for the index that serves; None: nobody does just now."""
+        return None if self._spaces is None else self._spaces.queue(self._index.space)
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """(files read, files to read) of the longest pass that is under way, be it that of a rebuild."""
+        return max(self._reading.values(), key=lambda one: one[1], default=None)
 
     @property
     def pending(self) -> int:
@@ -116,10 +175,33 @@ class SyncLoop:
         counted: dict[str, int] = {}
         for reason in self._skipped.values():
             counted[reason] = counted.get(reason, 0) + 1
-        return Health(counted, self._keyword_trouble, self.watcher_trouble, self._rebuilding)
+        return Health(
+            counted,
+            self._renewal.keyword,
+            self._watcher_trouble,
+            self.watcher_note,
+            self._rebuild_in_words()
+            or ("the index was damaged and is filled anew" if self._refills else None),
+            self._trouble or self._renewal.trouble,
+        )
+
+    def _rebuild_in_words(self) -> str | None:
+        reason = self._renewal.reason
+        if reason is None or self._embedded is None:
+            return reason
+        done, chunks = self._embedded
+        return f"{reason}; {done:,} of {chunks:,} chunks have their new vectors"
+
+    @property
+    def _watcher_trouble(self) -> str | None:
+        blocked_s = self._peek.blocked_s()
+        if blocked_s < BLOCKED_S:
+            return self.watcher_trouble
+        return f"the files have not answered for {blocked_s:.0f} s: is a network mount down?"
 
     def request(self, *, force: bool = False) -> int:
         """Ask for a pass over everything that begins after this call; its number."""
+        self._renewal.hurry()
         return self._dirty.mark_all(force=force)
 
     async def settled(self, number: int) -> PassReport:
@@ -141,28 +223,41 @@ class SyncLoop:
         """Have what is known to have changed indexed now, waiting for it as long as configured.
 
         Returns:
-            Whether the index is up to date with every change that was known at the call.
+            Whether the index is up to date with every change that was known at the call, or that was made before it where
+            the watcher sees all; see watch.backlog.
 
         Raises:
             StoreClosed: the loop has stopped.
         """
         wait_s = self._settings.sync.wait_ms / 1000
-        changed = await asyncio.to_thread(self._glance.changed)
+        began = time.monotonic()
+        late = False
+        changed: Collection[Path] | None = None
+        try:
+            changed = await self.backlog.drained(max(wait_s, LOOK_S))
+        except TimeoutError:
+            late = True  # whether it is the disk that does not answer, a look tells
+        if changed is None:
+            changed = await self._peek.changed(max(began + wait_s - time.monotonic(), LOOK_S))
+        if changed is None:
+            return False
         if changed:
             self._dirty.mark(changed)
         running = self._dirty.running_for_s()
         # A pass that has run for longer is a long one: waiting once more for it would only make every search slow.
         numbers = [number for number, ran_s in running.items() if ran_s <= wait_s]
         long_one_runs = len(numbers) < len(running)
-        if self._dirty.pending:
+        if self._retry is not None:
+            long_one_runs = True  # what failed is tried again in its time, not at each search
+        elif self._dirty.pending:
             numbers.append(self._dirty.hurry())
         try:
-            async with asyncio.timeout(wait_s):
+            async with asyncio.timeout(max(0.0, began + wait_s - time.monotonic())):
                 for number in numbers:
                     await self._dirty.wait_for(number)
         except TimeoutError:
             return False
-        return not long_one_runs and all(self._succeeded(number) for number in numbers)
+        return not late and not long_one_runs and all(self._succeeded(number) for number in numbers)
 
     def _succeeded(self, number: int) -> bool:
         outcome = self._outcomes.get(number)
@@ -175,29 +270,39 @@ class SyncLoop:
             reason: Why, for status.
             force: Embed every chunk again, too.
         """
-        self._embed_again |= force
-        self._rebuilding = reason
-        self._rebuild_wanted.set()
+        self._renewal.want(reason, force=force)
 
     async def cost(self, *, force: bool) -> Cost:
         """What a rebuild would have to embed."""
-        return await cost(self._roots, self._settings, self._max_bytes, self._vectors, force=force)
+        wanted = None if self._spaces is None else self._spaces.wanted
+        space = None if wanted is None else space_of(wanted)
+        known = self._known(space)
+        # A rebuild puts what the index has into the cache first.
+        is_kept = known is not None and not force and self._index.space == space
+        return await cost(
+            self._roots,
+            self._settings,
+            self._max_bytes,
+            known,
+            held=frozenset(await self._index.embedded()) if is_kept else frozenset(),
+            force=force,
+            embeds=self._spaces is not None and self._spaces.embeds,
+            threads=self._files,
+        )
 
     def keyword_failed(self, reason: str) -> None:
-        """A search found the keyword index broken: it is rebuilt."""
-        if self._keyword_trouble is None:
-            self._keyword_trouble = reason
-            self.rebuild("the keyword index is broken")
+        """A search found the keyword index broken: the index is built anew."""
+        self._renewal.keyword_failed(reason)
 
     def damaged(self, reason: str) -> None:
-        """Something in the index is not what memd wrote there: it is rebuilt."""
-        if self._rebuilding is None:  # else what is wrong is about to be replaced
-            log.error("sync.index_damaged", agent=self._agent, reason=reason)
-            self.rebuild("the index is damaged")
+        """Something in the index is not what memd wrote there: it is built anew."""
+        self._renewal.damaged(reason)
 
     async def stop(self) -> None:
         """Send those away who wait for a pass: with run cancelled, none comes any more."""
+        self._take_back_retry()
         await self._dirty.close()
+        await self._leave(self._queues)
 
     # --- passes
 
@@ -205,7 +310,24 @@ class SyncLoop:
         """Keep the index up to date, for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._passes())
-            tasks.create_task(self._rebuilds())
+            tasks.create_task(self._renewal.run())
+            tasks.create_task(self._tidy.run())
+            tasks.create_task(keep_checking(self._index, self.damaged, self._is_busy))
+            if self._spaces is not None:
+                tasks.create_task(self._adapt(self._spaces))
+                if self._spaces.cache is not None:
+                    tasks.create_task(keep_filled(self._index, self._spaces.cache))
+
+    def _is_busy(self) -> bool:
+        return self.progress is not None or self.pending > 0 or self._renewal.reason is not None
+
+    def _renewed(self) -> None:
+        """Another index is in place: what failed with the one before goes on."""
+        self._refills = False
+        self._tidy.note()
+        self._dirty.hurry()
+        self._wake_queue()
+        self._adapts.set()
 
     async def _passes(self) -> None:
         self._dirty.mark_all()
@@ -217,19 +339,20 @@ class SyncLoop:
     async def _attempt(self, taken: Taken) -> None:
         """One pass; what it was to do waits again if it fails."""
         began = time.monotonic()
-        before = self.progress  # of the long pass that let this one through, if one did
         changed = removed = 0
         failed: str | None = None
         try:
+            await self._index.settle()
             changed, removed = await self._pass(self._index, taken)
-            self._failures = 0
+            self._failures, self._trouble = 0, None
+            self._take_back_retry()
+            self._refills = self._refills and not taken.everything
         except TransientError as failure:
             failed = str(failure)
             self._dirty.put_back(taken)
-            self._failures += 1
-            wait_s = delay_s(self._failures, self._rng)
-            log.warning("sync.retry_scheduled", agent=self._agent, reason=failed, wait_s=round(wait_s, 1))
-            asyncio.get_running_loop().call_later(wait_s, self._dirty.hurry)
+            self._back_off(failed)
+            if isinstance(failure, StoreUnavailable):
+                self._trouble = failed
         except StoreDamaged as damage:
             failed = str(damage)
             self._dirty.put_back(taken)
@@ -237,54 +360,175 @@ class SyncLoop:
         finally:
             took_s = round(time.monotonic() - began, 4)
             self._remember(taken.number, PassReport(time.time(), took_s, changed, removed, failed))
-            self.progress = before
             await self._dirty.finish(taken)
         if changed or removed:
             log.info("sync.finished", agent=self._agent, changed=changed, removed=removed, took_s=took_s)
+            self._tidy.note(changed + removed)
         if failed is None:
             # Also where nothing changed: chunks may wait since an earlier life of the daemon.
             self._wake_queue()
+
+    def _back_off(self, reason: str) -> None:
+        self._failures += 1
+        wait_s = delay_s(self._failures, self._rng, cap_s=LONGEST_WAIT_S)
+        log.warning("sync.retry_scheduled", agent=self._agent, reason=reason, wait_s=round(wait_s, 1))
+        self._take_back_retry()
+        self._retry = asyncio.get_running_loop().call_later(wait_s, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._dirty.hurry()
+
+    def _take_back_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
 
     def _remember(self, number: int, report: PassReport) -> None:
         self.last_pass = self._outcomes[number] = report
         while len(self._outcomes) > OUTCOMES:
             del self._outcomes[next(iter(self._outcomes))]
 
+    # --- who embeds
+
     def _wake_queue(self) -> None:
-        # An index that is about to be replaced gets no vectors: most of its chunks will not be there again.
-        if self._queue is not None and self._rebuilding is None:
-            self._queue.serve(Customer(self._agent, self._index, self._settings.cache.enabled, self.damaged))
+        # An index that is about to be replaced gets no vectors: most of its chunks will not be there again. One whose
+        # replacement comes to nothing, for want of room, goes on; so does one that is to answer by meaning until another
+        # one has vectors of another model.
+        renewal = self._renewal
+        is_kept = renewal.reason is None or renewal.trouble is not None or renewal.changes_space
+        queue = self.queue
+        if queue is not None and (is_kept or queue.awaits_permission(self._agent)):
+            self._serve(queue, self._index, self.damaged)
+
+    def _serve(self, queue: VectorQueue, index: Index, damaged: Callable[[str], None] | None) -> None:
+        queue.serve(Customer(self._agent, index, self._settings.cache.enabled, damaged))
+        self._queues.add(queue)
+
+    async def _leave(self, queues: Collection[VectorQueue]) -> None:
+        for queue in list(queues):
+            self._queues.discard(queue)
+            await queue.leave(self._agent)
+
+    def _known(self, space: Space | None) -> KnownVectors | None:
+        """What is cached of a space."""
+        cache = None if self._spaces is None else self._spaces.cache
+        return None if cache is None or space is None else KnownVectors(cache, space)
+
+    async def _adapt(self, spaces: Spaces) -> None:
+        """Have the index follow whoever is to embed, for ever."""
+        while True:
+            version = spaces.version
+            self._adapts.clear()
+            try:
+                await self._adapt_once(spaces)
+            except TransientError as failure:
+                log.warning("sync.provider_not_taken", agent=self._agent, reason=str(failure))
+                asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._adapts.set)
+            except StoreDamaged as damage:
+                self.damaged(str(damage))
+            await first_of(spaces.changed_since(version), self._adapts.wait())
+
+    async def _adapt_once(self, spaces: Spaces) -> None:
+        wanted = spaces.wanted
+        if wanted is not None:
+            await self._take(wanted_fingerprint(self._settings, wanted))
+        used = self.queue
+        spaces.hold(frozenset() if self._index.space is None else frozenset({self._index.space}))
+        self._wake_queue()
+        beside = spaces.queue(None if wanted is None else space_of(wanted))
+        await self._leave(self._queues - {used, beside})
+
+    async def _take(self, wanted: Fingerprint) -> None:
+        """Have vectors of a model in the index, or in one that is built beside."""
+        if self._index.space is None:
+            await self._index.take_vectors(wanted)
+        if self._index.space == wanted.space:
+            self._renewal.keep_space(wanted)
+            return
+        stored = await self._index.fingerprint()
+        before = "another one" if stored is None else f"{stored.provider}/{stored.model}"
+        reason = f"the embedding model changed from {before} to {wanted.provider}/{wanted.model}"
+        self._renewal.want_space(reason, wanted)
+
+    @contextlib.asynccontextmanager
+    async def _permitted(self, wanted: Fingerprint) -> AsyncIterator[None]:
+        """Wait until an index may be built whose texts are sent to a provider that costs money."""
+        queue = None if self._spaces is None else self._spaces.queue(wanted.space)
+        # What is damaged is mended unasked: its texts are searchable then, and what is sent is asked about by the queue.
+        if queue is None or self._renewal.mends or not queue.asks_before(sys.maxsize):
+            yield
+            return
+        price = await self.cost(force=self._renewal.embeds_again)
+        async with queue.permitted(self._agent, price.to_embed, price.tokens):
+            yield
+
+    async def _embed_beside(self, new: Index) -> None:
+        """While the index that serves answers by meaning, give the new one its vectors before it takes its place."""
+        spaces, old = self._spaces, self._index
+        if spaces is None or new.space is None or new.space == old.space:
+            return
+        try:
+            for _ in range(CATCHING_UP):
+                while (waiting := await self._left_beside(new)) and old.has_vectors:
+                    if not spaces.is_answering(old.space):
+                        return
+                    queue = spaces.queue(new.space)
+                    if queue is not None:
+                        self._serve(queue, new, None)
+                        with contextlib.suppress(TimeoutError):
+                            async with asyncio.timeout(LOOK_BESIDE_S):
+                                waiting, _ = await queue.wait_for(new)
+                    if waiting:
+                        await asyncio.sleep(LOOK_BESIDE_S / 4)
+                await self._pass(new, Taken(0, frozenset(), everything=True, force=False))
+                if not await self._left_beside(new):
+                    return
+        finally:
+            self._embedded = None
+
+    async def _left_beside(self, new: Index) -> int:
+        counts = await new.counts()
+        self._embedded = counts.done, counts.chunks
+        return counts.waiting
+
+    # --- one pass
 
     async def _pass(self, index: Index, taken: Taken) -> tuple[int, int]:
         """Bring an index up to date with what is marked; (files indexed anew, files removed)."""
-        before = await asyncio.to_thread(self._glance.look)
+        before = await self._peek.look()
         seen = await self._look(taken)
         indexed = await index.known(seen.looked)
         known = {path: file for path, file in indexed.items() if seen.covers(path)}
-        work = plan(known, self._anchors, seen, force=taken.force)
+        work = plan(known, self._anchors, seen, marked=taken.paths, force=taken.force)
         lost = lost_roots(known, self._anchors, seen)
         if lost:
             log.warning("sync.root_vanished", agent=self._agent, roots=sorted(lost))
         self._anchors = anchors_after(self._anchors, seen, lost)
         changed = done = 0
-        for group in groups(work.read):
-            changed += await self._take_in(index, group, known)
-            done += len(group)
-            self.progress = (done, len(work.read))
-            if index is self._index:
-                await self._let_through()
+        this = object()
+        try:
+            for group in groups(work.read):
+                self._reading[this] = (done, len(work.read))
+                changed += await self._take_in(index, group, known)
+                done += len(group)
+                if index is self._index:
+                    await self._let_through()
+        finally:
+            self._reading.pop(this, None)
         # A pass that went in between may have met such a file again.
         now = await index.known(work.remove) if work.remove else {}
         gone = [path for path in work.remove if now.get(path) == known[path]]
         if gone:
             await index.remove(gone)
         within = None if taken.everything else taken.paths
-        await asyncio.to_thread(self._glance.remember, seen.found.values(), before, within)
+        await self._peek.remember(seen.found.values(), before, within)
         return changed, len(gone)
 
     async def _look(self, taken: Taken) -> Scan:
-        within = None if taken.everything else taken.paths
-        seen = await asyncio.to_thread(scan, self._roots, max_bytes=self._max_bytes, within=within)
+        everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
+        within = None if everything else taken.paths
+        seen = await self._files.run(scan, self._roots, max_bytes=self._max_bytes, within=within)
         self._skipped = {path: reason for path, reason in self._skipped.items() if not seen.covers(path)}
         self._skipped.update(seen.skipped)
         return seen
@@ -303,53 +547,16 @@ class SyncLoop:
             roots=self._roots,
             chunking=self._settings.chunking,
             max_bytes=self._max_bytes,
-            vectors=self._vectors,
+            vectors=self._known(index.space),
+            threads=self._files,
         )
         for path in applied.taken:
             self._skipped.pop(path, None)
         for path, trouble in applied.failed.items():
             if isinstance(trouble, Missing):
                 continue  # it went after the scan saw it: its deletion is an event of its own
-            self._skipped[path] = trouble.reason
+            self._skipped[path] = skip_of(trouble)
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
             if path in known and not isinstance(trouble, Unreadable):
                 await index.remove([path])
         return applied.changed
-
-    # --- rebuilds
-
-    async def _rebuilds(self) -> None:
-        discard(self._index)  # what an attempt left that was killed, even where it is not wanted any more
-        failures = 0
-        while True:
-            await self._rebuild_wanted.wait()
-            self._rebuild_wanted.clear()
-            reason, began = self._rebuilding, time.monotonic()
-            log.info("rebuild.started", agent=self._agent, reason=reason)
-            try:
-                await self._rebuild()
-            except (TransientError, StoreDamaged) as failure:
-                failures += 1
-                wait_s = delay_s(failures, self._rng)
-                log.warning(
-                    "rebuild.retry_scheduled", agent=self._agent, reason=str(failure), wait_s=round(wait_s, 1)
-                )
-                await asyncio.sleep(wait_s)
-                self._rebuild_wanted.set()
-                continue
-            failures = 0
-            if not self._rebuild_wanted.is_set():
-                self._rebuilding = self._keyword_trouble = None
-            log.info("rebuild.finished", agent=self._agent, took_s=round(time.monotonic() - began, 3))
-            self._dirty.hurry()
-            self._wake_queue()
-
-    async def _rebuild(self) -> None:
-        everything = Taken(0, frozenset(), everything=True, force=False)
-        vectors = self._vectors
-        if self._embed_again and vectors is not None:
-            await vectors.forget(await self._index.hashes())
-            self._embed_again = False
-        await rebuild(
-            self._index, self._fingerprint, lambda index: self._pass(index, everything), self._pass_lock
-        )

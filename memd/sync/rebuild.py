@@ -1,13 +1,15 @@
 """An index built anew beside the one that serves, then put in its place."""
 
+import contextlib
 import time
 from asyncio import Lock
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from memd.store import index as index_files
+from memd.store import aside
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.store.trouble import StoreUnavailable
 
 
 def beside(file: Path) -> Path:
@@ -16,12 +18,26 @@ def beside(file: Path) -> Path:
 
 
 def discard(index: Index) -> None:
-    """Delete what is built beside an index, half or whole: its vectors are in the cache, the rest is quick to do again."""
-    index_files.remove(beside(index.file))
+    """Delete what is built beside an index, half or whole: its vectors are in the cache, the rest is quick to do again.
+
+    Raises:
+        StoreUnavailable: it is still there.
+    """
+    file = beside(index.file)
+    try:
+        aside.remove(file)
+    except OSError as error:
+        raise StoreUnavailable(f"{file} cannot be deleted: {error.strerror}") from error
 
 
 async def rebuild(
-    index: Index, fingerprint: Fingerprint, fill: Callable[[Index], Awaitable[object]], lock: Lock
+    index: Index,
+    fingerprint: Fingerprint,
+    fill: Callable[[Index], Awaitable[object]],
+    lock: Lock,
+    *,
+    embed: Callable[[Index], Awaitable[None]],
+    swap: Callable[[], str | None],
 ) -> None:
     """Build and swap; the old index serves searches and edits until then.
 
@@ -33,6 +49,9 @@ async def rebuild(
         fill: Brings an index up to date with the disk. Called once at leisure, and once more with the lock held, for
             what changed meanwhile.
         lock: Held by whoever writes to the index that serves.
+        embed: Has the new index embedded as far as it is worth waiting for.
+        swap: Called when the new index is about to take its place, which nothing must interrupt: what is wrong with the
+            file of the index that serves, which is then set aside.
 
     Raises:
         StoreUnavailable, StoreDamaged: the old index goes on serving.
@@ -47,9 +66,11 @@ async def rebuild(
         # takes one chunk for another.
         await new.start_ids_at(time.time_ns() // 1000)
         await fill(new)
+        await embed(new)
         async with lock:
             await fill(new)
-            await index.become(new)
+            await index.become(new, damage=swap())
     finally:
         await new.close()
-        discard(index)
+        with contextlib.suppress(StoreUnavailable):  # the next attempt, and the next start, begin with it
+            discard(index)

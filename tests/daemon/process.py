@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from memd.embed.environment import prepare_environment
 from memd_client import Client, MemdClientError
 from tests.wait import until
 
@@ -17,13 +18,21 @@ ROOT = Path(__file__).parents[2]
 class Daemon:
     """A daemon on a scratch directory: its workspace, configuration, state and socket are all below it."""
 
-    def __init__(self, home: Path, *, settings: str = "", real_model: bool = False) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        settings: str = "",
+        real_model: bool = False,
+        entry: str = "tests.daemon.hashing",
+    ) -> None:
         """Nothing is started yet.
 
         Args:
             home: The scratch directory; short enough for a socket.
             settings: TOML of [agents.main], below the workspace.
             real_model: Run `memd run` itself; else with the hashing embedder.
+            entry: The module that is run for the latter.
         """
         self.home = home
         self.workspace = home / "workspace"
@@ -32,6 +41,7 @@ class Daemon:
         self.socket = home / "s"
         self.log = home / "log"
         self._real_model = real_model
+        self._entry = entry
         (self.workspace / "memory").mkdir(parents=True, exist_ok=True)
         self.configure(settings)
         self._process: subprocess.Popen[bytes] | None = None
@@ -51,7 +61,7 @@ class Daemon:
         return [
             sys.executable,
             "-m",
-            "tests.daemon.hashing",
+            self._entry,
             *map(str, (self.config, self.state, self.socket)),
         ]
 
@@ -63,11 +73,14 @@ class Daemon:
 
     def start(self, *, wait: bool = True, environ: dict[str, str] | None = None) -> Self:
         """Start it, and wait until it can be connected to."""
+        # As `memd run` has it, before numpy loads: else OpenBLAS has threads that spin, for half of all time spent.
+        whole = os.environ | (environ or {})
+        prepare_environment(whole)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,
                 cwd=ROOT,
-                env=os.environ | (environ or {}),
+                env=whole,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

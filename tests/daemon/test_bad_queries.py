@@ -221,7 +221,7 @@ def test_random_questions_are_answered(served: Daemon) -> None:
         ({"agent": "x" * 100_000}, "unknown_agent", "main"),
         ({"agent": "../main"}, "unknown_agent", "main"),
         ({"agent": "MAIN"}, "unknown_agent", "main"),
-        ({"session_key": "agent:nobody:main"}, "unknown_agent", "main"),
+        ({"session_key": "agent:nobody:main"}, "unknown_agent", "'nobody'"),
         ({"source": "web"}, "bad_request", "source"),
         ({"source": ""}, "bad_request", "source"),
         ({"query": None}, "bad_request", "query"),

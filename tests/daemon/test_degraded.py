@@ -106,7 +106,11 @@ async def test_a_broken_keyword_index_is_rebuilt(home: Path, harm: str) -> None:
         write(home, "memory/b.md", BLUE)
         await client.sync()
         assert await finds(client, "chapel blue", "memory/b.md")
-    assert [path.name for path in (home / "state/agents").iterdir()] == ["main.sqlite"]
+        assert len((await client.status()).agents["main"].damaged) == 1
+    assert {path.name for path in (home / "state/agents").iterdir()} == {
+        "main.sqlite",
+        "main.sqlite.damaged-1",
+    }
 
 
 async def test_edits_while_the_keyword_index_is_broken_are_not_lost(home: Path) -> None:

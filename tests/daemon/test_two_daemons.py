@@ -128,10 +128,12 @@ def test_a_place_below_a_file_is_told(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("name", ["embeddings.sqlite", "agents/main.sqlite"])
-def test_a_store_that_cannot_be_opened_is_told(daemon: Daemon, name: str) -> None:
-    """Trouble that may pass ends with 70, so that a service manager tries again; the message names the file."""
+def test_a_directory_in_the_place_of_a_store_is_told(daemon: Daemon, name: str) -> None:
+    """It is no reason not to start: status names what was moved out of the way."""
     (daemon.state / name).mkdir(parents=True)
-    assert_refused(run(daemon), 70, name)
+    with daemon.start(), daemon.client() as client:
+        status = client.status()
+        assert [*status.damaged, *status.agents["main"].damaged] == [f"{daemon.state / name}.damaged-1"]
 
 
 def test_a_state_directory_that_is_a_file_is_told(daemon: Daemon) -> None:

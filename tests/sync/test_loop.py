@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 import apsw
+import msgspec
 import pytest
 
 from memd.config import AgentSettings, SyncSettings
@@ -40,8 +41,7 @@ class Bench:
             self.index,
             FINGERPRINT,
             dirty=self.dirty,
-            queue=None,
-            vectors=None,
+            spaces=None,
             rng=Random(1),
         )
 
@@ -109,6 +109,59 @@ async def test_catch_up_takes_in_what_was_just_written(bench: Bench) -> None:
     bench.write("memory/a.md", "apples")
     assert await bench.loop.catch_up()
     assert await bench.paths("apples") == {"memory/a.md"}
+
+
+class Counts:
+    """How far a watcher is, as a test has it."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.known = 0
+
+    def told(self) -> int:
+        return self.known
+
+    def hurry(self) -> None:
+        pass
+
+
+async def test_catch_up_looks_at_directories_that_nobody_watches_yet(bench: Bench) -> None:
+    """As long as the watcher names a new directory, each search finds what was just written in it."""
+    await bench.settle()
+    bench.loop.backlog.begins(Counts())
+    bench.loop.backlog.rests(frozenset({bench.workspace / "memory/new"}))
+    for number, word in enumerate(("apples", "pears", "plums")):
+        bench.write(f"memory/new/deep/{number}.md", word)
+        assert await bench.loop.catch_up()
+        assert await bench.paths(word) == {f"memory/new/deep/{number}.md"}
+
+
+async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench) -> None:
+    """An event that is still on its way is waited for, and then the pass that it asks for."""
+    note = bench.write("memory/a.md", "apples")
+    await bench.settle()
+    counts = Counts()
+    bench.loop.backlog.begins(counts)
+    note.write_text("pears")
+    counts.known = 32
+    caught_up = asyncio.create_task(bench.loop.catch_up())
+    await asyncio.sleep(0)
+    bench.dirty.mark([note])
+    counts.given = 32
+    bench.loop.backlog.rests(frozenset())
+    assert await caught_up
+    assert await bench.paths("pears") == {"memory/a.md"}
+
+
+async def test_catch_up_does_not_wait_for_ever_for_the_watcher(bench: Bench) -> None:
+    """Where the watcher does not get on, the answer is called stale."""
+    await bench.settle()
+    bench.loop._settings = msgspec.structs.replace(bench.settings, sync=SyncSettings(wait_ms=0))
+    counts = Counts()
+    bench.loop.backlog.begins(counts)
+    assert await bench.loop.catch_up()
+    counts.known = 32
+    assert not await bench.loop.catch_up()
 
 
 async def test_an_edit_is_taken_in_while_a_long_pass_runs(bench: Bench) -> None:
@@ -209,3 +262,28 @@ async def test_a_file_that_became_too_large_is_forgotten_and_counted(tmp_path: P
     running.cancel()
     await asyncio.wait([running])
     await made.index.close()
+
+
+async def test_how_far_a_pass_is_ends_with_it(bench: Bench) -> None:
+    """Of several at once the longest tells, a rebuild like any; afterwards nothing is under way."""
+
+    def progress() -> tuple[int, int] | None:
+        return bench.loop.progress
+
+    for number in range(200):
+        bench.write(f"memory/{number}.md", f"note {number}\n" * 20)
+    await bench.settle()
+    assert progress() is None
+    bench.loop.rebuild("a test asks for it")
+    await until_async(progress, 10)
+    seen: set[int] = set()
+    while bench.loop.health.rebuild is not None:
+        edited = bench.write("memory/0.md", f"edited {len(seen)}")
+        bench.dirty.mark([edited])
+        async with asyncio.timeout(20):
+            await bench.dirty.wait_for(bench.dirty.hurry())
+        if (under_way := progress()) is not None:
+            seen.add(under_way[1])
+    assert seen <= {200, 201}
+    await bench.settle()
+    assert progress() is None

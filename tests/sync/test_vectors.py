@@ -1,11 +1,12 @@
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from memd.store.embeddings import EmbeddingStore
+from memd.model import TextHash
+from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.sync.vectors import Customer, VectorQueue
@@ -77,7 +78,7 @@ async def test_what_another_agent_embedded_costs_nothing(tmp_path: Path, cache: 
 
 async def test_agents_take_turns(tmp_path: Path, cache: EmbeddingStore) -> None:
     """A small agent does not wait for a large one to be done."""
-    provider = HashingProvider()
+    provider = HashingProvider(delay_s=0.05)
     large = await opened(tmp_path, "large", [f"large {n} " + "word " * 200 for n in range(300)])
     small = await opened(tmp_path, "small", ["small text"])
     queue = queue_of(provider, cache)
@@ -85,7 +86,7 @@ async def test_agents_take_turns(tmp_path: Path, cache: EmbeddingStore) -> None:
     queue.serve(Customer("small", small, use_cache=True))
     await worked(queue, small)
     turn = next(n for n, request in enumerate(provider.requests) if "small text" in request)
-    assert turn <= 1
+    assert turn <= 2  # after one from the quick queue, one from the long one
     await large.close()
     await small.close()
 
@@ -142,3 +143,52 @@ async def test_the_cache_keeps_what_was_used_last(tmp_path: Path, cache: Embeddi
     assert await cache.prune(2) == 1
     assert await queue.known.get([old.hash])
     assert len(await queue.known.get([chunk_of("newer").hash, chunk_of("newest").hash])) == 1
+
+
+async def test_vectors_of_other_models_age_out(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """After each pass of work the oldest go, whosever they are: those of a model that nobody uses any more first."""
+    gone = KnownVectors(cache, ("openai", "of last year", "key"), clock=lambda: 1.0)
+    await gone.put({chunk_of(f"old {n}").hash: b"\0" * 4 for n in range(10)})
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(8)])
+    queue = queue_of(HashingProvider(), cache, max_entries=10)
+    prune, pruned = cache.prune, asyncio.Event()
+
+    async def told(max_entries: int) -> int:
+        done = await prune(max_entries)
+        pruned.set()
+        return done
+
+    cache.prune = told  # type: ignore[method-assign]
+    running = asyncio.create_task(queue.run())
+    queue.serve(Customer("main", index, use_cache=True))
+    hashes = [chunk_of(f"old {n}").hash for n in range(10)]
+    async with asyncio.timeout(10):
+        assert await queue.wait_for(index) == (0, None)
+        await pruned.wait()
+    assert len(await gone.held(hashes)) == 2
+    assert len(await queue.known.held([chunk_of(f"text {n}").hash for n in range(8)])) == 8
+    running.cancel()
+    await index.close()
+
+
+async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """An index whose texts are all known costs a few look-ups, and no request."""
+    provider = HashingProvider()
+    texts = [f"text {n}" for n in range(1000)]
+    index = await opened(tmp_path, "main", texts)
+    queue = queue_of(provider, cache, max_entries=2000)
+    rows = provider.embed(texts)
+    await queue.known.put({chunk_of(text).hash: row.tobytes() for text, row in zip(texts, rows, strict=True)})
+    asked: list[int] = []
+    get = queue.known.get
+
+    async def counted(hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
+        asked.append(len(hashes))
+        return await get(hashes)
+
+    queue.known.get = counted  # type: ignore[method-assign]
+    queue.serve(Customer("main", index, use_cache=True))
+    assert await worked(queue, index) == [(0, None)]
+    assert asked == [400, 400, 200]
+    assert not provider.requests
+    await index.close()

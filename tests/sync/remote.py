@@ -1,0 +1,56 @@
+"""A provider over HTTP, at the stand-in server, for tests of the scheduler."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from memd.config import Remote
+from memd.embed.provider import Calibration
+from memd.embed.remote import openai
+from memd.embed.remote.account import account
+from memd.embed.remote.asker import Asker
+from memd.embed.remote.http import Session
+from memd.embed.remote.identify import Portrait
+from memd.embed.remote.provider import RemoteProvider
+from memd.embed.remote.retry import Retries
+from tests.fakes.embedding_server import KEY, EmbeddingServer
+
+QUICK = Retries(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=2)
+ONCE = Retries(attempts=1, first_s=0.001, cap_s=0.002, longest_asked_s=0.0, timeouts=1)
+
+
+@asynccontextmanager
+async def provider_at(
+    server: EmbeddingServer,
+    *,
+    concurrency: int = 4,
+    timeout_s: float = 20.0,
+    retries: Retries = QUICK,
+    url: str | None = None,
+) -> AsyncIterator[RemoteProvider]:
+    """OpenAI's protocol, spoken to the server.
+
+    Args:
+        server: Whom to ask.
+        concurrency: Requests at once.
+        timeout_s: For one attempt.
+        retries: How patient a request is.
+        url: Where to ask in the place of the server.
+    """
+    remote = msgspec.convert(
+        {"base_url": url or server.base_url("openai"), "api_key": KEY, "concurrency": concurrency}, Remote
+    )
+    whom = account("openai", openai.HOME, remote, {}, lambda _: KEY)
+    session = Session("openai", whom, None, concurrency)
+    provider = RemoteProvider(
+        Asker(openai.openai("", remote), whom, session),
+        Portrait(server.dimensions, Calibration(), b""),
+        query_timeout_s=5.0,
+        request_timeout_s=timeout_s,
+        indexing=retries,
+    )
+    try:
+        yield provider
+    finally:
+        await session.close()
