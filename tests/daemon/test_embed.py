@@ -11,8 +11,9 @@ from memd_client.errors import RequestFailed
 from memd_client.messages import Embedding
 from tests.daemon.inprocess import running as running_local
 from tests.daemon.inprocess import write
-from tests.daemon.remote import configure, running, status
-from tests.fakes.embedding_server import KEY, EmbeddingServer
+from tests.daemon.remote import configure, reload, running, says, status
+from tests.fakes.embedding_server import KEY, EmbeddingServer, no_quota
+from tests.wait import until_async
 
 
 def settings(server: EmbeddingServer, remote: str = "") -> str:
@@ -120,6 +121,55 @@ async def test_a_rebuild_waits_for_its_confirmation_and_the_old_index_answers(ho
             assert (await status(client)).vectors.waiting == 0
 
 
+async def test_a_rebuild_that_waits_for_its_confirmation_survives_a_reload(home: Path) -> None:
+    """With another key it asks whoever embeds from then on, and the confirmation of then lets it go on."""
+    notes(home, 30)
+    key = home / "key"
+    key.write_text(KEY, encoding="utf-8")
+    with EmbeddingServer() as server:
+        remote = f'base_url = "{server.base_url("openai")}", api_key_file = "{key}", confirm_above_chunks = 20'
+        configure(home, f'provider = "openai"\nremote = {{ {remote} }}')
+        async with running(home) as client:
+            await comes(client, lambda one: one.state == "waiting_for_confirmation")
+            await client.embed("confirm")
+            await complete(client)
+            await comes(client, lambda one: one.state == "working")
+            await client.reindex(force=True)
+            await comes(client, lambda one: one.state == "waiting_for_confirmation")
+            asked, server.key = len(server.seen), "sk-another-0123456789"
+            key.write_text(server.key, encoding="utf-8")
+            reload()
+            await until_async(lambda: len(server.seen) > asked, 20)
+            await comes(client, lambda one: one.state == "waiting_for_confirmation")
+            await client.embed("confirm")
+            await _until(lambda: _is_rebuilt(client, chunks=30))
+            assert len(embedded(server)) == 60
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_resume_asks_a_provider_again_that_has_refused(home: Path, *, is_known: bool) -> None:
+    """Once a quota was paid for all is well at a word, also where nothing waits or the model was never met."""
+    notes(home, 1)
+    with EmbeddingServer() as server:
+        configure(home, settings(server))
+        if not is_known:
+            server.plan = lambda seen: no_quota(seen.provider)
+        async with running(home) as client:
+            if is_known:
+                await complete(client)
+                server.plan = lambda seen: no_quota(seen.provider)
+                await client.search("lighthouse 0")
+            await says(client, "quota")
+            server.plan = lambda _: None
+            assert "main" in (await client.embed("resume")).agents
+            await complete(client)
+            await _until(lambda: _is_well(client))
+
+
+async def _is_well(client: AsyncClient) -> bool:
+    return (await status(client)).provider_health.ok
+
+
 async def _is_done(client: AsyncClient, server: EmbeddingServer) -> bool:
     now = await status(client)
     return len(embedded(server)) == 62 and now.rebuild is None and now.vectors.done == 31
@@ -193,6 +243,6 @@ async def test_what_an_index_has_is_not_paid_for_again(home: Path) -> None:
             assert len(embedded(server)) == 3
 
 
-async def _is_rebuilt(client: AsyncClient) -> bool:
+async def _is_rebuilt(client: AsyncClient, chunks: int = 3) -> bool:
     now = await status(client)
-    return now.rebuild is None and now.vectors.done == 3
+    return now.rebuild is None and now.vectors.done == chunks
