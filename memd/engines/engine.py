@@ -81,6 +81,12 @@ class Engine:
         for member in before:
             await member.close()
 
+    def ask_again(self) -> None:
+        """Ask those that do not answer, or refuse, once more now."""
+        for member in self.members:
+            if member.trouble is not None:
+                member.ask()
+
     async def close(self) -> None:
         """End everything."""
         self._forget_timer()

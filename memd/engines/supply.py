@@ -99,6 +99,10 @@ class Supply:
             self.held = spaces
             self._registry.sweep_soon()
 
+    def ask_again(self) -> None:
+        """Have a provider that does not answer, or refuses, asked once more now."""
+        self.engine.ask_again()
+
     def release(self) -> None:
         """Need nothing any more."""
         self._registry.release(self)

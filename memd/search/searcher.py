@@ -272,7 +272,7 @@ class Searcher:
         for _ in range(SPACES):
             held = self._index.vectors()
             if held is None or not asked.embed_text:
-                return _NoMeaning(self._speakers.silence(self._index.space))
+                return _NoMeaning(await self._why_no_meaning())
             space, _ = held
             meant = await interpreter.meant(space)
             held = self._index.vectors()
@@ -291,6 +291,14 @@ class Searcher:
             return _Meaning(space, of_model, rows, tuple(near))
         return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
 
+    async def _why_no_meaning(self) -> Degraded | None:
+        """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
+        silence = self._speakers.silence(self._index.space)
+        if silence is not None or self._settings.provider == "none" or self._index.has_vectors:
+            return silence
+        # An index without any text lacks nothing.
+        return Degraded("vector", "no chunk has a vector yet") if await self._index.any_waits() else None
+
     def _mode(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> str:
         if isinstance(meaning, _NoMeaning):
             return "keyword"
@@ -301,11 +309,8 @@ class Searcher:
         found: list[Degraded] = []
         if keywords.trouble is not None:
             found.append(Degraded("keyword", keywords.trouble))
-        if isinstance(meaning, _NoMeaning):
-            if meaning.trouble is not None:
-                found.append(meaning.trouble)
-            elif self._settings.provider != "none" and not self._index.has_vectors:
-                found.append(Degraded("vector", "no chunk has a vector yet"))
+        if isinstance(meaning, _NoMeaning) and meaning.trouble is not None:
+            found.append(meaning.trouble)
         return tuple(found)
 
 

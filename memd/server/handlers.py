@@ -19,6 +19,7 @@ from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
 from memd.store.trouble import StoreClosed, StoreDamaged
 from memd.sync.loop import PassFailed, PassReport
+from memd.sync.vectors import VectorQueue
 from memd_client import messages as wire
 from memd_client import session_key
 
@@ -286,13 +287,13 @@ class Handlers:
         agents = await self._all_meant_by(request)
         if not _is_private(request):
             raise DeniedSession("only its owner may say how memory is embedded")
-        served = {agent.id: agent.queue for agent in agents if agent.queue is not None}
-        if not served:
-            raise BadRequest("nothing is embedded: there is no embedding provider")
+        served = _served(agents, request.action)
         match request.action:
             case "pause":
                 await _each(queue.pause(agent_id) for agent_id, queue in served.items())
             case "resume":
+                for agent in agents:
+                    agent.supply.ask_again()  # also one that has no queue, since it never answered
                 await _each(queue.resume(agent_id) for agent_id, queue in served.items())
             case "confirm":
                 await _each(queue.confirm(agent_id) for agent_id, queue in served.items())
@@ -352,6 +353,20 @@ class Patience:
             if isinstance(outcome, BaseException):
                 raise outcome
         return [outcome for outcome in done if not isinstance(outcome, BaseException)]
+
+
+def _served(agents: Sequence[Agent], action: wire.EmbedAction) -> dict[str, VectorQueue]:
+    """What embeds for each agent, where that is known.
+
+    Raises:
+        BadRequest: nobody embeds for any, so that there is nothing to say.
+    """
+    if not any(agent.supply.embeds for agent in agents):
+        raise BadRequest("nothing is embedded: there is no embedding provider")
+    served = {agent.id: agent.queue for agent in agents if agent.queue is not None}
+    if not served and action != "resume":
+        raise BadRequest("nothing is embedded yet: the embedding provider has not answered")
+    return served
 
 
 async def _each(wishes: Iterable[Awaitable[None]]) -> None:

@@ -144,6 +144,14 @@ def hashes(connection: apsw.Connection) -> list[TextHash]:
     return [TextHash(text_hash) for (text_hash,) in connection.execute("SELECT DISTINCT hash FROM chunks")]
 
 
+def any_waits(connection: apsw.Connection) -> bool:
+    """Whether any chunk waits for a vector."""
+    some: int = connection.execute(
+        f"SELECT EXISTS (SELECT 1 FROM chunks WHERE vector = {vectors.WAITING})"
+    ).get
+    return bool(some)
+
+
 def counts(connection: apsw.Connection) -> Counts:
     """How much there is."""
     files: int = connection.execute("SELECT count(*) FROM files").get

@@ -319,6 +319,10 @@ class Index:
         """The float32 vectors of texts, where there are any."""
         return await self._database.read(vectors.of_texts, hashes)
 
+    async def any_waits(self) -> bool:
+        """Whether any chunk waits for a vector, be there a place for it or not."""
+        return await self._database.read(chunks.any_waits)
+
     async def counts(self) -> chunks.Counts:
         """How much the index holds."""
         return await self._database.read(chunks.counts)

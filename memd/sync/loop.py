@@ -116,6 +116,7 @@ class SyncLoop:
         self._dirty = dirty
         self._spaces = spaces
         self._queues: set[VectorQueue] = set()  # that serve the agent
+        self._asking: VectorQueue | None = None  # through which a person is asked whether a rebuild may begin
         self._adapts = asyncio.Event()  # who embeds must be looked at again
         self._rng = rng
         # Threads of this agent's own: what its disk does not answer holds up nobody else.
@@ -438,6 +439,8 @@ class SyncLoop:
         self._wake_queue()
         beside = spaces.queue(None if wanted is None else space_of(wanted))
         await self._leave(self._queues - {used, beside})
+        if self._asking is not None and spaces.queue(self._asking.known.space) is not self._asking:
+            self._renewal.begin_again()  # nobody can tell that queue any more that it may
 
     async def _take(self, wanted: Fingerprint) -> None:
         """Have vectors of a model in the index, or in one that is built beside."""
@@ -459,9 +462,14 @@ class SyncLoop:
         if queue is None or self._renewal.mends or not queue.asks_before(sys.maxsize):
             yield
             return
-        price = await self.cost(force=self._renewal.embeds_again)
-        async with queue.permitted(self._agent, price.to_embed, price.tokens):
-            yield
+        self._asking = queue
+        try:
+            price = await self.cost(force=self._renewal.embeds_again)
+            async with queue.permitted(self._agent, price.to_embed, price.tokens):
+                self._asking = None
+                yield
+        finally:
+            self._asking = None
 
     async def _embed_beside(self, new: Index) -> None:
         """While the index that serves answers by meaning, give the new one its vectors before it takes its place."""

@@ -30,6 +30,9 @@ class Rate:
         self._under_way -= 1
         passed_s = max(1e-6, now - self._since)
         kept = math.exp(-passed_s / MEMORY_S)
-        self._texts = kept * self._texts + texts
-        self._seconds = kept * self._seconds + passed_s
+        # What passed counts for less the longer ago it is, from its beginning to its end: however long one request
+        # hung, it is forgotten as soon as any other.
+        counted_s = MEMORY_S * (1 - kept)
+        self._texts = kept * self._texts + texts * counted_s / passed_s
+        self._seconds = kept * self._seconds + counted_s
         self._since = now

@@ -145,6 +145,12 @@ class Renewal:
             self._damage = self._damage or reason
             self.want("the keyword index is broken")
 
+    def begin_again(self) -> None:
+        """Give up what is being built, and build it from the beginning."""
+        if self._attempt is not None and not self._is_swapping:
+            self._wanted.set()
+            self._attempt.cancel()
+
     def hurry(self) -> None:
         """What failed is to be tried again now."""
         self._hurried.set()

@@ -642,7 +642,7 @@ class VectorQueue:
             if request is None:
                 return
             try:
-                outcome = await self._ask(served, request)
+                outcome = await self._ask(served, request, probing=True)
             except BaseException:
                 self._release(served, request)
                 raise
@@ -682,12 +682,16 @@ class VectorQueue:
         self._turns.give_back()
         await self._settle(served, request, outcome)
 
-    async def _ask(self, served: _Served, request: _Request) -> dict[TextHash, bytes] | EmbedRejected | None:
+    async def _ask(
+        self, served: _Served, request: _Request, *, probing: bool = False
+    ) -> dict[TextHash, bytes] | EmbedRejected | None:
         """The vectors of a request's texts; None: there was no answer."""
         texts = list(request.texts.values())
         served.sent += len(texts)
         began, got = self._clock(), 0
-        self._rate.asked(began)
+        # One text alone, to a provider that is down, tells nothing of how fast the others will come.
+        rate = Rate() if probing else self._rate
+        rate.asked(began)
         try:
             vectors = _checked(await self._provider.embed_passages(texts), len(texts))
             got = len(texts)
@@ -703,7 +707,7 @@ class VectorQueue:
             return None
         finally:
             served.sent -= len(texts) - got
-            self._rate.answered(got, self._clock())
+            rate.answered(got, self._clock())
         self._answered(began)
         return {text_hash: row.tobytes() for text_hash, row in zip(request.texts, vectors, strict=True)}
 

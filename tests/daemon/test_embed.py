@@ -127,7 +127,9 @@ async def test_a_rebuild_that_waits_for_its_confirmation_survives_a_reload(home:
     key = home / "key"
     key.write_text(KEY, encoding="utf-8")
     with EmbeddingServer() as server:
-        remote = f'base_url = "{server.base_url("openai")}", api_key_file = "{key}", confirm_above_chunks = 20'
+        remote = (
+            f'base_url = "{server.base_url("openai")}", api_key_file = "{key}", confirm_above_chunks = 20'
+        )
         configure(home, f'provider = "openai"\nremote = {{ {remote} }}')
         async with running(home) as client:
             await comes(client, lambda one: one.state == "waiting_for_confirmation")

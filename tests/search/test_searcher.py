@@ -71,3 +71,17 @@ async def test_a_larger_max_results_only_appends(tmp_path: Path) -> None:
         part = await searcher.search("kettle 数据库", kinds=KINDS, max_results=wanted, min_score=0.0)
         assert part.hits == whole.hits[:wanted]
     await index.close()
+
+
+async def test_an_index_without_text_lacks_nothing(tmp_path: Path) -> None:
+    """Vectors are missing only where a chunk waits for one."""
+    index, searcher = await filled(tmp_path / "main.sqlite", [])
+    found = await searcher.search("anything", kinds=KINDS, max_results=6, min_score=0.0)
+    assert (found.hits, found.degraded) == ((), ())
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("text 1")], {}, frozenset())
+    found = await searcher.search("anything", kinds=KINDS, max_results=6, min_score=0.0)
+    assert [(one.part, one.reason) for one in found.degraded] == [("vector", "no chunk has a vector yet")]
+    await index.set_aside(chunk_of("text 1").hash)
+    found = await searcher.search("anything", kinds=KINDS, max_results=6, min_score=0.0)
+    assert found.degraded == ()
+    await index.close()

@@ -42,3 +42,14 @@ def test_failures_make_it_slower() -> None:
     rate.answered(0, 4.0)
     assert rate.per_s is not None
     assert rate.per_s < 6
+
+
+def test_a_request_that_hung_is_soon_forgotten() -> None:
+    """A minute after a break of ten, texts come as fast as they do."""
+    rate = Rate()
+    now = 0.0
+    for took_s in (*[1.0] * 60, 600.0, *[1.0] * 60):
+        rate.asked(now)
+        now += took_s
+        rate.answered(16, now)
+    assert rate.per_s == pytest.approx(16.0, rel=0.2)

@@ -114,15 +114,16 @@ async def test_text_that_cannot_be_embedded_is_set_aside_for_good(
 async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: EmbeddingStore) -> None:
     """Whoever waits is told why, and the work is done when the provider is back."""
     provider = HashingProvider()
-    provider.fail_next(1)
+    provider.fail_next(10**9)  # until it is told otherwise
     index = await opened(tmp_path, "main", ["text"])
-    queue = queue_of(provider, cache)
+    queue = VectorQueue(provider, cache, 1000, Random(1), first_wait_s=0.01)
     queue.serve(Customer("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
         waiting, reason = await queue.wait_for(index)
         assert waiting == 1
         assert reason
+        provider.fail_next(0)
         while (await queue.wait_for(index))[0]:
             pass
     assert queue.trouble is None
