@@ -58,6 +58,11 @@ from memd_client import paths
 
 log = structlog.get_logger()
 
+COLLECT = (
+    20_000,
+    20,
+    50,
+)  # what a daemon makes and drops has few circles in it: Python's 700 would look for them all the time
 SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait for their turn
 OPEN_FILES = 10_240  # what macOS allows at most
 ROOTS_S = 1.0  # for which the start of an agent waits for its disk
@@ -121,6 +126,7 @@ def _leave_the_loop_room() -> None:
     that was imported, for 30 ms, to find that it is still there.
     """
     sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*COLLECT)
     gc.collect()
     gc.freeze()
 

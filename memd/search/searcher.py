@@ -1,6 +1,7 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from memd.store.keywords import Match
 from memd.store.matrix import Doubles, Rows
 from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
+from memd.threads import Threads
 
 CANDIDATES = 200  # a side
 MAX_RESULTS = 50
@@ -121,6 +123,8 @@ class Searcher:
         self._weights = Weights(hybrid.vector_weight, hybrid.text_weight)
         # One number for every search: were it to grow with max_results, a larger max_results would reorder the hits.
         self._candidates = max(CANDIDATES, MAX_RESULTS * hybrid.candidate_multiplier)
+        # It computes and waits for nothing: more at a time than there are processors only keep the event loop from its turn.
+        self._near = Threads(os.cpu_count() or 1, f"memd-near-{index.file.stem}")
 
     async def search(
         self, text: str, *, kinds: frozenset[Kind], max_results: int, min_score: float
@@ -285,9 +289,7 @@ class Searcher:
             def level(cosines: NDArray[Any], text_cjk: Doubles, of_model: _Meant = of_model) -> NDArray[Any]:
                 return of_model.calibration.level(cosines, question_cjk, text_cjk)
 
-            near = await asyncio.to_thread(
-                matrix.nearest, rows, of_model.vector, self._candidates, kinds, level
-            )
+            near = await self._near.run(matrix.nearest, rows, of_model.vector, self._candidates, kinds, level)
             return _Meaning(space, of_model, rows, tuple(near))
         return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
 

@@ -254,7 +254,8 @@ class _Requests:
         self._seen.written[name] = word
         if before is not None:
             self._seen.overwritten.add(before)
-        found = await client.search(word)
+        # Others may share a bucket of the hashing embedder with it: the hits are more than a person would read.
+        found = await client.search(word, max_results=50)
         self._seen.stale += found.stale
         # Another client may have written the same note since.
         if not found.stale and self._seen.written[name] == word and not _finds(found.results, word):

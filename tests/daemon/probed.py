@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from memd import daemon
 from memd.config import AgentSettings
 from memd.embed.choose import Choice
-from memd.embed.provider import Vector
+from memd.embed.provider import Vector, Vectors
 from tests.daemon import lag
 from tests.fakes import HashingProvider
 
@@ -22,7 +23,13 @@ def _write(seen: lag.Lag) -> None:
 
 
 class ProbedProvider(HashingProvider):
-    """Begins to measure with its first question, which the loop puts when an agent starts."""
+    """Begins to measure with its first question, which the loop puts when an agent starts.
+
+    It embeds documents on a thread: what it computes is not memd's, and a real provider does that elsewhere too.
+    """
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        return await asyncio.to_thread(self.embed, texts)
 
     async def embed_query(self, text: str) -> Vector:
         if not _watching:
