@@ -11,7 +11,7 @@ _IN_WORDS = {
     "stopped": "stopped",
     "paused": "paused",
     "waiting_for_confirmation": "waiting for your confirmation",
-    "none": "there is no embedding provider",
+    "none": "nothing is embedded",
 }
 
 

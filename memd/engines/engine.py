@@ -72,6 +72,7 @@ class Engine:
             for made in (choice.primary, choice.fallback):
                 await _give_up(made, self.choice)
             self.choice = _with_reasons(self.choice, choice)
+            self.ask_again()  # what was refused, though the provider has answered something else since
             return
         self._forget_timer()
         before = [*self.members]
@@ -82,10 +83,10 @@ class Engine:
             await member.close()
 
     def ask_again(self) -> None:
-        """Ask those that do not answer, or refuse, once more now."""
+        """Ask those that do not answer, or refuse, once more now; a fallback is left if the first one answers."""
+        self.standing = standing.doubted(self.standing)
         for member in self.members:
-            if member.trouble is not None:
-                member.ask()
+            member.ask_again()
 
     async def close(self) -> None:
         """End everything."""

@@ -156,6 +156,13 @@ class Member:
         """Find out soon how the provider is."""
         self._asked.set()
 
+    def ask_again(self) -> None:
+        """Have it asked once more now, if it does not answer or refuses, and what waits for it sent."""
+        if self.trouble is not None:
+            self.ask()
+        if self.queue is not None:
+            self.queue.ask_again()
+
     async def close(self) -> None:
         """End requests, queue and connections; work that is under way is given up."""
         self._is_closed = True

@@ -57,6 +57,11 @@ def failed(
     return Failing(since, reason, is_final)
 
 
+def doubted(before: Standing) -> Standing:
+    """A person says that something has changed: what was final is so no longer, unless it is met again."""
+    return before if isinstance(before, Well) else msgspec.structs.replace(before, is_final=False)
+
+
 def answered(before: Standing, now: float, patience: Patience) -> Standing:
     """The first provider answered. After a change to the fallback it is come back to, though not at once."""
     if not isinstance(before, FellBack):

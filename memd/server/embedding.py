@@ -15,16 +15,19 @@ _NAMES: dict[type[State], str] = {
 }
 
 
-def embedding(queue: VectorQueue | None, agent: str, *, use_cache: bool) -> wire.Embedding:
+def embedding(
+    queue: VectorQueue | None, agent: str, *, use_cache: bool, trouble: str | None
+) -> wire.Embedding:
     """Whether an agent's chunks get their vectors.
 
     Args:
         queue: What serves it; None: nothing does.
         agent: Its id.
         use_cache: Whether it has the cache, without which there are no batch jobs for it.
+        trouble: Why nothing serves it, where nothing does.
     """
     if queue is None:
-        return wire.Embedding(state="none")
+        return wire.Embedding(state="none", reason=trouble)
     state = queue.state_of(agent)
     asked = state if isinstance(state, WaitingForConfirmation) else None
     return wire.Embedding(

@@ -308,7 +308,12 @@ class Handlers:
                 assert_never(request.action)
         return wire.EmbedReport(
             agents={
-                agent.id: embedding(agent.queue, agent.id, use_cache=agent.settings.cache.enabled)
+                agent.id: embedding(
+                    agent.queue,
+                    agent.id,
+                    use_cache=agent.settings.cache.enabled,
+                    trouble=agent.supply.trouble,
+                )
                 for agent in agents
             }
         )

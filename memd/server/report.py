@@ -86,7 +86,9 @@ async def agent_status(agent: Agent) -> wire.AgentStatus:
         damaged=[str(file) for file in agent.index.damaged_files()],
         embedding=None
         if agent.queue is None
-        else embedding(agent.queue, agent.id, use_cache=agent.settings.cache.enabled),
+        else embedding(
+            agent.queue, agent.id, use_cache=agent.settings.cache.enabled, trouble=agent.supply.trouble
+        ),
         endpoint=provider.endpoint(agent),
         chosen=agent.supply.engine.choice.because,
         passed_over=provider.passed_over(agent),

@@ -256,8 +256,12 @@ class VectorQueue:
         try:
             await self._wishes.pause(agent, paused=False)
         finally:
-            self._enter(Working())
-            self._wake_all()
+            self.ask_again()
+
+    def ask_again(self) -> None:
+        """Ask a provider that is waited for, or has refused, again now."""
+        self._enter(Working())
+        self._wake_all()
 
     async def confirm(self, agent: str) -> None:
         """Let an agent send whatever it has, until all of it is done.

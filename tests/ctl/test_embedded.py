@@ -18,7 +18,8 @@ _NOW = 1_000_000.0
             "waiting to try again in about 40 seconds: openai: no answer",
         ),
         (Embedding(state="stopped", reason="no quota"), "stopped: no quota"),
-        (Embedding(state="none"), "there is no embedding provider"),
+        (Embedding(state="none"), "nothing is embedded"),
+        (Embedding(state="none", reason="openai: no quota"), "nothing is embedded: openai: no quota"),
         (Embedding(state="of a later daemon"), "of a later daemon"),
     ],
 )

@@ -163,7 +163,8 @@ async def test_resume_asks_a_provider_again_that_has_refused(home: Path, *, is_k
                 await client.search("lighthouse 0")
             await says(client, "quota")
             server.plan = lambda _: None
-            assert "main" in (await client.embed("resume")).agents
+            now = (await client.embed("resume")).agents["main"]
+            assert now.state == "working" if is_known else "quota" in str(now.reason)
             await complete(client)
             await _until(lambda: _is_well(client))
 

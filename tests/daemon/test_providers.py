@@ -211,6 +211,26 @@ async def test_a_used_up_quota_is_said_and_text_stays_searchable(home: Path) -> 
             assert (await client.sync()).vectors == "complete"
 
 
+async def test_what_was_refused_is_sent_after_a_reload(home: Path) -> None:
+    """Also where questions have been answered again since, so that nothing seems to be wrong."""
+    write(home, "memory/a.md", RED)
+    with EmbeddingServer() as server:
+        configure(home, settings(server))
+        async with running(home) as client:
+            await comes(client, "lighthouse", mode="hybrid")
+            await client.sync()
+            server.plan = lambda seen: no_quota(seen.provider)
+            write(home, "memory/b.md", BLUE)
+            assert (await client.sync()).vectors == "waiting"
+            server.plan = lambda _: None
+            await comes(client, "lighthouse red", mode="hybrid", degraded=[])
+            assert (await client.sync()).vectors == "waiting"
+            reload()
+            async with asyncio.timeout(20):
+                while (await client.sync()).vectors != "complete":
+                    pass
+
+
 async def test_another_model_under_the_same_name_is_noticed(home: Path) -> None:
     """At the next start its vectors take the place of the old ones, which no question of it ever meets again."""
     write(home, "memory/a.md", RED)
@@ -319,6 +339,30 @@ async def test_a_refused_key_is_reason_enough_for_the_fallback(home: Path) -> No
             reload()
             found = await comes(client, "lighthouse red", mode="hybrid", provider="openai")
             assert found.results[0].path == "memory/a.md"
+
+
+async def test_a_word_of_its_owner_leads_back_from_the_fallback(home: Path) -> None:
+    """Once the quota was paid for, resume has the first provider asked again; while it refuses, nothing changes."""
+    write(home, "memory/a.md", RED)
+    with EmbeddingServer() as server:
+        configure(home, settings(server, more='fallback = "local"'))
+        async with running(home, patience=QUICK) as client:
+            await comes(client, "lighthouse red", mode="hybrid", provider="openai")
+            assert (await client.sync()).vectors == "complete"
+            server.plan = lambda seen: no_quota(seen.provider)
+            write(home, "memory/b.md", BLUE)
+            found = await comes(client, "lighthouse red", mode="hybrid", provider="local")
+            assert "quota" in (found.fallback_reason or "")
+            asked = len(server.seen)
+            await client.embed("resume")
+            await until_async(lambda: len(server.seen) > asked, 20)
+            assert (await client.search("lighthouse red")).provider == "local"
+            server.plan = lambda _: None
+            await client.embed("resume")
+            await comes(client, "lighthouse red", provider="openai")
+            await comes(client, "chapel blue", fallback=False, degraded=[])
+            assert (await client.sync()).vectors == "complete"
+            assert (await status(client)).provider_health.ok
 
 
 async def test_one_error_in_passing_changes_nothing(home: Path) -> None:

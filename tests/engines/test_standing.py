@@ -1,6 +1,6 @@
 import pytest
 
-from memd.engines.standing import Failing, FellBack, Patience, Standing, Well, answered, failed
+from memd.engines.standing import Failing, FellBack, Patience, Standing, Well, answered, doubted, failed
 
 PATIENCE = Patience(down_s=600, stay_s=1800)
 
@@ -39,3 +39,17 @@ def test_the_first_provider_is_come_back_to_when_it_answers(
 ) -> None:
     """After half an hour at the earliest, and after a final refusal only when a person has changed something."""
     assert answered(before, now, PATIENCE) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Well(), Well()),
+        (Failing(5.0, "why", is_final=True), Failing(5.0, "why")),
+        (FellBack(5.0, "why", is_final=True), FellBack(5.0, "why")),
+        (FellBack(5.0, "why"), FellBack(5.0, "why")),
+    ],
+)
+def test_what_is_final_lasts_until_a_person_doubts_it(before: Standing, after: Standing) -> None:
+    """From then on the first answer leads back, as after an outage."""
+    assert doubted(before) == after

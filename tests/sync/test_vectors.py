@@ -127,6 +127,9 @@ async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: Emb
         while (await queue.wait_for(index))[0]:
             pass
     assert queue.trouble is None
+    assert (
+        queue.eta_s(10) is None
+    )  # one text alone, at the end of an outage, is no measure of how fast others come
     running.cancel()
     await index.close()
 

@@ -131,11 +131,13 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
     async with running(queue, *indexes.values(), third):
         for name, index in indexes.items():
             queue.serve(Customer(name, index, use_cache=True))
+        answered: set[str] = set()
         for _ in range(3):
-            await until_async(lambda: len(provider.under_way) == 4)
-            for text in list(provider.under_way):
+            await until_async(lambda: len(provider.under_way - answered) == 4)
+            answered.update(provider.under_way)
+            for text in answered:
                 provider.answers[text].set()
-        await until_async(lambda: len(provider.under_way) == 4)
+        await until_async(lambda: len(provider.under_way - answered) == 4)
         assert {text.split()[0] for text in provider.under_way} == {"one", "two"}
         await write(third, "memory/new.md", "three 0", 5)
         queue.serve(Customer("three", third, use_cache=True))

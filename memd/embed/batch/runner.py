@@ -243,8 +243,9 @@ class Batches:
             reason = f"{dialect.provider} has no batches for {dialect.model}, or not with this key"
             self._change(standing.unsupported(self.standing, reason, self._clock()), job)
         except (JobFailed, EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable) as failure:
-            self._failed.update(missing)
-            self._change(standing.failed(self.standing, str(failure), self._clock()), job)
+            if not await self._was_brought(job.id):
+                self._failed.update(missing)
+                self._change(standing.failed(self.standing, str(failure), self._clock()), job)
         else:
             if is_there:
                 self._failed.update(missing)
@@ -258,6 +259,13 @@ class Batches:
         if before.is_on and not self._standing.is_on:
             log.warning("embed.batches_turned_off", reason=self._standing.reason)
         await course.clear()  # not before: whoever took the job up after a crash would need them
+
+    async def _was_brought(self, job_id: str) -> bool:
+        """Whether all vectors of a job are kept: agents with other settings for the same model take it up as well."""
+        try:
+            return not await self._ledger.hashes(job_id)
+        except MemdError:
+            return False
 
     async def _through(
         self, course: Course, texts: dict[TextHash, str] | None, missing: set[TextHash]

@@ -12,7 +12,7 @@ class Breaker:
     def __init__(self) -> None:
         self._failures = 0
         self._closed_until = 0.0
-        self._reason = ""
+        self._last: EmbedUnavailable | None = None
 
     def check(self, now: float) -> None:
         """Let a question through, or not.
@@ -20,17 +20,18 @@ class Breaker:
         Raises:
             EmbedUnavailable: the last ones failed a moment ago.
         """
-        if self._failures >= PATIENCE:
+        if self._failures >= PATIENCE and self._last is not None:
             if now < self._closed_until:
-                raise EmbedUnavailable(self._reason)
+                # With its cause: what no waiting mends does not become a trouble in passing.
+                raise EmbedUnavailable(str(self._last)) from self._last.__cause__
             self._closed_until = now + PAUSE_S  # the others go on without, until this one has its answer
 
     def failed(self, failure: EmbedUnavailable, now: float) -> None:
         """A question had no answer."""
         self._failures += 1
-        self._reason = str(failure)
+        self._last = failure
         self._closed_until = now + max(PAUSE_S, min(failure.retry_after_s or 0.0, 6 * PAUSE_S))
 
     def succeeded(self) -> None:
         """A question had its answer."""
-        self._failures = 0
+        self._failures, self._last = 0, None

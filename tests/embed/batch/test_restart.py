@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.config import Batch
 from memd.embed.batch.ledger import Job, Ledger
 from memd.embed.batch.standing import Standing
 from memd.errors import MemdError
@@ -343,3 +344,28 @@ async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
     async with batching("openai", url, file) as rig:
         assert len(await rig.kept(texts)) == 6
     assert len(server.embedded()) == 6
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_job_that_two_have_taken_up_is_no_failure_of_the_second(
+    server: EmbeddingServer, tmp_path: Path, provider: str
+) -> None:
+    """Its results are gone when it looks, since the first has kept them all: batches have done well."""
+    texts, url, file = texts_of(6), server.base_url(provider), tmp_path / "embeddings.sqlite"
+    server.batch_outcome = "never"
+    async with batching(provider, url, file) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests("poll"), 20)
+    slow = Batch(enabled=True, poll_interval_ms=400)
+    polls = len(server.requests("poll"))
+    async with batching(provider, url, file, settings=slow) as second:
+        await until_async(lambda: len(server.requests("poll")) > polls, 20)
+        async with batching(provider, url, file) as first:
+            assert (first.batches.jobs, second.batches.jobs) == (1, 1)
+            server.batch_outcome = "completed"
+            await until_forgotten(first)
+            assert first.batches.standing == Standing()
+        await until_forgotten(second)
+        assert len(await second.kept(texts)) == 6
+        assert second.batches.standing == Standing()
+        assert all(map(second.batches.takes, texts))

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.embed.provider import EmbedUnavailable
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable
 from memd.embed.remote.breaker import PAUSE_S, Breaker
 
 DOWN = EmbedUnavailable("it is down")
@@ -50,3 +50,15 @@ def test_a_provider_that_asks_for_more_gets_it() -> None:
     breaker.failed(limited, 0)
     assert not is_open(breaker, 29)
     assert is_open(breaker, 30)
+
+
+def test_the_cause_of_the_last_failure_is_told_each_time() -> None:
+    """A refusal that no waiting mends is one still when questions are not put any more."""
+    breaker = Breaker()
+    failure = EmbedUnavailable("the quota is used up")
+    failure.__cause__ = EmbedTerminal("the quota is used up")
+    breaker.failed(failure, 0)
+    breaker.failed(failure, 0)
+    with pytest.raises(EmbedUnavailable, match="quota") as refusal:
+        breaker.check(0.1)
+    assert isinstance(refusal.value.__cause__, EmbedTerminal)
