@@ -188,7 +188,11 @@ async def serve(
         async with asyncio.TaskGroup() as tasks:
             saving = tasks.create_task(embeddings.run())
             engines = Engines(Tools(embeddings, tasks, Random(), patience), choose)
-            fleet = Fleet(agents, engines, tasks, lambda *parts: build_agent(places.state, *parts), keep)
+            # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
+            computing = Threads(os.cpu_count() or 1, "memd-compute")
+            fleet = Fleet(
+                agents, engines, tasks, lambda *parts: build_agent(places.state, computing, *parts), keep
+            )
             await fleet.follow(None, config)
             async with _listening(places.socket, Handlers(agents, facts)):
                 manager = tasks.create_task(
@@ -211,7 +215,9 @@ async def serve(
     log.info("daemon.stopped")
 
 
-async def build_agent(state: Path, agent_id: str, settings: AgentSettings, supply: Supply) -> Agent:
+async def build_agent(
+    state: Path, computing: Threads, agent_id: str, settings: AgentSettings, supply: Supply
+) -> Agent:
     """Open one agent's index, decide whether it can serve as it is, and wire up what works on it.
 
     Raises:
@@ -238,7 +244,7 @@ async def build_agent(state: Path, agent_id: str, settings: AgentSettings, suppl
     sync = SyncLoop(agent_id, settings, roots, index, wanted, dirty=dirty, spaces=supply, rng=Random())
     if rebuild is not None:
         sync.rebuild(rebuild)
-    searcher = Searcher(index, settings, supply)
+    searcher = Searcher(index, settings, supply, computing)
     max_bytes = int(settings.max_file_mb * 1_000_000)
     backend = Builtin(index, roots, searcher, sync, max_bytes, supply.fallback_use)
     return Agent(

@@ -1,7 +1,6 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
@@ -115,7 +114,15 @@ class _Interpreter:
 class Searcher:
     """Searches one agent's index."""
 
-    def __init__(self, index: Index, settings: AgentSettings, speakers: Speakers) -> None:
+    def __init__(self, index: Index, settings: AgentSettings, speakers: Speakers, computing: Threads) -> None:
+        """Ready to be asked.
+
+        Args:
+            index: What to search.
+            settings: Of the agent.
+            speakers: Who embeds questions.
+            computing: Threads for what waits for nothing, shared by all agents.
+        """
         self._index = index
         self._settings = settings
         self._speakers = speakers
@@ -123,8 +130,7 @@ class Searcher:
         self._weights = Weights(hybrid.vector_weight, hybrid.text_weight)
         # One number for every search: were it to grow with max_results, a larger max_results would reorder the hits.
         self._candidates = max(CANDIDATES, MAX_RESULTS * hybrid.candidate_multiplier)
-        # It computes and waits for nothing: more at a time than there are processors only keep the event loop from its turn.
-        self._near = Threads(os.cpu_count() or 1, f"memd-near-{index.file.stem}")
+        self._computing = computing
 
     async def search(
         self, text: str, *, kinds: frozenset[Kind], max_results: int, min_score: float
@@ -289,7 +295,9 @@ class Searcher:
             def level(cosines: NDArray[Any], text_cjk: Doubles, of_model: _Meant = of_model) -> NDArray[Any]:
                 return of_model.calibration.level(cosines, question_cjk, text_cjk)
 
-            near = await self._near.run(matrix.nearest, rows, of_model.vector, self._candidates, kinds, level)
+            near = await self._computing.run(
+                matrix.nearest, rows, of_model.vector, self._candidates, kinds, level
+            )
             return _Meaning(space, of_model, rows, tuple(near))
         return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
 

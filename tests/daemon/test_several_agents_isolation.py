@@ -24,6 +24,7 @@ from memd.fleet import Fleet
 from memd.server.handlers import Handlers
 from memd.server.report import Facts
 from memd.store.embeddings import EmbeddingStore
+from memd.threads import Threads
 from memd_client import messages as wire
 from tests.fakes import HashingProvider
 
@@ -211,7 +212,7 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             agents,
             engines,
             tasks,
-            lambda *parts: daemon.build_agent(home / "state", *parts),
+            lambda *parts: daemon.build_agent(home / "state", Threads(2, "computing"), *parts),
             lambda agent: agent.sync.run(),
         )
         await fleet.follow(None, config)

@@ -9,6 +9,7 @@ from memd.model import Kind
 from memd.search.searcher import CANDIDATES, Searcher
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.threads import Threads
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
@@ -49,7 +50,7 @@ async def filled(file: Path, texts: Sequence[str]) -> tuple[Index, Searcher]:
             found_file(f"memory/{number:03}.md"), b"1", [one], {one.hash: vector}, frozenset()
         )
     settings = AgentSettings(workspace=Path("/nowhere"))
-    return index, Searcher(index, settings, OneSpeaker(provider))
+    return index, Searcher(index, settings, OneSpeaker(provider), Threads(2, "computing"))
 
 
 async def test_a_note_in_another_language_is_found_among_many(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from memd.model import Degraded, Hit, Kind, Trace
 from memd.server.handlers import AT_WORK, RELOADS, Handlers
 from memd.server.report import Facts
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.threads import Threads
 from memd_client import messages as wire
 from tests.engines.supplies import silent
 from tests.wait import until_async
@@ -66,7 +67,7 @@ class Bench:
     async def serve(self, agent_id: str = "main", **settings: Any) -> None:
         """Let an agent have these settings."""
         wanted = AgentSettings(workspace=self.home / "workspace", **settings)
-        agent = await build_agent(self.home, agent_id, wanted, silent(wanted))
+        agent = await build_agent(self.home, Threads(2, "computing"), agent_id, wanted, silent(wanted))
         agent.backend = self.backend
         self.agents.swap({**self.agents.all(), agent_id: agent})
 
