@@ -28,6 +28,7 @@ def contents(file: Path) -> dict[str, list[Content]]:
         AssertionError: keywords or vectors are there of chunks that are not.
     """
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(10_000)
     try:
         connection.enable_load_extension(True)
         connection.load_extension(sqlite_vec.loadable_path())

@@ -65,6 +65,7 @@ async def is_well(client: AsyncClient) -> bool:
 def harm_store(file: Path, sql: str) -> None:
     """What another program may do to a file of memd's."""
     other = apsw.Connection(str(file))
+    other.set_busy_timeout(10_000)
     try:
         other.enable_load_extension(True)
         other.load_extension(sqlite_vec.loadable_path())

@@ -20,6 +20,7 @@ SLOW = "sync = { watch_debounce_ms = 60000, watch_max_wait_ms = 600000, interval
 def cached(home: Path) -> list[tuple[object, ...]]:
     """The cache of vectors, with the time at which each was used last."""
     connection = apsw.Connection(str(home / "state/embeddings.sqlite"), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(10_000)
     try:
         return connection.execute("SELECT hash, used_at FROM cache ORDER BY hash").fetchall()
     finally:

@@ -44,6 +44,7 @@ def test_ten_thousand_notes(daemon: Daemon) -> None:
     with daemon.start(), daemon.client(120) as client:
         client.sync()
         index = apsw.Connection(str(index_of(daemon)), flags=apsw.SQLITE_OPEN_READONLY)
+        index.set_busy_timeout(10_000)
         held = {str(path): digest for path, digest in index.execute("SELECT path, hash FROM files")}
         index.close()
         assert held == {f"memory/{n}.md": hashlib.sha256(b"quokka %d" % n).digest() for n in range(10_000)}

@@ -132,6 +132,7 @@ def test_a_store_that_blocks_is_one_agents_trouble(two: Namespaced) -> None:
     with two.start(), two.client() as client:
         client.sync()
         other = apsw.Connection(str(two.state / "agents" / "main.sqlite"))
+        other.set_busy_timeout(10_000)
         other.execute("BEGIN IMMEDIATE")
         two.write("memory/b.md", "The harbour of main.\n")
         blocked = in_background(two, lambda one: one.sync(agent="main"))
@@ -153,6 +154,7 @@ def test_a_broken_keyword_index_is_one_agents_trouble(two: Namespaced) -> None:
             two.write(f"memory/bulk/{number}.md", f"# Bulk {number}\n\n" + "The lighthouse again.\n" * 20)
         client.sync()
         vandal = apsw.Connection(str(two.state / "agents" / "main.sqlite"))
+        vandal.set_busy_timeout(10_000)
         vandal.execute("DROP TABLE keywords")
         vandal.close()
         assert client.search("lighthouse", agent="main").degraded

@@ -40,6 +40,7 @@ def _bytes_at(file: Path, offset: int, data: bytes) -> None:
 def _root_of(file: Path, table: str) -> int:
     """The number of the page that a table begins on."""
     connection = apsw.Connection(str(file))
+    connection.set_busy_timeout(10_000)
     try:
         number: int = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).get
     finally:
@@ -112,6 +113,7 @@ def leave_log(file: Path) -> None:
     """What a daemon that is killed leaves beside its index."""
     left_over = Path(f"{file}-wal")
     connection = apsw.Connection(str(file))
+    connection.set_busy_timeout(10_000)
     connection.execute("CREATE TABLE other (x)")
     frames = left_over.read_bytes()
     connection.close()
@@ -286,6 +288,7 @@ async def test_what_is_missing_while_an_index_is_filled_anew_is_told(home: Path)
 def cached(home: Path) -> int:
     """How many vectors the cache holds."""
     connection = apsw.Connection(str(home / "state/embeddings.sqlite"))
+    connection.set_busy_timeout(10_000)
     try:
         count: int = connection.execute("SELECT count(*) FROM cache").get
     finally:

@@ -112,6 +112,7 @@ async def test_while_another_program_writes_searches_answer(home: Path) -> None:
     async with running(home) as client:
         await client.sync()
         tool = apsw.Connection(str(home / "state/agents/main.sqlite"))
+        tool.set_busy_timeout(10_000)
         tool.execute("BEGIN EXCLUSIVE")
         write(home, "memory/b.md", "The chapel was painted blue.\n")
         found = await client.search("lighthouse chapel")

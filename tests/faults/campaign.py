@@ -217,6 +217,7 @@ def _misplaced(chunks: list[Content]) -> list[Content]:
 
 def _ask(home: Home, sql: str) -> object:
     connection = apsw.Connection(str(home.state / "embeddings.sqlite"))
+    connection.set_busy_timeout(10_000)
     try:
         return connection.execute(sql).get
     finally:

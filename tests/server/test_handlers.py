@@ -498,6 +498,7 @@ async def test_status_is_told_though_one_index_is_broken(bench: Bench) -> None:
     """An agent whose index cannot be read is named with the reason, and the others are as ever."""
     await bench.serve("work")
     vandal = apsw.Connection(str(bench.home / "agents" / "work.sqlite"))
+    vandal.set_busy_timeout(10_000)
     vandal.execute("DROP TABLE files")
     vandal.close()
     status = await bench.handlers.handle(wire.Status())
