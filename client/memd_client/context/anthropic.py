@@ -1,0 +1,99 @@
+"""Message dictionaries of Anthropic's Messages API, to and from the conversation that memd_client.context sees.
+
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "..."}]}
+
+The system prompt is no message there. One user message may carry several results of tools, each of which becomes a
+message of its own here, in the order of the blocks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memd_client.context.content import images_of, replaced, text_of
+from memd_client.context.conversation import Message
+
+
+def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """What the messages say; blocks of kinds that are not known count as their JSON."""
+    names = _tool_names(messages)
+    return [_message(part, names) for part in _parts(messages)]
+
+
+def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages with the results of tools as they are in ``pruned``; nothing that came in is changed.
+
+    Args:
+        messages: What ``conversation`` was made of.
+        pruned: As many messages as that gave.
+    """
+    names = _tool_names(messages)
+    answers = iter(pruned)
+    result: list[dict[str, Any]] = []
+    for message in messages:
+        content = message.get("content")
+        if not isinstance(content, list):
+            next(answers)
+            result.append(dict(message))
+            continue
+        blocks = list(content)
+        for part, places in _divided(message):
+            answer = next(answers)
+            if places is not None and answer != _message(part, names):
+                blocks[places] = blocks[places] | {
+                    "content": replaced(blocks[places].get("content"), answer.text)
+                }
+        result.append({**message, "content": blocks})
+    return result
+
+
+def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for message in messages:
+        yield from (part for part, _ in _divided(message))
+
+
+def _divided(message: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], int | None]]:
+    """A message in parts: each result of a tool with its place among the blocks, and what stands between them."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        yield message, None
+        return
+    rest: list[Any] = []
+    for place, block in enumerate(content):
+        if isinstance(block, Mapping) and block.get("type") == "tool_result":
+            if rest:
+                yield {"role": message.get("role"), "content": rest}, None
+                rest = []
+            yield block, place
+        else:
+            rest.append(block)
+    if rest or not content:
+        yield {"role": message.get("role"), "content": rest}, None
+
+
+def _message(part: Mapping[str, Any], names: Mapping[str, str]) -> Message:
+    content = part.get("content")
+    if part.get("type") == "tool_result":
+        call = str(part.get("tool_use_id", "")) or None
+        return Message(
+            role="tool",
+            text=text_of(content),
+            images=images_of(content),
+            tool=names.get(call or ""),
+            call=call,
+        )
+    is_assistant = part.get("role") == "assistant"
+    return Message(
+        role="assistant" if is_assistant else "user", text=text_of(content), images=images_of(content)
+    )
+
+
+def _tool_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    blocks = (block for message in messages for block in _blocks(message.get("content")))
+    return {
+        str(block.get("id")): str(block.get("name")) for block in blocks if block.get("type") == "tool_use"
+    }
+
+
+def _blocks(content: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(content, list):
+        yield from (block for block in content if isinstance(block, Mapping))

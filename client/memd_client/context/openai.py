@@ -1,0 +1,74 @@
+"""Message dictionaries of OpenAI's Chat Completions, to and from the conversation that memd_client.context sees.
+
+    {"role": "tool", "tool_call_id": "call_1", "content": "..."}
+
+Whoever speaks like OpenAI (Ollama, llama.cpp, vLLM, gateways) uses the same. A message there is a message here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal
+
+from memd_client.context.content import as_json, images_of, replaced, text_of
+from memd_client.context.conversation import Message
+
+_ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = MappingProxyType(
+    {
+        "system": "system",
+        "developer": "system",
+        "assistant": "assistant",
+        "tool": "tool",
+        "function": "tool",
+    }
+)
+
+
+def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """What the messages say."""
+    names = {str(call.get("id")): _function(call) for message in messages for call in _calls(message)}
+    return [_message(message, names) for message in messages]
+
+
+def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages with the results of tools as they are in ``pruned``; nothing that came in is changed.
+
+    Args:
+        messages: What ``conversation`` was made of.
+        pruned: As many messages as that gave.
+    """
+    return [
+        dict(message) if now == before else {**message, "content": replaced(message.get("content"), now.text)}
+        for message, before, now in zip(messages, conversation(messages), pruned, strict=True)
+    ]
+
+
+def _message(message: Mapping[str, Any], names: Mapping[str, dict[str, Any]]) -> Message:
+    content = message.get("content")
+    role = _ROLES.get(str(message.get("role")), "user")
+    images = images_of(content)
+    match role:
+        case "tool":
+            call = str(message.get("tool_call_id") or "") or None
+            tool = message.get("name") or names.get(call or "", {}).get("name")
+            return Message(
+                role=role, text=text_of(content), images=images, tool=str(tool) if tool else None, call=call
+            )
+        case "assistant":
+            thoughts = text_of(message.get("reasoning_content"))
+            arguments = (as_json(_function(call).get("arguments", "")) for call in _calls(message))
+            return Message(
+                role=role, text="\n".join([thoughts + text_of(content), *arguments]), images=images
+            )
+        case _:
+            return Message(role=role, text=text_of(content), images=images)
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        yield from (call for call in calls if isinstance(call, Mapping))
+
+
+def _function(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    return dict(function) if isinstance(function, Mapping) else {}

@@ -1,0 +1,166 @@
+"""Reading from the disk what a system prompt takes from a workspace: no more of a file than can be shown."""
+
+import codecs
+import os
+import stat
+from collections.abc import Iterator
+from datetime import date, datetime, tzinfo
+from types import MappingProxyType
+
+from memd_client.context.audience import SessionKind
+from memd_client.context.beneath import opened_directory, opened_file, opened_workspace
+from memd_client.context.bootstrap import (
+    PRIVATE,
+    Bootstrap,
+    Ends,
+    Limits,
+    Missing,
+    Unreadable,
+    Whole,
+    WorkspaceFile,
+    bootstrap,
+    file_names,
+    gets_notes,
+    is_given,
+)
+from memd_client.context.days import DIRECTORY, local_day, recent_notes
+
+_BYTES_A_CHAR = 4  # at most, in UTF-8 and UTF-16
+_UTF16 = MappingProxyType({codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"})
+
+
+def bootstrap_workspace(
+    workspace: str | os.PathLike[str],
+    kind: SessionKind,
+    now: datetime,
+    zone: tzinfo,
+    limits: Limits = Limits(),  # noqa: B008  frozen
+) -> Bootstrap:
+    """What of a workspace goes into the system prompt of a session.
+
+    Never raises for what is on the disk: a file, or a workspace, that cannot be read is told in the prompt.
+
+    Args:
+        workspace: The directory.
+        kind: See memd_client.context.audience.
+        now: The time, with its time zone.
+        zone: The time zone of the user, whose days today and yesterday are.
+        limits: How much of it.
+
+    Raises:
+        ValueError: now has no time zone.
+    """
+    return bootstrap(read_workspace(workspace, kind, now, zone, limits), kind, limits)
+
+
+def read_workspace(
+    workspace: str | os.PathLike[str],
+    kind: SessionKind,
+    now: datetime,
+    zone: tzinfo,
+    limits: Limits = Limits(),  # noqa: B008  frozen
+) -> list[WorkspaceFile]:
+    """The files of a workspace that a kind of session gets, in the order of the prompt.
+
+    No symlink is followed below the workspace, and a file that is MEMORY.md under another name is not read for a session
+    that may not see MEMORY.md. At most 8 bytes for each character that can be shown are read of a file, from both ends.
+    """
+    today = local_day(now, zone)
+    names = file_names(kind)
+    try:
+        with opened_workspace(workspace) as base:
+            hidden = _identities(base, [name for name in PRIVATE if not is_given(name, kind)])
+            files = [_read_curated(base, name, limits.file_chars, hidden) for name in names]
+            if gets_notes(kind):
+                files += _read_notes(base, today, limits.note_chars)
+            return files
+    except OSError as failure:
+        return [_failed(name, failure) for name in names]
+
+
+def _read_curated(base: int, name: str, chars: int, hidden: frozenset[tuple[int, int]]) -> WorkspaceFile:
+    file = _read(base, name, name, chars, hidden)
+    if isinstance(file, Missing) and name == "MEMORY.md":
+        older = _read(base, "memory.md", "memory.md", chars, hidden)
+        return file if isinstance(older, Missing) else older
+    return file
+
+
+def _read_notes(base: int, today: date, chars: int) -> Iterator[WorkspaceFile]:
+    try:
+        with opened_directory(base, DIRECTORY) as directory:
+            for name in recent_notes(_names(directory), today):
+                yield _read(directory, name, f"{DIRECTORY}/{name}", chars, frozenset())
+    except FileNotFoundError:
+        return
+    except OSError as failure:
+        yield _failed(f"{DIRECTORY}/", failure)
+
+
+def _names(directory: int) -> Iterator[str]:
+    with os.scandir(directory) as entries:
+        yield from (entry.name for entry in entries)
+
+
+def _read(
+    directory: int, name: str, shown: str, chars: int, hidden: frozenset[tuple[int, int]]
+) -> WorkspaceFile:
+    try:
+        with opened_file(directory, name, os.O_RDONLY) as descriptor:
+            status = os.fstat(descriptor)
+            if (status.st_dev, status.st_ino) in hidden:
+                return Unreadable(shown, "it is a private file under another name")
+            return _decoded(descriptor, shown, status.st_size, max(1, chars) * _BYTES_A_CHAR)
+    except OSError as failure:
+        return _failed(shown, failure)
+
+
+def _decoded(descriptor: int, shown: str, size: int, piece: int) -> WorkspaceFile:
+    """A file, whole if it has two pieces of bytes at most, else its first and its last piece."""
+    if size <= 2 * piece:
+        data = _pread(descriptor, 2 * piece, 0)
+        return Whole(shown, _text(data, _encoding(data), is_all=True))
+    beginning = _pread(descriptor, piece, 0)
+    encoding = _encoding(beginning)
+    at = (size - piece) & ~1  # between two units of UTF-16
+    end = _pread(descriptor, piece, at)
+    if encoding == "utf-8":
+        end = end.lstrip(bytes(range(0x80, 0xC0)))  # of a character that began before
+    return Ends(shown, _text(beginning, encoding), _text(end, encoding), size)
+
+
+def _pread(descriptor: int, length: int, at: int) -> bytes:
+    data = bytearray()
+    while piece := os.pread(descriptor, length - len(data), at + len(data)):
+        data += piece
+    return bytes(data)
+
+
+def _encoding(data: bytes) -> str:
+    return _UTF16.get(data[:2], "utf-8")
+
+
+def _text(data: bytes, encoding: str, *, is_all: bool = False) -> str:
+    """Text, whatever the bytes are; unless they are all, half a character at their end is left out."""
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    # Some providers refuse a prompt with NUL in it.
+    return decoder.decode(data, is_all).removeprefix("\ufeff").replace("\0", "\ufffd")
+
+
+def _identities(base: int, names: list[str]) -> frozenset[tuple[int, int]]:
+    """Device and inode of files, where they are there."""
+    found = set()
+    for name in names:
+        try:
+            status = os.stat(name, dir_fd=base, follow_symlinks=True)
+        except OSError:
+            continue
+        if stat.S_ISREG(status.st_mode):
+            found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
+
+
+def _failed(name: str, failure: OSError) -> WorkspaceFile:
+    if isinstance(failure, FileNotFoundError):
+        return Missing(name)
+    return Unreadable(name, (failure.strerror or str(failure)).lower())

@@ -1,0 +1,243 @@
+import fcntl
+import json
+import os
+import resource
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from memd_client.context.daily_note import LONGEST_BYTES, Appended, NoteNotWritten, append_daily_note
+from memd_client.errors import MemdClientError
+from tests.otheruser import as_other_user, shared_directory
+from tests.wait import until
+
+NOW = datetime(2026, 2, 9, 16, 30, tzinfo=UTC)
+NOTE = "memory/2026-02-09.md"
+
+WRITER = """
+import sys
+from datetime import UTC, datetime
+from memd_client.context.daily_note import append_daily_note
+now = datetime(2026, 2, 9, tzinfo=UTC)
+for n in range(25):
+    append_daily_note(sys.argv[1], f"- Writer {sys.argv[2]}\\n  wrote line {n}.", now, UTC)
+    append_daily_note(sys.argv[1], f"- All write this {n}.", now, UTC)
+"""
+
+
+def append(workspace: Path, text: str, now: datetime = NOW) -> Appended:
+    return append_daily_note(workspace, text, now, UTC)
+
+
+def append_as_other_user(workspace: str) -> list[str]:
+    """What happens to somebody who may not write; run as another user."""
+    try:
+        return [append(Path(workspace), "- x").outcome]
+    except NoteNotWritten as error:
+        return [error.path, error.reason, str(error)]
+
+
+@contextmanager
+def no_file_over(size: int) -> Iterator[None]:
+    """A disk that takes no more than so many bytes a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_first_note_is_made_with_its_directory(tmp_path: Path) -> None:
+    """memory/ and the note come into being, for their owner alone."""
+    done = append(tmp_path, "- We picked PostgreSQL.")
+    assert done == Appended(outcome="appended", path=NOTE, written="- We picked PostgreSQL.")
+    assert (tmp_path / NOTE).read_text() == "- We picked PostgreSQL.\n"
+    assert stat.S_IMODE((tmp_path / "memory").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / NOTE).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("before", ["- old", "- old\n", "- old\n\n"])
+def test_what_is_there_stays_and_stands_apart(tmp_path: Path, before: str) -> None:
+    """Nothing is overwritten, and a blank line stands between, also after a last line without an end."""
+    (tmp_path / "memory").mkdir()
+    (tmp_path / NOTE).write_text(before)
+    append(tmp_path, "\n\n- new  \n\n")
+    assert (tmp_path / NOTE).read_text() == before + ("\n\n" if before == "- old" else "\n") + "- new\n"
+
+
+def test_a_repeated_block_is_not_written_twice(tmp_path: Path) -> None:
+    """The second time nothing happens, and that is told."""
+    append(tmp_path, "- We picked PostgreSQL.\n\n- Because of JSONB.")
+    before = (tmp_path / NOTE).stat()
+    assert append(tmp_path, "- We picked   PostgreSQL.\n- Because of JSONB.\n").outcome == "repeated"
+    after = (tmp_path / NOTE).stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+def test_of_a_whole_note_that_is_written_again_only_the_rest_is_new(tmp_path: Path) -> None:
+    """A model that updates the file by writing all of it appends what it added."""
+    append(tmp_path, "# Monday\n- a")
+    assert append(tmp_path, "# Monday\n- a\n- b").written == "- b"
+    assert (tmp_path / NOTE).read_text() == "# Monday\n- a\n\n- b\n"
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\0", "\ufeff"])
+def test_no_text_leaves_the_disk_as_it_is(tmp_path: Path, text: str) -> None:
+    """Nothing is made for nothing."""
+    assert append(tmp_path, text).outcome == "empty"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_odd_characters_are_written_as_far_as_they_can_be(tmp_path: Path) -> None:
+    """NUL is left out, and half a surrogate pair replaced."""
+    append(tmp_path, "- a\0b \ud800 数据库")
+    assert (tmp_path / NOTE).read_text() == "- ab ? 数据库\n"
+
+
+def test_a_note_that_is_no_utf8_is_appended_to(tmp_path: Path) -> None:
+    """What is in the note stays byte for byte."""
+    (tmp_path / "memory").mkdir()
+    (tmp_path / NOTE).write_bytes(b"\xff\xfe caf\xe9\n")
+    append(tmp_path, "- b")
+    assert (tmp_path / NOTE).read_bytes() == b"\xff\xfe caf\xe9\n\n- b\n"
+
+
+def test_the_day_is_the_users(tmp_path: Path) -> None:
+    """Late in the evening of UTC it is tomorrow in Shanghai."""
+    assert append_daily_note(tmp_path, "- x", NOW, ZoneInfo("Asia/Shanghai")).path == "memory/2026-02-10.md"
+    assert (tmp_path / "memory" / "2026-02-10.md").exists()
+
+
+def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Four processes write a hundred blocks, none of which is lost, torn or doubled."""
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(number)]) for number in range(4)
+    ]
+    assert [writer.wait(60) for writer in writers] == [0] * 4
+    blocks = (tmp_path / NOTE).read_text().split("\n\n")
+    own = [f"- Writer {number}\n  wrote line {n}." for number in range(4) for n in range(25)]
+    shared = [f"- All write this {n}." for n in range(25)]
+    assert sorted(block.rstrip("\n") for block in blocks) == sorted(own + shared)
+
+
+def test_a_writer_waits_for_the_lock_and_follows_a_file_that_was_exchanged(tmp_path: Path) -> None:
+    """What an editor saved meanwhile by renaming is appended to, not the file that is gone."""
+    append(tmp_path, "- a")
+    note = tmp_path / NOTE
+    with note.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        writer = threading.Thread(target=append, args=(tmp_path, "- b"))
+        writer.start()
+        until(lambda: times_open(note) == 2, 20)
+        edited = tmp_path / "memory" / "edited"
+        edited.write_text("- edited\n")
+        edited.replace(note)
+    writer.join(20)
+    assert note.read_text() == "- edited\n\n- b\n"
+
+
+def times_open(file: Path) -> int:
+    """How many descriptors of this process have a file open."""
+    status, count = file.stat(), 0
+    for descriptor in Path("/dev/fd").iterdir():
+        with suppress(OSError):
+            count += os.path.samestat(os.fstat(int(descriptor.name)), status)
+    return count
+
+
+def test_a_writer_that_does_not_end_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    """The lock of a process that was stopped is told, and nothing is written past it."""
+    append(tmp_path, "- a")
+    with (tmp_path / NOTE).open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(NoteNotWritten, match="another writer"):
+            append_daily_note(tmp_path, "- b", NOW, UTC, patience_s=0.02)
+    assert append(tmp_path, "- b").outcome == "appended"
+
+
+@pytest.mark.parametrize("name", ["memory", NOTE])
+def test_a_symlink_is_not_followed(tmp_path: Path, name: str) -> None:
+    """Neither the directory nor the note may lead out of the workspace."""
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    workspace.mkdir()
+    if name == "memory":
+        outside.mkdir()
+    else:
+        (workspace / "memory").mkdir()
+        outside.write_text("secret\n")
+    (workspace / name).symlink_to(outside)
+    with pytest.raises(NoteNotWritten, match="symlink"):
+        append(workspace, "- x")
+    assert list(outside.iterdir()) == [] if name == "memory" else outside.read_text() == "secret\n"
+
+
+def test_a_workspace_may_be_reached_by_a_symlink(tmp_path: Path) -> None:
+    """Its owner named it so."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert append(tmp_path / "link", "- x").outcome == "appended"
+    assert (tmp_path / "real" / NOTE).exists()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_something_else_in_the_place_of_the_note_is_told(tmp_path: Path, make: object) -> None:
+    """A directory or a FIFO is no note, and nothing waits for it."""
+    (tmp_path / "memory").mkdir()
+    assert callable(make)
+    make(tmp_path / NOTE)
+    with pytest.raises(NoteNotWritten) as caught:
+        append(tmp_path, "- x")
+    assert caught.value.path == NOTE
+    assert isinstance(caught.value, MemdClientError)
+
+
+def test_a_missing_workspace_is_told(tmp_path: Path) -> None:
+    """It is not made: it may be misspelt."""
+    with pytest.raises(NoteNotWritten, match="there is no workspace"):
+        append(tmp_path / "none", "- x")
+    assert not (tmp_path / "none").exists()
+
+
+def test_who_may_not_write_is_told() -> None:
+    """A read-only workspace is no surprise, but an error with its reason."""
+    with shared_directory() as directory:
+        (directory / "workspace").mkdir(mode=0o555)
+        told = as_other_user(
+            "tests.client.context.test_daily_note", "append_as_other_user", str(directory / "workspace")
+        )
+    assert told[:2] == [NOTE, "Permission denied"]
+    assert "Check who may write" in told[2]
+
+
+def test_a_block_for_which_there_is_no_room_is_not_half_written(tmp_path: Path) -> None:
+    """On a full disk the note is as it was, and the same block can be written later."""
+    append(tmp_path, "- a")
+    block = "- b" * 2000
+    with no_file_over(4096), pytest.raises(NoteNotWritten, match="No space left"):
+        append(tmp_path, block)
+    assert (tmp_path / NOTE).read_text() == "- a\n"
+    assert append(tmp_path, block).outcome == "appended"
+    assert (tmp_path / NOTE).read_text() == f"- a\n\n{block}\n"
+
+
+def test_a_text_without_measure_is_refused(tmp_path: Path) -> None:
+    """A megabyte is no note."""
+    with pytest.raises(NoteNotWritten, match="more than"):
+        append(tmp_path, "x" * (LONGEST_BYTES + 1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_survives_a_journey(tmp_path: Path) -> None:
+    """It can be copied, as errors that cross processes are, and says what a person needs."""
+    error = NoteNotWritten(NOTE, "no room", "Make some.")
+    assert json.dumps(str(error)) == '"memory/2026-02-09.md was not written: no room. Make some."'
+    assert type(error)(*error.args).reason == "no room"
