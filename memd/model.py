@@ -8,6 +8,7 @@ from typing import Literal, NewType
 import msgspec
 
 Source = Literal["memory", "sessions"]
+Role = Literal["user", "assistant"]
 ChunkId = NewType("ChunkId", int)
 TextHash = NewType("TextHash", bytes)  # 32 bytes: sha256 of the embedded text of a chunk, in UTF-8
 
@@ -52,8 +53,19 @@ class Document(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]  # without line ends; line n of the file is lines[n - 1]
 
 
+class Turn(msgspec.Struct, frozen=True, gc=False):
+    """What a person or an assistant said in one go, without anything secret."""
+
+    id: str  # of its format, unique in its session; empty where the format has none
+    role: Role
+    at: float | None  # unix time; None: the transcript does not say
+    start_line: int  # of the transcript, from 1
+    end_line: int  # inclusive
+    text: str  # redacted; may have several lines, is never blank
+
+
 class Chunk(msgspec.Struct, frozen=True):
-    """A unit of recall: whole lines of one file (or a part of one very long line)."""
+    """A unit of recall: whole lines of one file (or a part of one very long line), or turns of one transcript."""
 
     start_line: int  # 1-based
     end_line: int  # inclusive
@@ -62,6 +74,10 @@ class Chunk(msgspec.Struct, frozen=True):
         str  # what places the chunk: file title, nearest heading, date. Embedded and indexed, never shown
     )
     hash: TextHash  # of embedded_text(chunk)
+    numbers: tuple[int, ...] | None = (
+        None  # line of the file of each line of text; None: they follow start_line
+    )
+    turn: int | None = None  # of a session: the place among its turns, from 0, of the first one in the chunk
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -70,6 +86,7 @@ class Window(msgspec.Struct, frozen=True):
     start_line: int
     end_line: int
     text: str
+    numbers: tuple[int, ...] | None = None  # as of a Chunk
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -124,6 +141,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     chosen: str | None = None  # why this window: whole | terms | beginning | rest
     cut: str | None = None  # min_score | duplicate | overlap | max_results; None: it is a hit
     others: tuple[int, ...] = ()  # the places of those that show its text or some of its lines already
+    owed: bool = False  # it comes before better ones, because two hits of the other source are before it
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,145 @@
+"""Transcripts of Claude Code: a line for each block of a message."""
+
+from typing import Any
+
+import msgspec
+
+from memd.model import Role
+from memd.sources.sessions import lenient, scaffold
+from memd.sources.sessions.events import Cleared, Event, Learnt, Said, Unread
+from memd.sources.sessions.format import Format
+
+_TEXT = frozenset({"text"})
+_NO_SPEECH = frozenset(
+    {
+        "agent-name",
+        "agent-setting",
+        "ai-title",
+        "attachment",
+        "custom-title",
+        "file-history-snapshot",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "summary",
+        "system",
+        "tag",
+        "worktree-state",
+    }
+)
+
+
+class State(msgspec.Struct):
+    """What is known between two lines."""
+
+    session: bool = False  # its id was told
+    cwd: bool = False  # likewise
+    started: bool = False  # likewise
+    sidechain: bool | None = None  # the file is the transcript of a subagent; None: nobody spoke yet
+    message: str | None = None  # id of the message that the last turn comes from, if an assistant said it
+    turn: str = ""  # id of that turn
+    seen: set[int] = set()  # marks of the ids of lines that were said, and of messages
+
+
+class _Record(msgspec.Struct, gc=False, rename="camel"):
+    type: Any = None
+    uuid: Any = None
+    session_id: Any = None
+    cwd: Any = None
+    timestamp: msgspec.Raw = lenient.NO_JSON
+    is_meta: Any = None
+    is_compact_summary: Any = None
+    is_visible_in_transcript_only: Any = None
+    is_sidechain: Any = None
+    message: msgspec.Raw = lenient.NULL
+
+
+class _Message(msgspec.Struct, gc=False):
+    id: Any = None
+    model: Any = None
+    content: msgspec.Raw = lenient.NO_JSON
+
+
+_decode_record = msgspec.json.Decoder(_Record).decode
+_decode_message = msgspec.json.Decoder(_Message).decode
+
+
+def _read(line: bytes, state: State) -> tuple[Event, ...]:
+    record = _decode_record(line)
+    role = lenient.role(record.type)
+    if role is None:
+        events = _learnt(record, state)
+        return events if lenient.word(record.type) in _NO_SPEECH else (*events, Unread("unknown"))
+    message = _decode_message(record.message)
+    texts = lenient.texts(message.content, _TEXT)
+    events = _learnt(record, state)
+    if (
+        record.is_meta is True
+        or record.is_compact_summary is True
+        or record.is_visible_in_transcript_only is True
+    ):
+        return events
+    events += _sidechain(record.is_sidechain is True, state)
+    if record.is_sidechain is True and not state.sidechain:
+        return events
+    if texts is None:
+        return (*events, Unread("unknown"))
+    # What stands in for a reply, such as the notice of a failed request, was said by nobody.
+    if message.model == "<synthetic>":
+        return events
+    text = scaffold.joined(scaffold.claude_code(text, role) for text in texts)
+    return (*events, *_said(role, record, message, text, state)) if text else events
+
+
+def _said(role: Role, record: _Record, message: _Message, text: str, state: State) -> tuple[Event, ...]:
+    uuid = lenient.word(record.uuid)
+    if uuid and not _is_new(uuid, state):  # a session that is resumed may repeat lines
+        return ()
+    at = lenient.instant(record.timestamp)
+    identity = lenient.word(message.id) if role == "assistant" else None
+    if identity is not None and identity == state.message:
+        return (Said(id=state.turn, role=role, at=at, text=text, joins=True),)
+    state.message = identity
+    # A message that goes on after somebody else spoke is another turn.
+    state.turn = identity if identity and _is_new(identity, state) else uuid or ""
+    return (Said(id=state.turn, role=role, at=at, text=text),)
+
+
+def _is_new(identity: str, state: State) -> bool:
+    mark = lenient.mark(identity)
+    if mark in state.seen:
+        return False
+    state.seen.add(mark)
+    return True
+
+
+def _learnt(record: _Record, state: State) -> tuple[Event, ...]:
+    """What the line says about the session that no line before it said."""
+    if state.session and state.cwd and state.started:
+        return ()
+    session = None if state.session else lenient.word(record.session_id)
+    cwd = None if state.cwd else lenient.word(record.cwd)
+    started = None if state.started else lenient.instant(record.timestamp)
+    state.session |= session is not None
+    state.cwd |= cwd is not None
+    state.started |= started is not None
+    if session is None and cwd is None and started is None:
+        return ()
+    return (Learnt(session_id=session, cwd=cwd, started_at=started),)
+
+
+def _sidechain(is_sidechain: bool, state: State) -> tuple[Event, ...]:
+    """Tell the file of a subagent, which begins with one, from a session that has lines of some in between."""
+    was, state.sidechain = state.sidechain, is_sidechain and state.sidechain is not False
+    if state.sidechain and not was:
+        return (Learnt(subagent=True),)
+    if was and not state.sidechain:
+        state.message, state.turn, state.seen = None, "", set()
+        return (Cleared(), Learnt(subagent=False))
+    return ()
+
+
+FORMAT = Format("claude-code", State, lenient.never_raising(_read))

@@ -1,0 +1,578 @@
+"""Homes of four agents, with transcripts as each agent writes them.
+
+A test says what happens in a session; the session writes it down as its agent would, with all that agents write
+besides, and keeps a list of what was said: that is what a reader must find.
+"""
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+from memd.model import Role
+
+IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 8
+THOUGHT = "The user wants an answer. A thought is never part of it."
+REMINDER = "<system-reminder>\nThe todo list is empty. Do not mention this to the user.\n</system-reminder>"
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """One turn, as a reader must find it."""
+
+    role: Role
+    text: str
+    at: float
+
+
+def write(path: Path, *records: Any) -> None:
+    """Append records to a transcript, a line each, in one go."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = b"".join(json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in records)
+    with path.open("ab") as file:
+        file.write(lines)
+
+
+def iso(at: float) -> str:
+    """A time as JavaScript writes it."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Ids:
+    """Ids that look random and are the same in every run."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._n = 0
+
+    def uuid(self) -> str:
+        """The next one."""
+        self._n += 1
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._seed}/{self._n}"))
+
+    def short(self) -> str:
+        """The next one, of eight digits."""
+        return self.uuid()[:8]
+
+
+class ClaudeCode:
+    """A home of Claude Code."""
+
+    def __init__(self, home: Path) -> None:
+        self.directory = home / ".claude"
+        self._ids = Ids(f"claude-code{home.name}")
+
+    def session(self, project: str = "/home/li/app", *, at: float) -> "ClaudeCodeSession":
+        """A session begins."""
+        slug = re.sub(r"[^A-Za-z0-9]", "-", project)
+        session = self._ids.uuid()
+        return ClaudeCodeSession(
+            self.directory / "projects" / slug / f"{session}.jsonl", session, project, at, sidechain=False
+        )
+
+    def note(self, project: str, name: str, text: str) -> Path:
+        """A note of its auto memory is written."""
+        path = self.directory / "projects" / re.sub(r"[^A-Za-z0-9]", "-", project) / "memory" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+
+class ClaudeCodeSession:
+    """One session of Claude Code."""
+
+    def __init__(self, path: Path, session: str, project: str, at: float, *, sidechain: bool) -> None:
+        self.path = path
+        self.id = session
+        self.turns: list[Spoken] = []
+        self._project = project
+        self._ids = Ids(path.name)
+        self._sidechain = sidechain
+        self._parent: str | None = None
+        if not sidechain:
+            snapshot = {"messageId": self._ids.uuid(), "trackedFileBackups": {}, "timestamp": iso(at)}
+            write(
+                path,
+                {"type": "mode", "mode": "default", "sessionId": session},
+                {"type": "file-history-snapshot", "messageId": snapshot["messageId"], "snapshot": snapshot},
+            )
+
+    def user(self, text: str, at: float, *, image: bool = False) -> None:
+        """The user says something."""
+        self.turns.append(Spoken("user", text, at))
+        blocks = [{"type": "text", "text": REMINDER}, {"type": "text", "text": text}]
+        picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IMAGE}}
+        self._line("user", at, {"role": "user", "content": [*blocks, picture] if image else text})
+
+    def assistant(self, *texts: str, at: float) -> None:
+        """The assistant replies, each text a block and so a line of its own."""
+        self.turns.append(Spoken("assistant", "\n\n".join(texts), at))
+        blocks = [{"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}]
+        self._reply([*blocks, *({"type": "text", "text": text} for text in texts)], at)
+
+    def tool(self, name: str, arguments: Mapping[str, Any], result: str, at: float) -> None:
+        """The assistant calls a tool."""
+        call = f"toolu_{self._ids.short()}"
+        self._reply([{"type": "tool_use", "id": call, "name": name, "input": dict(arguments)}], at)
+        content = [{"type": "tool_result", "tool_use_id": call, "content": result, "is_error": False}]
+        self._line("user", at, {"role": "user", "content": content}, toolUseResult={"stdout": result})
+
+    def command(self, name: str, output: str, at: float) -> None:
+        """The user gives a slash command: markup, no speech."""
+        caveat = "Caveat: The messages below were generated by the user while running local commands."
+        self._line("user", at, {"role": "user", "content": caveat}, isMeta=True)
+        markup = (
+            f"<command-name>/{name}</command-name>\n            <command-message>{name}</command-message>\n"
+            "            <command-args></command-args>"
+        )
+        self._line("user", at, {"role": "user", "content": markup})
+        stdout = f"<local-command-stdout>{output}</local-command-stdout>"
+        self._line("user", at, {"role": "user", "content": stdout})
+
+    def interrupt(self, at: float) -> None:
+        """The user presses escape."""
+        content = [{"type": "text", "text": "[Request interrupted by user]"}]
+        self._line("user", at, {"role": "user", "content": content})
+
+    def compact(self, summary: str, at: float) -> None:
+        """The conversation is compacted: what was said stays."""
+        boundary = {"subtype": "compact_boundary", "content": "Conversation compacted", "level": "info"}
+        self._line("system", at, None, **boundary, compactMetadata={"trigger": "auto", "preTokens": 155_025})
+        text = f"This session is being continued from a previous conversation. {summary}"
+        self._line(
+            "user",
+            at,
+            {"role": "user", "content": [{"type": "text", "text": text}]},
+            isCompactSummary=True,
+            isVisibleInTranscriptOnly=True,
+        )
+        write(self.path, {"type": "summary", "summary": summary, "leafUuid": self._parent})
+
+    def subagent(self, task: str, answer: str, at: float) -> "ClaudeCodeSession":
+        """The assistant has a subagent do something, which has a transcript of its own."""
+        path = self.path.parent / self.id / "subagents" / f"agent-{self._ids.short()}.jsonl"
+        other = ClaudeCodeSession(path, self.id, self._project, at, sidechain=True)
+        other.user(task, at)
+        other.tool("Bash", {"command": "ls"}, "a\nb", at)
+        other.assistant(answer, at=at)
+        self.tool("Task", {"prompt": task}, answer, at)
+        return other
+
+    def delete(self) -> None:
+        """The transcript is deleted, as it is after thirty days."""
+        self.path.unlink()
+
+    def _reply(self, blocks: list[dict[str, Any]], at: float) -> None:
+        message = f"msg_{self._ids.short()}"
+        for block in blocks:
+            reply = {
+                "id": message,
+                "type": "message",
+                "role": "assistant",
+                "model": "claude-x",
+                "content": [block],
+            }
+            usage = {"input_tokens": 1200, "output_tokens": 45}
+            self._line("assistant", at, {**reply, "usage": usage}, requestId="req_1")
+
+    def _line(self, kind: str, at: float, message: dict[str, Any] | None, **more: Any) -> None:
+        line = self._ids.uuid()
+        record: dict[str, Any] = {
+            "parentUuid": self._parent,
+            "isSidechain": self._sidechain,
+            "userType": "external",
+            "cwd": self._project,
+            "sessionId": self.id,
+            "version": "2.1.230",
+            "gitBranch": "main",
+            "type": kind,
+            **({} if message is None else {"message": message}),
+            "uuid": line,
+            "timestamp": iso(at),
+            **more,
+        }
+        self._parent = line
+        write(self.path, record)
+
+
+class Codex:
+    """A home of Codex."""
+
+    def __init__(self, home: Path) -> None:
+        self.directory = home / ".codex"
+        self._ids = Ids(f"codex{home.name}")
+
+    def session(
+        self,
+        project: str = "/home/li/app",
+        *,
+        at: float,
+        parent: "CodexSession | None" = None,
+        logs: str = "both",
+    ) -> "CodexSession":
+        """A session begins; with a parent it is that one's subagent. logs: both, sent or shown."""
+        when = datetime.fromtimestamp(at, UTC)
+        thread = self._ids.uuid()
+        name = f"rollout-{when:%Y-%m-%dT%H-%M-%S}-{thread}.jsonl"
+        path = self.directory / "sessions" / f"{when:%Y/%m/%d}" / name
+        return CodexSession(self.directory, path, thread, project, at, parent=parent, logs=logs)
+
+
+class CodexSession:
+    """One session of Codex."""
+
+    def __init__(
+        self,
+        home: Path,
+        path: Path,
+        thread: str,
+        project: str,
+        at: float,
+        *,
+        parent: "CodexSession | None",
+        logs: str,
+    ) -> None:
+        self.path = path
+        self.id = thread
+        self.turns: list[Spoken] = []
+        self._home = home
+        self._ids = Ids(path.name)
+        self._logs = logs
+        meta: dict[str, Any] = {
+            "id": thread,
+            "timestamp": iso(at),
+            "cwd": project,
+            "originator": "codex_cli_rs",
+            "cli_version": "0.144.0",
+            "source": "cli",
+            "model_provider": "openai",
+            "base_instructions": {"text": "You are a coding agent. " * 100},
+        }
+        if parent is not None:
+            spawned = {"parent_thread_id": parent.id, "depth": 1}
+            meta |= {"source": {"subagent": {"thread_spawn": spawned}}, "thread_source": "subagent"}
+        self._line("session_meta", at, meta)
+        environment = f"<environment_context>\n  <cwd>{project}</cwd>\n</environment_context>"
+        rules = f"# AGENTS.md instructions for {project}\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>"
+        if logs != "shown":
+            self._message(
+                "developer", "<permissions instructions>\nread only\n</permissions instructions>", at
+            )
+            self._message("user", rules, at)
+            self._message("user", environment, at)
+        self._line("turn_context", at, {"turn_id": "1", "cwd": project, "model": "gpt-x"})
+
+    def user(self, text: str, at: float) -> None:
+        """The user says something."""
+        self.turns.append(Spoken("user", text, at))
+        self._line("event_msg", at, {"type": "task_started", "turn_id": self._ids.short()})
+        if self._logs != "shown":
+            self._message("user", text, at)
+        if self._logs != "sent":
+            self._line("event_msg", at, {"type": "user_message", "message": text, "images": []})
+
+    def assistant(self, text: str, at: float) -> None:
+        """The assistant replies."""
+        self.turns.append(Spoken("assistant", text, at))
+        reasoning = {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": THOUGHT}],
+            "content": None,
+        }
+        self._line("response_item", at, reasoning)
+        self._line("event_msg", at, {"type": "agent_reasoning", "text": THOUGHT})
+        if self._logs != "sent":
+            self._line("event_msg", at, {"type": "agent_message", "message": text})
+        if self._logs != "shown":
+            self._message("assistant", text, at, phase="final_answer")
+        self._line("event_msg", at, {"type": "token_count", "info": {"total": 3000}, "rate_limits": None})
+        self._line("event_msg", at, {"type": "task_complete", "last_agent_message": text})
+
+    def tool(self, name: str, arguments: Mapping[str, Any], result: str, at: float) -> None:
+        """The assistant calls a tool."""
+        call = {"call_id": f"call_{self._ids.short()}"}
+        self._line(
+            "response_item",
+            at,
+            {"type": "function_call", "name": name, "arguments": json.dumps(dict(arguments)), **call},
+        )
+        self._line("response_item", at, {"type": "function_call_output", "output": result, **call})
+
+    def compact(self, summary: str, at: float) -> None:
+        """The conversation is compacted: what was said stays."""
+        history = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": summary}]}]
+        self._line("compacted", at, {"message": summary, "replacement_history": history})
+        self._line("event_msg", at, {"type": "context_compacted"})
+
+    def roll_back(self, turns: int, at: float) -> None:
+        """The user takes back so many of his turns, and all that came after."""
+        self._line("event_msg", at, {"type": "thread_rolled_back", "num_turns": turns})
+        for _ in range(turns):
+            places = [place for place, turn in enumerate(self.turns) if turn.role == "user"]
+            if not places:
+                break
+            del self.turns[places[-1] :]
+
+    def compress(self) -> None:
+        """The transcript is compressed, as it is when nobody touched it for days."""
+        packed = self.path.with_name(f"{self.path.name}.zst")
+        part = packed.with_name(f".{packed.name}.tmp")
+        part.write_bytes(zstandard.compress(self.path.read_bytes()))
+        part.rename(packed)
+        self.path.unlink()
+        self.path = packed
+
+    def unpack(self) -> None:
+        """The transcript is made plain again, for something is to be appended."""
+        plain = self.path.with_suffix("")
+        plain.write_bytes(zstandard.decompress(self.path.read_bytes()))
+        self.path.unlink()
+        self.path = plain
+
+    def archive(self) -> None:
+        """The user puts the session away."""
+        place = self._home / "archived_sessions" / self.path.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        self.path = self.path.rename(place)
+
+    def delete(self) -> None:
+        """The transcript is deleted."""
+        self.path.unlink()
+
+    def _message(self, role: str, text: str, at: float, **more: Any) -> None:
+        kind = "output_text" if role == "assistant" else "input_text"
+        content = [{"type": kind, "text": text}]
+        self._line("response_item", at, {"type": "message", "role": role, "content": content, **more})
+
+    def _line(self, kind: str, at: float, payload: Mapping[str, Any]) -> None:
+        write(self.path, {"timestamp": iso(at), "type": kind, "payload": payload})
+
+
+class Gemini:
+    """A home of Gemini CLI."""
+
+    def __init__(self, home: Path) -> None:
+        self.directory = home / ".gemini"
+        self._ids = Ids(f"gemini{home.name}")
+
+    def session(
+        self, project: str = "app", *, at: float, parent: "GeminiSession | None" = None
+    ) -> "GeminiSession":
+        """A session begins; with a parent it is that one's subagent."""
+        chats = self.directory / "tmp" / project / "chats"
+        session = self._ids.uuid()
+        when = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H-%M}"
+        place = chats / f"session-{when}-{session[:8]}.jsonl"
+        if parent is not None:
+            place = chats / parent.id / f"{session}.jsonl"
+        return GeminiSession(place, session, at, kind="main" if parent is None else "subagent")
+
+
+class GeminiSession:
+    """One session of Gemini CLI."""
+
+    def __init__(self, path: Path, session: str, at: float, *, kind: str) -> None:
+        self.path = path
+        self.id = session
+        self._ids = Ids(path.name)
+        self._said: list[tuple[dict[str, Any], Spoken | None]] = []
+        self._head = {
+            "sessionId": session,
+            "projectHash": "9f" * 32,
+            "startTime": iso(at),
+            "lastUpdated": iso(at),
+            "kind": kind,
+        }
+        write(path, self._head)
+
+    @property
+    def turns(self) -> list[Spoken]:
+        """What was said and not taken back."""
+        return [spoken for _, spoken in self._said if spoken is not None]
+
+    def user(self, text: str, at: float) -> None:
+        """The user says something."""
+        self._push({**self._message("user", at), "content": [{"text": text}]}, Spoken("user", text, at))
+
+    def assistant(self, text: str, at: float) -> None:
+        """The assistant replies: what is there of it is written down again and again."""
+        message = {
+            **self._message("gemini", at),
+            "thoughts": [{"subject": "x", "description": THOUGHT}],
+            "model": "g",
+        }
+        half = text[: len(text) // 2].strip()
+        for part in (half, text):
+            if part:
+                write(self.path, {**message, "content": part})
+        self._push(
+            {**message, "content": text, "tokens": {"input": 1, "total": 3}}, Spoken("assistant", text, at)
+        )
+
+    def tool(self, name: str, arguments: Mapping[str, Any], result: str, at: float) -> None:
+        """The assistant calls a tool."""
+        call = {"id": self._ids.short(), "name": name, "args": dict(arguments), "status": "success"}
+        answer = [{"functionResponse": {"id": call["id"], "response": {"output": result}}}]
+        message = {**self._message("gemini", at), "content": "", "toolCalls": [{**call, "result": answer}]}
+        self._push(message, None)
+
+    def info(self, text: str, at: float) -> None:
+        """The program tells the user something."""
+        self._push({**self._message("info", at), "content": text}, None)
+
+    def compact(self, summary: str, at: float) -> None:
+        """The conversation is compacted: all messages are replaced by the last two and a summary, which is no speech."""
+        snapshot = f"<state_snapshot>\n{summary}\n</state_snapshot>"
+        first = {**self._message("user", at), "content": [{"text": snapshot}]}
+        self._said = [(first, None), *self._said[-2:]]
+        write(
+            self.path, {"$set": {"messages": [message for message, _ in self._said], "lastUpdated": iso(at)}}
+        )
+
+    def rewind(self, turns: int, at: float) -> None:
+        """The user takes back so many of his turns, and all that came after."""
+        places = [place for place, (message, _) in enumerate(self._said) if message["type"] == "user"]
+        place = places[-turns]
+        write(self.path, {"$rewindTo": self._said[place][0]["id"]}, {"$set": {"lastUpdated": iso(at)}})
+        del self._said[place:]
+
+    def rewrite(self) -> None:
+        """The transcript is written anew beside the old one, which it replaces."""
+        part = self.path.with_name(f"{self.path.name}.tmp-{os.getpid()}")
+        write(part, self._head, *(message for message, _ in self._said))
+        part.rename(self.path)
+
+    def delete(self) -> None:
+        """The transcript is deleted."""
+        self.path.unlink()
+
+    def _message(self, kind: str, at: float) -> dict[str, Any]:
+        return {"id": self._ids.uuid(), "timestamp": iso(at), "type": kind}
+
+    def _push(self, message: dict[str, Any], spoken: Spoken | None) -> None:
+        self._said.append((message, spoken))
+        write(self.path, message, {"$set": {"lastUpdated": message["timestamp"]}})
+
+
+class OpenClaw:
+    """A home of OpenClaw."""
+
+    def __init__(self, home: Path) -> None:
+        self.directory = home / ".openclaw"
+        self._ids = Ids(f"openclaw{home.name}")
+
+    def session(self, key: str = "agent:main:main", *, at: float) -> "OpenClawSession":
+        """A session begins."""
+        agent = key.split(":")[1]
+        session = self._ids.uuid()
+        directory = self.directory / "agents" / agent / "sessions"
+        directory.mkdir(parents=True, exist_ok=True)
+        table = directory / "sessions.json"
+        known = json.loads(table.read_text()) if table.exists() else {}
+        known[key] = {
+            "sessionId": session,
+            "updatedAt": int(at * 1000),
+            "chatType": "direct",
+            "compactionCount": 0,
+        }
+        part = table.with_name("sessions.json.tmp")
+        part.write_text(json.dumps(known, indent=2))
+        part.rename(table)
+        return OpenClawSession(directory / f"{session}.jsonl", session, str(self.workspace), at)
+
+    @property
+    def workspace(self) -> Path:
+        """Where its notes are."""
+        return self.directory / "workspace"
+
+
+class OpenClawSession:
+    """One session of OpenClaw."""
+
+    def __init__(self, path: Path, session: str, workspace: str, at: float) -> None:
+        self.path = path
+        self.id = session
+        self._ids = Ids(path.name)
+        self._branch: list[tuple[str, Spoken | None]] = []  # records on the way from the root to the last
+        head = {"type": "session", "version": 3, "id": session, "timestamp": iso(at), "cwd": workspace}
+        write(path, head)
+        self._line(at, {"type": "model_change", "provider": "anthropic", "modelId": "claude-x"})
+        self._line(at, {"type": "thinking_level_change", "thinkingLevel": "low"})
+
+    @property
+    def turns(self) -> list[Spoken]:
+        """What was said on the branch that is gone on with."""
+        return [spoken for _, spoken in self._branch if spoken is not None]
+
+    def user(self, text: str, at: float) -> None:
+        """The user says something, by a channel."""
+        about = json.dumps({"message_id": self._ids.short(), "sender": "Li"}, indent=2)
+        prompt = f"Conversation info (untrusted metadata):\n```json\n{about}\n```\n\n{text}"
+        content = [
+            {"type": "text", "text": prompt},
+            {"type": "image", "data": IMAGE, "mimeType": "image/png"},
+        ]
+        self._message("user", content, at, Spoken("user", text, at))
+
+    def assistant(self, text: str, at: float) -> None:
+        """The assistant replies, and the reply is delivered."""
+        thinking = {"type": "thinking", "thinking": THOUGHT}
+        reply = {"type": "text", "text": f"[[reply_to_current]] {text}"}
+        self._message("assistant", [thinking, reply], at, Spoken("assistant", text, at), model="claude-x")
+        mirror = {"provider": "openclaw", "model": "delivery-mirror"}
+        self._message("assistant", [{"type": "text", "text": text}], at, None, **mirror)
+
+    def tool(self, name: str, arguments: Mapping[str, Any], result: str, at: float) -> None:
+        """The assistant calls a tool."""
+        call = f"call_{self._ids.short()}"
+        asked = {"type": "toolCall", "id": call, "name": name, "arguments": dict(arguments)}
+        self._message("assistant", [asked], at, None, model="claude-x", stopReason="toolUse")
+        answer = [{"type": "text", "text": result}]
+        self._message("toolResult", answer, at, None, toolCallId=call, toolName=name, isError=False)
+
+    def flush(self, at: float) -> None:
+        """The assistant is asked to save what matters, before a compaction, and keeps silent about it."""
+        prompt = "Pre-compaction memory flush. Store durable memories now. If nothing to store, reply with NO_REPLY."
+        self._message("user", [{"type": "text", "text": prompt}], at, None)
+        self._message("assistant", [{"type": "text", "text": "NO_REPLY"}], at, None, model="claude-x")
+
+    def compact(self, summary: str, at: float) -> None:
+        """The conversation is compacted: what was said stays."""
+        kept = self._branch[-1][0]
+        self._line(
+            at, {"type": "compaction", "summary": summary, "firstKeptEntryId": kept, "tokensBefore": 155_025}
+        )
+
+    def branch(self, turns: int, at: float) -> None:
+        """The user goes back before so many of his turns; what came after is on a branch that is left."""
+        places = [
+            place for place, (_, said) in enumerate(self._branch) if said is not None and said.role == "user"
+        ]
+        del self._branch[places[-turns] :]
+        self._line(
+            at, {"type": "branch_summary", "fromId": self._branch[-1][0], "summary": "another way was tried"}
+        )
+
+    def reset(self, at: float) -> None:
+        """The session is ended; its transcript is kept as history."""
+        self.path = self.path.rename(f"{self.path}.reset.{iso(at).replace(':', '-')}")
+
+    def delete(self, at: float) -> None:
+        """The session is deleted; its transcript stays for a while under another name."""
+        self.path = self.path.rename(f"{self.path}.deleted.{iso(at).replace(':', '-')}")
+
+    def _message(self, role: str, content: Any, at: float, spoken: Spoken | None, **more: Any) -> None:
+        message = {"role": role, "content": content, "timestamp": int(at * 1000), **more}
+        self._line(at, {"type": "message", "message": message}, spoken)
+
+    def _line(self, at: float, record: dict[str, Any], spoken: Spoken | None = None) -> None:
+        identity = self._ids.short()
+        parent = self._branch[-1][0] if self._branch else None
+        write(self.path, {**record, "id": identity, "parentId": parent, "timestamp": iso(at)})
+        self._branch.append((identity, spoken))
