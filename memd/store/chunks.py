@@ -24,6 +24,9 @@ class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end_line: int
     text: str
     context: str
+    numbers: tuple[int, ...] | None = (
+        None  # line of the file of each line of text; None: they follow start_line
+    )
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -78,11 +81,34 @@ def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[Chu
         StoreDamaged: what is stored of one is no such thing.
     """
     rows = connection.execute(
-        "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context"
+        "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context,"
+        " chunks.numbers"
         " FROM json_each(?) AS wanted JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )
-    return {chunk.id: chunk for chunk in _typed(rows.fetchall(), list[StoredChunk])}
+    found = [(*row, numbers_read(numbers)) for *row, numbers in rows]
+    return {chunk.id: chunk for chunk in _typed(found, list[StoredChunk])}
+
+
+def numbers_stored(numbers: Sequence[int] | None) -> bytes | None:
+    """The lines of a chunk's lines as the database keeps them."""
+    return None if numbers is None else msgspec.msgpack.encode(numbers)
+
+
+def numbers_read(stored: object) -> tuple[int, ...] | None:
+    """What numbers_stored gave.
+
+    Raises:
+        StoreDamaged: it is no such thing.
+    """
+    if stored is None:
+        return None
+    if isinstance(stored, bytes):
+        try:
+            return msgspec.msgpack.decode(stored, type=tuple[int, ...])
+        except msgspec.DecodeError:
+            pass
+    raise StoreDamaged("the lines of a chunk in the index are not what was written there")
 
 
 def _typed(rows: object, kind: type[T]) -> T:
@@ -97,7 +123,7 @@ def _typed(rows: object, kind: type[T]) -> T:
 def waiting(
     connection: apsw.Connection, limit: int, passed_over: frozenset[TextHash] = frozenset()
 ) -> list[WaitingChunk]:
-    """Chunks that wait for a vector: MEMORY.md and its like first, then the newest files.
+    """Chunks that wait for a vector: MEMORY.md and its like first, then notes, then transcripts, the newest files first.
 
     Args:
         connection: To the index.
@@ -108,7 +134,8 @@ def waiting(
     ordered = connection.execute(
         "SELECT chunks.id, chunks.hash FROM chunks JOIN files ON files.id = chunks.file_id"
         f" WHERE chunks.vector = {vectors.WAITING}"
-        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.mtime_ns DESC, chunks.file_id, chunks.id"
+        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind = {int(Kind.SESSION)}, files.mtime_ns DESC,"
+        " chunks.file_id, chunks.id"
     )
     wanted = list(
         islice((ChunkId(chunk_id) for chunk_id, text_hash in ordered if text_hash not in passed_over), limit)

@@ -19,6 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_TIMEOUT_MS = 5000
+EMPTYING_MS = 20  # for which readers may keep the log from being emptied
 READERS = 3
 CHECKPOINT_PAGES = (
     4000  # 16 MB of log; at SQLite's 1000, half the time of a first indexing goes into syncing the disk
@@ -402,6 +403,28 @@ class Database:
                     self._writer.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if wait else 'PASSIVE'})")
 
         await self._on_writer(fold)
+
+    async def empty_log(self) -> bool:
+        """Bring what is in the log into the file itself and leave nothing in it; whether that was possible now.
+
+        After a passive checkpoint the log still has its old pages, until others are written over them. Where somebody
+        reads all the time, there may be no moment for it: nobody is kept waiting for one for longer than is noticed.
+
+        Raises:
+            StoreUnavailable, StoreDamaged: what is in the log stays there.
+        """
+
+        def empty() -> bool:
+            writer = self._writer_now()
+            with mapped_errors(self.file):
+                writer.set_busy_timeout(EMPTYING_MS)
+                try:
+                    [(is_busy, _, _)] = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                finally:
+                    writer.set_busy_timeout(BUSY_TIMEOUT_MS)
+            return not is_busy
+
+        return await self._on_writer(empty)
 
     async def close(self) -> None:
         """End all work, rolling back a write that is under way. May be called twice."""

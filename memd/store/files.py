@@ -1,15 +1,18 @@
-"""Files of an index, with their chunks, keywords and vectors: changed together or not at all."""
+"""Files of an index, with their turns, chunks, keywords and vectors: changed together or not at all."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import apsw
 import msgspec
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash, embedded_text
-from memd.store import keywords, vectors
+from memd.store import keywords, sessions, vectors
+from memd.store.chunks import numbers_stored
 from memd.store.matrix import Row
+from memd.store.sessions import SessionChange
 from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 
@@ -23,7 +26,7 @@ class KnownFile(msgspec.Struct, frozen=True, gc=False):
     path: str
     kind: Kind
     stamp: Stamp
-    hash: bytes  # sha256 of its bytes
+    hash: bytes  # sha256 of its bytes; of a transcript, 32 bytes that tell its states apart
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -32,6 +35,7 @@ class Change(msgspec.Struct, frozen=True):
     found: FoundFile
     hash: bytes  # sha256 of its bytes
     chunks: Sequence[Chunk]
+    tally: Mapping[str, int] = {}  # what was counted while it was read
 
 
 class Replaced(msgspec.Struct, frozen=True):
@@ -106,25 +110,63 @@ def replace(
         vector_of: Float32 vectors that are known already, by text hash.
         refused: Hashes of texts that are set aside.
     """
-    found = change.found
-    file_id, old_kind = _put_file(connection, found, change.hash)
+    file_id = _put_file(connection, change.found, change.hash)
+    sessions.forget(connection, file_id)
+    sessions.put_tally(connection, file_id, change.tally)
+    rows = connection.execute("SELECT id, hash, text FROM chunks WHERE file_id = ? ORDER BY id", (file_id,))
+    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused)
+
+
+def replace_session(
+    connection: apsw.Connection,
+    change: SessionChange,
+    vector_of: Mapping[TextHash, bytes],
+    refused: frozenset[TextHash],
+) -> Replaced | None:
+    """Make the index hold the new turns and chunks of a transcript instead of those that they replace.
+
+    A chunk stays as it is where its embedded text is the same, as with replace.
+
+    Returns:
+        None where the transcript is not at change.since any more: somebody else has read it meanwhile, or it was
+        taken out. Nothing was changed.
+    """
+    if change.since is not None and not sessions.is_at(connection, change.found.path, change.since):
+        return None
+    file_id = _put_file(connection, change.found, change.hash)
+    sessions.put(connection, file_id, change)
+    sessions.put_tally(connection, file_id, change.tally)
+    # From the beginning on means every chunk, be it of a turn or not.
+    those = "AND turn >= ?" if change.chunks_from else "AND ? = 0"
+    rows = connection.execute(
+        f"SELECT id, hash, text FROM chunks WHERE file_id = ? {those} ORDER BY id",
+        (file_id, change.chunks_from),
+    )
+    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused)
+
+
+def _replace_chunks(
+    connection: apsw.Connection,
+    file_id: int,
+    rows: Iterable[tuple[Any, ...]],
+    chunks: Sequence[Chunk],
+    vector_of: Mapping[TextHash, bytes],
+    refused: frozenset[TextHash],
+) -> Replaced:
+    """Put chunks in the place of (id, hash, text) rows, keeping those rows that say the same."""
     before: dict[tuple[TextHash, str], deque[ChunkId]] = defaultdict(deque)
-    if old_kind == found.kind:
-        for chunk_id, text_hash, text in connection.execute(
-            "SELECT id, hash, text FROM chunks WHERE file_id = ? ORDER BY id", (file_id,)
-        ):
-            before[text_hash, text].append(chunk_id)
-    else:
-        _remove_chunks(connection, file_id)
+    for chunk_id, text_hash, text in rows:
+        before[text_hash, text].append(chunk_id)
     fresh: list[Chunk] = []
-    for chunk in change.chunks:
+    for chunk in chunks:
         same = before[chunk.hash, chunk.text]
         if same:
+            place = (chunk.start_line, chunk.end_line, numbers_stored(chunk.numbers), chunk.turn)
             connection.execute(
-                "UPDATE chunks SET start_line = ?, end_line = ? WHERE id = ? AND (start_line <> ? OR end_line <> ?)",
-                (chunk.start_line, chunk.end_line, same[0], chunk.start_line, chunk.end_line),
+                "UPDATE chunks SET start_line = ?, end_line = ?, numbers = ?, turn = ? WHERE id = ?"
+                " AND (start_line <> ? OR end_line <> ? OR numbers IS NOT ? OR turn IS NOT ?)",
+                (*place, same.popleft(), *place),
             )
-            same.popleft()
         else:
             fresh.append(chunk)
     gone = [chunk_id for left in before.values() for chunk_id in left]
@@ -133,8 +175,8 @@ def replace(
     return Replaced(tuple(gone), len(fresh), tuple(embedded))
 
 
-def _put_file(connection: apsw.Connection, found: FoundFile, content_hash: bytes) -> tuple[int, int | None]:
-    """(file id, the kind it had before)."""
+def _put_file(connection: apsw.Connection, found: FoundFile, content_hash: bytes) -> int:
+    """The id of a file as it is now. One that was of another kind begins without chunks: theirs are seen by others."""
     values = (
         int(found.kind),
         found.stamp.size,
@@ -148,11 +190,14 @@ def _put_file(connection: apsw.Connection, found: FoundFile, content_hash: bytes
         connection.execute(
             "INSERT INTO files (kind, size, mtime_ns, inode, hash, path) VALUES (?, ?, ?, ?, ?, ?)", values
         )
-        return connection.last_insert_rowid(), None
+        return connection.last_insert_rowid()
     connection.execute(
         "UPDATE files SET kind = ?, size = ?, mtime_ns = ?, inode = ?, hash = ? WHERE path = ?", values
     )
-    return row[0], row[1]
+    file_id, old_kind = row
+    if old_kind != found.kind:
+        _remove_chunks(connection, file_id)
+    return int(file_id)
 
 
 def _insert(
@@ -167,8 +212,8 @@ def _insert(
     for chunk in chunks:
         state = vectors.SET_ASIDE if chunk.hash in refused else vectors.WAITING
         connection.execute(
-            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, cjk, vector)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, cjk, vector, numbers, turn)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 file_id,
                 chunk.start_line,
@@ -178,6 +223,8 @@ def _insert(
                 chunk.hash,
                 cjk_share(embedded_text(chunk.context, chunk.text)),
                 state,
+                numbers_stored(chunk.numbers),
+                chunk.turn,
             ),
         )
         chunk_id = ChunkId(connection.last_insert_rowid())

@@ -10,8 +10,8 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash
-from memd.store import aside, chunks, files, keywords, matrix, meta, vectors
+from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
+from memd.store import aside, chunks, files, keywords, matrix, meta, sessions, vectors
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.trouble import StoreDamaged, StoreUnavailable
@@ -51,6 +51,8 @@ class Index:
         self._changing = asyncio.Lock()
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
+        self.version = 0  # another one whenever its files have changed; of this object alone
+        self._changed = asyncio.Event()  # set, and replaced, with each version
 
     async def open(self) -> None:
         """Open the file; one that is damaged is set aside under another name, and a new one made.
@@ -72,6 +74,17 @@ class Index:
         await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))
         self._matrix = self._space = None
         self.begun_anew = str(damage)
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def changed_since(self, version: int) -> None:
+        """Wait until its files have changed since it had that version."""
+        while self.version == version:
+            await self._changed.wait()
 
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
@@ -229,20 +242,92 @@ class Index:
             return [files.replace(connection, change, usable, unusable) for change in changes]
 
         async with self._changing:
-            is_theirs = space in {None, self._space}
-            usable = vector_of if self._matrix is not None and is_theirs else {}
-            unusable = refused if is_theirs else frozenset()
+            usable, unusable = self._fitting(vector_of, refused, space)
             done = await self._database.write(replace_each)
-            await self._follow(
-                [chunk_id for replaced in done for chunk_id in replaced.removed],
-                [row for replaced in done for row in replaced.embedded],
-            )
+            self._note_change()
+            await self._follow_all(done)
         return done
+
+    def _fitting(
+        self, vector_of: Mapping[TextHash, bytes], refused: frozenset[TextHash], space: Space | None
+    ) -> tuple[Mapping[TextHash, bytes], frozenset[TextHash]]:
+        """The vectors and refusals that have a meaning here."""
+        is_theirs = space in {None, self._space}
+        return (
+            vector_of if self._matrix is not None and is_theirs else {},
+            refused if is_theirs else frozenset(),
+        )
+
+    async def _follow_all(self, done: Sequence[files.Replaced]) -> None:
+        await self._follow(
+            [chunk_id for replaced in done for chunk_id in replaced.removed],
+            [row for replaced in done for row in replaced.embedded],
+        )
+
+    async def replace_sessions(
+        self,
+        changes: Sequence[sessions.SessionChange],
+        vector_of: Mapping[TextHash, bytes],
+        refused: frozenset[TextHash],
+        space: Space | None = None,
+    ) -> list[files.Replaced | None]:
+        """Make the index hold some transcripts as they are now, all of them in one transaction.
+
+        Args:
+            changes: What is new of them.
+            vector_of: Float32 vectors that are known already, by text hash.
+            refused: Hashes of texts that are set aside.
+            space: That the vectors and refusals belong to; None: that of the index.
+
+        Returns:
+            For each what was done, or None: the index does not hold what the change goes on from, any more. Nothing
+            of that one was changed; it is to be read again.
+        """
+
+        def replace_each(connection: apsw.Connection) -> list[files.Replaced | None]:
+            return [files.replace_session(connection, change, usable, unusable) for change in changes]
+
+        async with self._changing:
+            usable, unusable = self._fitting(vector_of, refused, space)
+            done = await self._database.write(replace_each)
+            self._note_change()
+            await self._follow_all([replaced for replaced in done if replaced is not None])
+        return done
+
+    async def session(self, path: str) -> sessions.StoredSession | None:
+        """What is kept of a transcript beside its turns, if it is indexed.
+
+        Raises:
+            StoreDamaged: turns are missing.
+        """
+        return await self._database.read(sessions.find, path)
+
+    async def turns(self, path: str, first_seq: int = 0) -> list[Turn]:
+        """The turns of a transcript from one on, in order."""
+        return await self._database.read(sessions.turns, path, first_seq)
+
+    async def turns_at(self, path: str, start_line: int, end_line: int) -> list[Turn]:
+        """The turns of a transcript that stand on some of these lines of it, in order."""
+        return await self._database.read(sessions.turns_at, path, start_line, end_line)
+
+    async def session_counts(self) -> tuple[int, int]:
+        """How many transcripts it holds, and how many turns in all of them."""
+        return await self._database.read(sessions.counts)
+
+    async def stretch(self, path: str, start_line: int, lines: int, most_chars: int) -> sessions.Stretch:
+        """The turns of a transcript that begin on some lines of it, and where the next one does."""
+        return await self._database.read(sessions.stretch, path, start_line, lines, most_chars)
+
+    async def tallies(self) -> dict[str, int]:
+        """What was counted while files were read, of all of them together, by name."""
+        return await self._database.read(sessions.tallies)
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Take files out, in one transaction."""
         async with self._changing:
-            await self._follow(await self._database.write(files.remove, paths), ())
+            removed = await self._database.write(files.remove, paths)
+            self._note_change()
+            await self._follow(removed, ())
 
     async def _follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
         """Have the vectors in memory follow a change of the file, one change after the other."""
@@ -409,9 +494,14 @@ class Index:
                 await self._database.exchange(put_in_place)
             self._matrix, self._space = built, other.space
         self._unwritten = self.begun_anew = None
+        self._note_change()
         # Only now: until the vectors fit the content, searches find by keywords alone.
         with contextlib.suppress(StoreUnavailable):  # no room: the log is as good
             await self._database.checkpoint(wait=False)
+
+    async def empty_log(self) -> bool:
+        """See Database.empty_log."""
+        return await self._database.empty_log()
 
     async def hand_over(self) -> matrix.Matrix | None:
         """Put everything into the file itself and close it; the vectors in memory go to whoever takes the file.

@@ -15,6 +15,7 @@ from memd.store.trouble import StoreDamaged, StoreUnavailable, mapped_errors
 
 _STEPS = 1000  # instructions of SQLite between two looks at the clock
 _MOST_FAULTS = 3
+_WITH_SESSIONS = 2  # the first schema of an index that has transcripts
 
 
 class NotLooked(MemdError):
@@ -69,7 +70,7 @@ def look_at_index(file: Path, patience_s: float) -> IndexCondition:
         return IndexCondition(
             schema=schema,
             known_schema=known,
-            faults=_gaps(connection),
+            faults=_gaps(connection, schema),
             files=connection.execute("SELECT count(*) FROM files").get,
             chunks=connection.execute("SELECT count(*) FROM chunks").get,
             fingerprint=meta.get_fingerprint(connection),
@@ -155,9 +156,15 @@ def _faults(connection: apsw.Connection) -> tuple[str, ...]:
     return tuple(line for line in told if line != "ok" and not line.startswith("***"))[:_MOST_FAULTS]
 
 
-def _gaps(connection: apsw.Connection) -> tuple[str, ...]:
-    """Chunks that no keyword can find: FTS5 does not know that they should be there."""
+def _gaps(connection: apsw.Connection, schema: int) -> tuple[str, ...]:
+    """What is missing that SQLite does not know should be there."""
     lost: int = connection.execute(
         "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM keywords_docsize)"
     ).get
-    return (f"{lost} chunks are missing in the keyword index",) if lost else ()
+    told = [f"{lost} chunks are missing in the keyword index"] if lost else []
+    if schema >= _WITH_SESSIONS:
+        torn: int = connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM turns GROUP BY file_id HAVING count(*) <> max(seq) + 1)"
+        ).get
+        told += [f"turns are missing in {torn} transcripts"] if torn else []
+    return tuple(told)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import apsw
 import msgspec
 
-from memd.model import ChunkId, Kind
+from memd.model import ChunkId, Kind, Source
 from memd.text import fts_text
 
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
@@ -23,7 +23,8 @@ class Match(msgspec.Struct, frozen=True, gc=False):
 
 def prepare(connection: apsw.Connection) -> None:
     """Give a connection the function that search needs."""
-    connection.pragma("schema_version")  # a file that cannot be read fails here, where the error tells why
+    # A file that cannot be read fails here, where the error tells why. The schema does not fit into its first page.
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     connection.register_fts5_function("held", _held)
 
 
@@ -64,21 +65,70 @@ def search(
     Args:
         connection: Of a reader.
         match: An FTS5 expression.
-        limit: How many at most.
+        limit: How many of each source at most.
         kinds: Only chunks of files of these kinds take part, so that hidden ones take nobody's place.
     """
-    join = only = ""
-    if set(kinds) != set(Kind):
-        # CROSS JOIN keeps the order of the tables: matches come ranked, and each is looked at until enough are seen.
-        # Left to itself the planner asks the keyword index for one chunk after the other, for seconds.
-        join = (
-            " CROSS JOIN chunks ON chunks.id = keywords.rowid CROSS JOIN files ON files.id = chunks.file_id"
-        )
-        only = f" AND files.kind IN ({', '.join(str(int(kind)) for kind in sorted(kinds))})"
-    rows: list[tuple[ChunkId, float, bytes]] = connection.execute(
-        f"SELECT keywords.rowid, keywords.rank, held(keywords) FROM keywords{join} WHERE keywords MATCH ?"
-        f" AND keywords.rank MATCH 'bm25(1.0, {CONTEXT_WEIGHT})'{only} ORDER BY keywords.rank LIMIT ?",
+    # Most often the best of all hold enough of each source, and ranking is what takes the time.
+    everything = _everything(connection)
+    most = limit if everything <= set(kinds) and len(_sources(everything)) == 1 else 2 * limit
+    ranked = _ranked(connection, match, most)
+    found: list[tuple[ChunkId, Match]] = []
+    for source in _sources(kinds):
+        wanted = frozenset(kind for kind in kinds if kind.source == source)
+        best = [(one.id, one.match) for one in ranked if one.kind in wanted][:limit]
+        if len(best) < limit and len(ranked) == most and wanted & everything:
+            best = _best_of_few(connection, match, limit, wanted)
+        found += best
+    return sorted(found, key=lambda one: (-one[1].r, one[0]))
+
+
+class _Ranked(msgspec.Struct, frozen=True, gc=False):
+    """A chunk that matches."""
+
+    id: ChunkId
+    kind: int
+    match: Match
+
+
+def _sources(kinds: Collection[Kind]) -> list[Source]:
+    return sorted({kind.source for kind in kinds})
+
+
+def _everything(connection: apsw.Connection) -> frozenset[Kind]:
+    """The kinds that an index may have chunks of."""
+    # A look through all files, where none of them is a note, is far less than ranking all matches once more.
+    said, written = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM chunks INDEXED BY chunks_by_turn WHERE turn IS NOT NULL),"
+        f" EXISTS (SELECT 1 FROM files WHERE kind <> {int(Kind.SESSION)})"
+    ).fetchall()[0]
+    return frozenset(kind for kind in Kind if (said if kind is Kind.SESSION else written))
+
+
+def _ranked(connection: apsw.Connection, match: str, limit: int) -> list[_Ranked]:
+    """The best of all."""
+    # CROSS JOIN keeps the order of the tables: matches come ranked, and no more are looked at than are wanted.
+    # Left to itself the planner asks the keyword index for one chunk after the other, for seconds.
+    rows: list[tuple[ChunkId, int, float, bytes]] = connection.execute(
+        "SELECT keywords.rowid, files.kind, keywords.rank, held(keywords) FROM keywords"
+        " CROSS JOIN chunks ON chunks.id = keywords.rowid CROSS JOIN files ON files.id = chunks.file_id"
+        f" WHERE keywords MATCH ? AND keywords.rank MATCH 'bm25(1.0, {CONTEXT_WEIGHT})'"
+        " ORDER BY keywords.rank LIMIT ?",
         (match, limit),
     ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
-    found = [(chunk_id, Match(max(0.0, -rank), held)) for chunk_id, rank, held in rows]
-    return sorted(found, key=lambda one: (-one[1].r, one[0]))
+    return [_Ranked(chunk_id, kind, Match(max(0.0, -rank), held)) for chunk_id, kind, rank, held in rows]
+
+
+def _best_of_few(
+    connection: apsw.Connection, match: str, limit: int, kinds: Collection[Kind]
+) -> list[tuple[ChunkId, Match]]:
+    """The best of some kinds, where others hold most of the matches: only theirs are ranked."""
+    # The plus sign keeps SQLite from asking the keyword index for each of the chunks.
+    rows: list[tuple[ChunkId, float, bytes]] = connection.execute(
+        f"SELECT keywords.rowid, bm25(keywords, 1.0, {CONTEXT_WEIGHT}) AS r, held(keywords) FROM keywords"
+        " WHERE keywords MATCH ? AND +keywords.rowid IN (SELECT chunks.id FROM files CROSS JOIN chunks"
+        " ON chunks.file_id = files.id"
+        f" WHERE files.kind IN ({', '.join(str(int(kind)) for kind in sorted(kinds))}))"
+        " ORDER BY r, keywords.rowid LIMIT ?",
+        (match, limit),
+    ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
+    return [(chunk_id, Match(max(0.0, -rank), held)) for chunk_id, rank, held in rows]

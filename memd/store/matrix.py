@@ -182,31 +182,48 @@ def nearest(
     Args:
         rows: Where to look.
         query: Shape (dimensions,).
-        limit: How many at most.
+        limit: How many of each source at most.
         kinds: What may be seen.
         level: What is compared of each; see Calibration.level.
     """
-    seen = _lookup(kinds)
-    ids: list[NDArray[np.int64]] = []
-    values: list[NDArray[Any]] = []
+    sources = {kind.source for kind in kinds}
+    looks = [_Look(_lookup([kind for kind in kinds if kind.source == source]), [], []) for source in sources]
     # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
     # which every thread of the process has to be stopped.
     for part in rows.parts:
         near = level(part.vectors @ query, part.cjk)
-        visible = np.flatnonzero(seen[part.kinds])
-        far = -near[
-            visible
-        ]  # from this side: a partition of the other takes ten times as long where many are equal
+        for look in looks:
+            look.take(part, near, limit)
+    ranked = [look.best(limit) for look in looks if look.ids]
+    if not ranked:
+        return []
+    ids, far = (np.concatenate(columns) for columns in zip(*ranked, strict=True))
+    return [ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()]
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """The nearest of one source in each block so far."""
+
+    seen: NDArray[np.bool_]  # by kind
+    ids: list[NDArray[np.int64]]
+    far: list[NDArray[Any]]
+
+    def take(self, part: Part, near: NDArray[Any], limit: int) -> None:
+        """Keep the nearest of another block."""
+        visible = np.flatnonzero(self.seen[part.kinds])
+        # From this side: a partition of the other takes ten times as long where many are equal.
+        far = -near[visible]
         if len(far) > limit:
             best = np.argpartition(far, limit - 1)[:limit]
             visible, far = visible[best], far[best]
-        ids.append(part.ids[visible])
-        values.append(far)
-    if not ids:
-        return []
-    found = np.concatenate(ids)
-    order = np.lexsort((found, np.concatenate(values)))[:limit]
-    return [ChunkId(chunk_id) for chunk_id in found[order].tolist()]
+        self.ids.append(part.ids[visible])
+        self.far.append(far)
+
+    def best(self, limit: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The nearest of all blocks, with how far they are."""
+        ids, far = np.concatenate(self.ids), np.concatenate(self.far)
+        order = np.lexsort((ids, far))[:limit]
+        return ids[order], far[order]
 
 
 def _lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:

@@ -7,6 +7,8 @@ import msgspec
 # then rebuilt.
 CHUNKING = 2
 TOKENIZER = 1
+# Raised likewise for what memd.chunk.turns gives, or memd.sync.apply_sessions to place it.
+TURNS = 1
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
@@ -23,11 +25,13 @@ class Fingerprint(msgspec.Struct, frozen=True):
     model: str | None = None
     key: str | None = None
     dimensions: int | None = None
+    redaction: str = ""  # what is taken out of notes; empty: nothing
+    sessions: str = ""  # how transcripts are read, and what is taken out of them; empty: none are read
 
     @property
     def text_part(self) -> tuple[object, ...]:
         """What the chunks and keywords depend on."""
-        return self.chunking, self.tokenizer, self.sources
+        return self.chunking, self.tokenizer, self.sources, self.redaction, self.sessions
 
     @property
     def vector_part(self) -> tuple[object, ...]:
@@ -47,10 +51,10 @@ def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
     """
     if stored is None:
         return "it does not say what it was built for"
-    if stored.text_part != wanted.text_part:
+    if stored.text_part != wanted.text_part and not _only_lacks_sessions(stored, wanted):
         changed = [
             name
-            for name in ("chunking", "tokenizer", "sources")
+            for name in ("chunking", "tokenizer", "sources", "redaction", "sessions")
             if getattr(stored, name) != getattr(wanted, name)
         ]
         return f"{' and '.join(changed)} changed"
@@ -59,14 +63,20 @@ def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
     return None
 
 
+def _only_lacks_sessions(stored: Fingerprint, wanted: Fingerprint) -> bool:
+    """Whether transcripts are all that is missing: they are added to what there is."""
+    if stored.sessions or not wanted.sessions:
+        return False
+    added = msgspec.structs.replace(stored, sources=wanted.sources, sessions=wanted.sessions)
+    return set(stored.sources) < set(wanted.sources) and added.text_part == wanted.text_part
+
+
 def usable_part(stored: Fingerprint | None, wanted: Fingerprint) -> Fingerprint:
     """What an index that does not fit may be used for until it is rebuilt: its text, and its vectors if it has any.
 
     Whoever made these may still embed questions. What is not there is not begun.
     """
-    if stored is not None:
-        return stored
-    return Fingerprint(wanted.chunking, wanted.tokenizer, wanted.sources)
+    return without_vectors(wanted) if stored is None else stored
 
 
 def with_vectors(text: Fingerprint, vectors: Fingerprint) -> Fingerprint:
@@ -82,7 +92,7 @@ def with_vectors(text: Fingerprint, vectors: Fingerprint) -> Fingerprint:
 
 def without_vectors(fingerprint: Fingerprint) -> Fingerprint:
     """The text part alone."""
-    return Fingerprint(fingerprint.chunking, fingerprint.tokenizer, fingerprint.sources)
+    return msgspec.structs.replace(fingerprint, provider=None, model=None, key=None, dimensions=None)
 
 
 def get_fingerprint(connection: apsw.Connection) -> Fingerprint | None:

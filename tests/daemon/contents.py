@@ -19,10 +19,14 @@ class Content(msgspec.Struct, frozen=True):
     context: str
     terms: tuple[tuple[str, int, str], ...]  # column, offset, term of the keyword index
     vector: tuple[float, ...] | None
+    numbers: bytes | None = None  # as they are stored
+    turn: int | None = None
 
 
 def contents(file: Path) -> dict[str, list[Content]]:
     """The chunks of each file of an index, in the order of their lines.
+
+    The turns of a transcript stand under its path and " (turns)".
 
     Raises:
         AssertionError: keywords or vectors are there of chunks that are not.
@@ -39,22 +43,36 @@ def contents(file: Path) -> dict[str, list[Content]]:
             path: [] for (path,) in connection.execute("SELECT path FROM files")
         }
         ids = set()
-        for chunk_id, path, start_line, end_line, text, context in connection.execute(
-            "SELECT chunks.id, path, start_line, end_line, text, context FROM chunks"
+        for chunk_id, path, start_line, end_line, text, context, numbers, turn in connection.execute(
+            "SELECT chunks.id, path, start_line, end_line, text, context, numbers, turn FROM chunks"
             " JOIN files ON files.id = chunks.file_id"
         ):
             ids.add(chunk_id)
             placed = tuple(sorted(terms.pop(chunk_id, [])))
             vector = vectors.pop(chunk_id, None)
-            found[path].append(Content(start_line, end_line, text, context, placed, vector))
+            found[path].append(Content(start_line, end_line, text, context, placed, vector, numbers, turn))
         assert connection.execute("SELECT count(*) FROM chunks").get == len(ids), "a chunk has no file"
         assert not terms, "keywords of chunks that are gone"
         assert not vectors, "vectors of chunks that are gone"
+        assert not connection.execute("PRAGMA foreign_key_check").fetchall(), "a row has no file"
+        told = _turns(connection)
     finally:
         connection.close()
     for chunks in found.values():
         chunks.sort(key=lambda chunk: (chunk.start_line, chunk.end_line, chunk.text))
-    return found
+    return found | told
+
+
+def _turns(connection: apsw.Connection) -> dict[str, list[Content]]:
+    turns: dict[str, list[Content]] = defaultdict(list)
+    for path, seq, start_line, end_line, text, turn_id, role, at in connection.execute(
+        "SELECT path, seq, start_line, end_line, text, turn_id, role, at FROM turns"
+        " JOIN files ON files.id = turns.file_id ORDER BY path, seq"
+    ):
+        turns[f"{path} (turns)"].append(
+            Content(start_line, end_line, text, f"{turn_id} {role} {at}", (), None, turn=seq)
+        )
+    return dict(turns)
 
 
 def _terms(connection: apsw.Connection) -> dict[int, list[tuple[str, int, str]]]:
@@ -88,7 +106,7 @@ def differences(one: dict[str, list[Content]], other: dict[str, list[Content]]) 
             place = f"{path}:{left.start_line}"
             told += [
                 f"{place}: {name} differs"
-                for name in ("start_line", "end_line", "text", "context", "terms")
+                for name in ("start_line", "end_line", "text", "context", "terms", "numbers", "turn")
                 if getattr(left, name) != getattr(right, name)
             ]
             if not _same_vector(left.vector, right.vector):

@@ -29,6 +29,20 @@ async def test_replaced_file_is_found_by_its_new_words_only(index: Index) -> Non
     assert (await index.read(lambda reader: reader.texts([chunk_id])))[chunk_id].text == "a slow turtle"
 
 
+async def test_a_change_of_files_is_a_new_version(index: Index) -> None:
+    """Whoever waits for one is told, also of a removal; what changes nothing is none."""
+    waiting = asyncio.create_task(index.changed_since(index.version))
+    await index.restamp([found_file("memory/a.md", size=2)])
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("text")], {}, frozenset())
+    await waiting
+    before = index.version
+    await index.remove(["memory/a.md"])
+    await index.changed_since(before)
+    assert index.version > before
+
+
 async def test_unchanged_chunk_keeps_id_and_vector(index: Index) -> None:
     """A chunk that only moved keeps its id and vector, and gets its new lines."""
     kept = chunk_of("kept text", 1)
@@ -367,9 +381,15 @@ async def test_a_file_that_breaks_in_the_middle_can_be_begun_anew(index: Index) 
             found_file(f"memory/{number}.md"), b"1", [chunk_of(f"word{number} " * 200)], {}, frozenset()
         )
     await index.close()
+    connection = apsw.Connection(str(index.file))
+    try:
+        found = connection.execute("SELECT rootpage FROM sqlite_schema WHERE rootpage > 1")
+        roots = [int(str(page)) for (page,) in found]
+    finally:
+        connection.close()
     with index.file.open("r+b") as file:
-        for page in range(1, index.file.stat().st_size // 4096):
-            file.seek(page * 4096)
+        for page in roots:
+            file.seek((page - 1) * 4096)
             file.write(b"\xff" * 4096)
     damaged = Index(index.file)
     await damaged.open()

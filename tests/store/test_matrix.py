@@ -112,6 +112,21 @@ def test_only_chunks_that_may_be_seen_are_near() -> None:
     assert matrix.nearest(rows.snapshot(), question(1), 15, frozenset({Kind.SESSION})) == []
 
 
+def test_each_source_has_its_nearest() -> None:
+    """However many of the other are nearer; all of them in one order."""
+    rows = small()
+    kinds = [Kind.SESSION if n % 20 else Kind.NOTE for n in range(400)]
+    rows.add(row(n, kind=kind) for n, kind in enumerate(kinds))
+    near = matrix.nearest(rows.snapshot(), question(1), 15, EVERYTHING)
+    apart = [
+        matrix.nearest(rows.snapshot(), question(1), 15, kinds)
+        for kinds in ({Kind.NOTE, Kind.CURATED}, {Kind.SESSION})
+    ]
+    assert [len(some) for some in apart] == [15, 15]
+    whole = matrix.nearest(rows.snapshot(), question(1), 400, EVERYTHING)
+    assert near == [one for one in whole if one in {*apart[0], *apart[1]}]
+
+
 def test_equal_ones_are_in_the_order_of_their_ids() -> None:
     """The order does not depend on where rows stand."""
     rows = small()

@@ -1,0 +1,29 @@
+"""The golden stores: files of the state directory as earlier programs left them."""
+
+from pathlib import Path
+
+import zstandard
+
+DIRECTORY = Path(__file__).parent
+WORKSPACE = DIRECTORY / "workspace"  # what was indexed; never changed
+FILES = ("agents/main.sqlite", "embeddings.sqlite")
+_MOST_BYTES = 64 << 20
+
+
+def stores() -> list[Path]:
+    """One directory a schema, the oldest first."""
+    return sorted(DIRECTORY.glob("schema-*"), key=lambda path: [int(n) for n in path.name.split("-")[1:]])
+
+
+def part(name: str) -> str:
+    """What a file of the state directory is called in the collection."""
+    return f"{Path(name).name}.zst"
+
+
+def unpack(store: Path, state: Path) -> None:
+    """Put a golden store where a daemon finds it."""
+    for name in FILES:
+        file = state / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        data = (store / part(name)).read_bytes()
+        file.write_bytes(zstandard.decompress(data, max_output_size=_MOST_BYTES))

@@ -1,0 +1,82 @@
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from memd.model import Chunk, ChunkId, Kind
+from memd.store.index import Index
+from tests.store.conftest import chunk_of, found_file
+
+MEMORY = frozenset({Kind.NOTE, Kind.CURATED})
+EVERYTHING = frozenset(Kind)
+LIMIT = 10
+
+
+def said(text: str, turn: int) -> Chunk:
+    """A chunk of a session."""
+    return msgspec.structs.replace(chunk_of(text, turn + 1), numbers=(turn + 1,), turn=turn)
+
+
+async def fill(index: Index, notes: int, curated: int, sessions: int) -> None:
+    """Chunks about cats; the sessions speak of nothing else, and so come first."""
+    texts = [f"the cat of note {n} sits on a mat and looks out of the window" for n in range(notes)]
+    await put(index, "memory/a.md", Kind.NOTE, [chunk_of(text, n + 1) for n, text in enumerate(texts)])
+    texts = [f"cat rule {n} of the house" for n in range(curated)]
+    await put(index, "MEMORY.md", Kind.CURATED, [chunk_of(text, n + 1) for n, text in enumerate(texts)])
+    await put(index, "sessions/a/1.jsonl", Kind.SESSION, [said(f"cat {n}", n) for n in range(sessions)])
+
+
+async def put(index: Index, path: str, kind: Kind, chunks: Sequence[Chunk]) -> None:
+    if chunks:
+        await index.replace(found_file(path, kind=kind), b"1", chunks, {}, frozenset())
+
+
+async def kinds_found(index: Index, kinds: frozenset[Kind], limit: int = LIMIT) -> dict[Kind, int]:
+    """How many of each kind are among the matches."""
+    matches = [chunk_id for chunk_id, _ in await index.keywords("cat", limit, kinds)]
+    chunks = (await index.read(lambda reader: reader.texts(matches))).values()
+    assert len(set(matches)) == len(chunks)
+    return {kind: n for kind in Kind if (n := sum(chunk.kind is kind for chunk in chunks))}
+
+
+@pytest.mark.parametrize(
+    ("held", "kinds", "expected"),
+    [
+        ((30, 0, 0), EVERYTHING, {Kind.NOTE: 10}),
+        ((30, 0, 90), EVERYTHING, {Kind.NOTE: 10, Kind.SESSION: 10}),
+        ((3, 0, 90), EVERYTHING, {Kind.NOTE: 3, Kind.SESSION: 10}),
+        ((90, 0, 3), EVERYTHING, {Kind.NOTE: 10, Kind.SESSION: 3}),
+        ((0, 0, 90), EVERYTHING, {Kind.SESSION: 10}),
+        ((30, 0, 90), MEMORY, {Kind.NOTE: 10}),
+        ((3, 0, 90), MEMORY, {Kind.NOTE: 3}),
+        ((30, 0, 90), frozenset({Kind.SESSION}), {Kind.SESSION: 10}),
+        ((30, 90, 0), frozenset({Kind.NOTE}), {Kind.NOTE: 10}),
+        ((3, 90, 90), frozenset({Kind.NOTE, Kind.SESSION}), {Kind.NOTE: 3, Kind.SESSION: 10}),
+        ((5, 90, 90), frozenset(), {}),
+    ],
+)
+async def test_each_source_has_its_candidates(
+    index: Index, held: tuple[int, int, int], kinds: frozenset[Kind], expected: dict[Kind, int]
+) -> None:
+    """However much of another, or of what may not be seen, matches better."""
+    await fill(index, *held)
+    assert await kinds_found(index, kinds) == expected
+
+
+async def test_the_candidates_are_the_best_of_their_source(index: Index) -> None:
+    """In order, with the same figures, whichever way they were found."""
+    await fill(index, 12, 3, 60)
+    everything = await index.keywords("cat OR window", 1000, EVERYTHING)
+    assert [match.r for _, match in everything] == sorted((match.r for _, match in everything), reverse=True)
+    places = {
+        place.id: place.kind for place in await index.read(lambda reader: reader.places(_ids(everything)))
+    }
+    for kinds in (MEMORY, frozenset({Kind.SESSION}), frozenset({Kind.NOTE})):
+        best = [one for one in everything if places[one[0]] in kinds][:LIMIT]
+        found = await index.keywords("cat OR window", LIMIT, kinds)
+        assert [match.r for _, match in found] == pytest.approx([match.r for _, match in best])
+        assert [match.held for _, match in found] == [match.held for _, match in best]
+
+
+def _ids(found: Sequence[tuple[ChunkId, object]]) -> list[ChunkId]:
+    return [chunk_id for chunk_id, _ in found]
