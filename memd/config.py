@@ -55,6 +55,7 @@ class Limits(_Section, frozen=True):
     """What an agent reads at most."""
 
     max_snippet_chars: Annotated[int, Meta(ge=80, le=4000)] = 700
+    max_injected_chars: Annotated[int, Meta(ge=200, le=1_000_000)] = 4000  # of all hits, footers included
 
 
 class SyncSettings(_Section, frozen=True):
@@ -139,6 +140,57 @@ class Scope(_Section, frozen=True):
     rules: tuple[Rule, ...] = (Rule(action="allow", match=Match(chat_type="direct")),)
 
 
+PresetName = Literal["openclaw", "claude-code", "codex", "gemini"]
+
+
+class SessionSettings(_Section, frozen=True):
+    """Which transcripts are indexed, and when: nothing unless sources has "sessions"."""
+
+    presets: tuple[PresetName, ...] = ()
+    paths: tuple[Path, ...] = ()  # transcripts, or directories of some
+    delta_bytes: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 100_000  # growth that is indexed at once
+    delta_messages: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # likewise, in lines
+    idle_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 120  # and anything after so much quiet
+    subagents: bool = False
+
+
+class UserRule(_Section, frozen=True):
+    """What else is secret."""
+
+    name: str  # stands in [REDACTED:name]
+    pattern: str  # a regular expression; its group "secret", or else its first group, is replaced, else all of it
+
+
+class Redact(_Section, frozen=True):
+    """What is taken out of texts before anything else sees them."""
+
+    mode: Literal["sessions", "all", "off"] = "sessions"
+    extra: tuple[UserRule, ...] = ()
+    allow: tuple[str, ...] = ()  # texts that are no secrets, whatever they look like
+
+
+class Collection(_Section, frozen=True):
+    """Files that qmd searches besides the agent's memory; each must be indexed by memd too."""
+
+    path: Path
+    name: str = ""  # "": made of the path
+    pattern: str = "**/*.md"
+
+
+class Qmd(_Section, frozen=True):
+    """The external engine qmd, for agents with backend = "qmd"."""
+
+    command: str = "qmd"  # a name on PATH, or a path; ./ is the workspace
+    search_mode: Literal["search", "vsearch", "query"] = "search"
+    collections: tuple[Collection, ...] = ()
+    update_minutes: Annotated[float, Meta(ge=0, le=10_080)] = 5  # 0: no update on a timer
+    debounce_seconds: Annotated[float, Meta(ge=0, le=3600)] = 15
+    embed_minutes: Annotated[float, Meta(ge=0, le=10_080)] = 60  # 0: once, and when asked
+    timeout_ms: Annotated[int, Meta(ge=100, le=600_000)] = 4000  # of a search
+    cooldown_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60  # before qmd is tried again after a failure
+    session_days: Annotated[int, Meta(ge=0, le=36_500)] = 0  # transcripts older than this are not exported; 0: all are
+
+
 class AgentSettings(_Section, frozen=True):
     """[agents.<id>]: one agent, with [defaults] already merged under it."""
 
@@ -147,7 +199,8 @@ class AgentSettings(_Section, frozen=True):
     exclude: tuple[str, ...] = ()  # globs, against the path in the index
     max_file_mb: Annotated[float, Meta(gt=0, le=1024)] = 16
     sources: tuple[Source, ...] = ("memory",)
-    backend: Literal["builtin"] = "builtin"
+    memory_presets: tuple[PresetName, ...] = ()  # notes that these agents keep in places of their own
+    backend: Literal["builtin", "qmd"] = "builtin"
     citations: Literal["auto", "on", "off"] = "auto"
     provider: ProviderName = "auto"
     model: str = ""  # "": the provider's default
@@ -156,6 +209,9 @@ class AgentSettings(_Section, frozen=True):
     query: Query = Query()
     limits: Limits = Limits()
     sync: SyncSettings = SyncSettings()
+    sessions: SessionSettings = SessionSettings()
+    redact: Redact = Redact()
+    qmd: Qmd = Qmd()
     cache: Cache = Cache()
     remote: Remote = Remote()
     scope: Scope = Scope()

@@ -2,7 +2,7 @@
 
 A path below a root is a tuple of its parts. The name in the index is made of them in Unicode form NFC, because the
 same file is called differently by different file systems: relative to the workspace for what lies in it, absolute
-for extra paths.
+for extra paths. A transcript goes by its session, sessions/<label>/<id>.jsonl, wherever it is moved or how it is packed.
 """
 
 import re
@@ -13,9 +13,13 @@ from typing import assert_never
 
 import msgspec
 
+from memd import layouts
+from memd.layouts import Layout, Transcript
+
 Parts = tuple[str, ...]
 
 MEMORY_DIRECTORY = "memory"
+SESSIONS = "sessions"
 VENV_MARK = "pyvenv.cfg"  # a directory that holds this file is a virtual environment, whatever its name
 
 _CURATED = frozenset({"memory.md", "user.md"})
@@ -45,6 +49,7 @@ class Tree(msgspec.Struct, frozen=True):
 
     directory: Path
     exclude: Exclude = Exclude()
+    way: Parts = ()  # the notes lie below these directories alone; * is any one
 
 
 class SingleFile(msgspec.Struct, frozen=True):
@@ -55,7 +60,20 @@ class SingleFile(msgspec.Struct, frozen=True):
     exclude: Exclude = Exclude()
 
 
-Root = Workspace | Tree | SingleFile
+class Sessions(msgspec.Struct, frozen=True):
+    """A directory of transcripts. Several may have one label, as the live and the archived ones of an agent."""
+
+    directory: Path
+    label: str  # of all names: sessions/<label>/<id>.jsonl
+    layout: Layout
+    subagents: bool = False  # with what other agents did for an agent
+    exclude: Exclude = Exclude()
+    file: str | None = None  # this one alone, as the disk spells it
+    archived: bool = False  # of sessions that are over
+    expected: bool = True  # to be there; its files are kept while it is not
+
+
+Root = Workspace | Tree | SingleFile | Sessions
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -102,25 +120,50 @@ def prefix_of(root: Root) -> str:
             return nfc(str(root.directory))
         case SingleFile():
             return nfc(str(root.directory / root.file))
+        case Sessions():
+            return f"{SESSIONS}/{root.label}"
         case _:
             assert_never(root)
 
 
+def only_file(root: Root) -> str | None:
+    """The name of the one file that the root is about; None: it is about a directory."""
+    return root.file if isinstance(root, SingleFile | Sessions) else None
+
+
 def name_of(root: Root, parts: Parts) -> str:
-    """The name in the index of what lies at parts below the root."""
+    """The name in the index of what lies at parts below the root.
+
+    A directory of transcripts has none, and what is no transcript neither: they go by their absolute path.
+    """
     below = nfc("/".join(parts))
     if isinstance(root, Workspace):
         return below
+    if isinstance(root, Sessions):
+        session = transcript_at(root, parts)
+        if session is not None:
+            return nfc(f"{SESSIONS}/{root.label}/{session.id}.jsonl")
     directory = nfc(str(root.directory))
     if not below:
         return directory
     return f"{directory}{below}" if directory.endswith("/") else f"{directory}/{below}"
 
 
+def transcript_at(root: Sessions, parts: Parts) -> Transcript | None:
+    """What a file at these parts below a root of transcripts is, if its name is that of one."""
+    session = layouts.transcript(root.layout, parts)
+    return msgspec.structs.replace(session, archived=True) if session and root.archived else session
+
+
+def is_session(name: str) -> bool:
+    """Whether a name in the index is that of a transcript. No note of a workspace lies below sessions/."""
+    return name.startswith(f"{SESSIONS}/")
+
+
 def is_under(name: str, prefix: str) -> bool:
     """Whether a name in the index is the prefix or lies below it; the empty prefix is the workspace."""
     if not prefix:
-        return not name.startswith("/")
+        return not name.startswith("/") and not is_session(name)
     return name == prefix or name.startswith(prefix if prefix.endswith("/") else f"{prefix}/")
 
 
@@ -128,7 +171,7 @@ def is_under_any(name: str, prefixes: Collection[str]) -> bool:
     """Like is_under, for any of many prefixes; fast where they are a set."""
     if not prefixes:
         return False
-    if name in prefixes or ("/" if name.startswith("/") else "") in prefixes:
+    if name in prefixes or (not is_session(name) and ("/" if name.startswith("/") else "") in prefixes):
         return True
     end = name.rfind("/")
     while end > 0:
@@ -151,11 +194,13 @@ def find_place(name: str, roots: Iterable[Root]) -> tuple[Root, Parts] | None:
     store knows that.
 
     Returns:
-        None where no root holds a file of this name.
+        None where no root holds a file of this name, and for a transcript: where it is, its name does not tell.
     """
-    if not name or nfc(name) != name:
+    if not name or nfc(name) != name or is_session(name):
         return None
     for root in roots:
+        if isinstance(root, Sessions):
+            continue
         if isinstance(root, Workspace):
             below = name if not name.startswith("/") else ""
         else:
@@ -179,15 +224,20 @@ def admits(root: Root, parts: Parts) -> bool:
 def admits_file(root: Root, parts: Parts) -> bool:
     """Like admits, for a caller who knows that the root descends into the directory of the file."""
     name = parts[-1]
-    if not is_markdown(name) or not _is_sound(name):
+    if not _is_sound(name) or (not isinstance(root, Sessions) and not is_markdown(name)):
         return False
     match root:
         case Workspace():
             fits = name[0] != "." and (len(parts) > 1 or is_curated(name))
         case Tree():
-            fits = name[0] != "."
+            fits = name[0] != "." and len(parts) > len(root.way)
         case SingleFile():
             fits = len(parts) == 1 and nfc(name) == nfc(root.file)
+        case Sessions():
+            session = layouts.transcript(root.layout, parts)
+            fits = session is not None and (root.subagents or not session.subagent)
+            if root.file is not None:
+                fits = fits and len(parts) == 1 and nfc(name) == nfc(root.file)
         case _:
             assert_never(root)
     return fits and not _is_excluded(root, parts, end="")
@@ -195,7 +245,14 @@ def admits_file(root: Root, parts: Parts) -> bool:
 
 def descends(root: Root, parts: Parts) -> bool:
     """Whether files in the directory at these parts below the root can belong into the index."""
-    return not parts or (all(map(_is_open, parts[:-1])) and descends_into(root, parts))
+    if not parts:
+        return True
+    ways = () if isinstance(root, Workspace | SingleFile) else range(1, len(parts))
+    return (
+        all(map(_is_open, parts[:-1]))
+        and all(_reaches(root, parts[:n]) for n in ways)
+        and descends_into(root, parts)
+    )
 
 
 def descends_into(root: Root, parts: Parts) -> bool:
@@ -213,9 +270,11 @@ def _reaches(root: Root, parts: Parts) -> bool:
         case Workspace():
             return parts[0] == MEMORY_DIRECTORY
         case Tree():
-            return True
+            return len(parts) > len(root.way) or root.way[len(parts) - 1] in {"*", parts[-1]}
         case SingleFile():
             return False
+        case Sessions():
+            return root.file is None and layouts.descends(root.layout, parts, subagents=root.subagents)
         case _:
             assert_never(root)
 

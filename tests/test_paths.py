@@ -3,12 +3,14 @@
 import unicodedata
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.paths import (
     Root,
+    Sessions,
     SingleFile,
     Tree,
     Workspace,
@@ -379,3 +381,66 @@ def test_unsound_names() -> None:
     """Control characters and bytes that are no UTF-8 show in a name."""
     assert [has_control(name) for name in ("a\tb", "a\x85", "é")] == [True, True, False]
     assert [is_utf8(name) for name in ("a\udcff", "é")] == [False, True]
+
+
+CLAUDE = Sessions(Path("/home/ann/.claude/projects"), "claude-code", "claude-code")
+CHATS = Sessions(Path("/home/ann/chats"), "chats", "plain", exclude=exclude_of(["drafts/"]))
+MEMORIES = Tree(Path("/home/ann/.claude"), way=("projects", "*", "memory"))
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "belongs"),
+    [
+        (CLAUDE, "-home-ann/x.jsonl", True),
+        (CLAUDE, "-home-ann/x.md", False),
+        (CLAUDE, "x.jsonl", False),
+        (CLAUDE, "-home-ann/u/subagents/agent-x.jsonl", False),
+        (CLAUDE, ".hidden/x.jsonl", False),
+        (CLAUDE, "-home-ann/a\nb.jsonl", False),
+        (msgspec.structs.replace(CLAUDE, subagents=True), "-home-ann/u/subagents/agent-x.jsonl", True),
+        (CHATS, "a/b/c.jsonl.zst", True),
+        (CHATS, "drafts/c.jsonl", False),
+        (CHATS, "node_modules/c.jsonl", False),
+        (msgspec.structs.replace(CHATS, file="a.jsonl"), "a.jsonl", True),
+        (msgspec.structs.replace(CHATS, file="a.jsonl"), "b.jsonl", False),
+        (msgspec.structs.replace(CHATS, file="a.jsonl"), "x/a.jsonl", False),
+        (MEMORIES, "projects/-home-ann/memory/a.md", True),
+        (MEMORIES, "projects/-home-ann/memory/deep/er/a.md", True),
+        (MEMORIES, "projects/-home-ann/a.md", False),
+        (MEMORIES, "projects/-home-ann/u/a.md", False),
+        (MEMORIES, "CLAUDE.md", False),
+        (MEMORIES, "memory/a.md", False),
+    ],
+)
+def test_what_belongs_to_roots_of_other_agents(root: Root, path: str, belongs: bool) -> None:
+    """Transcripts by their layout, notes below the way to them."""
+    assert admits(root, parts(path)) is belongs
+
+
+def test_the_name_of_a_transcript_is_that_of_its_session() -> None:
+    """Its directory is not in it, and no name leads back to a file."""
+    for path in ("-a/x.jsonl", "-b/x.jsonl.zst"):
+        assert name_of(CLAUDE, parts(path)) == "sessions/claude-code/x.jsonl"
+    assert name_of(CLAUDE, ("-a",)) == "/home/ann/.claude/projects/-a"
+    assert name_of(CHATS, (f"{NFD}.jsonl",)) == f"sessions/chats/{NFC}.jsonl"
+    assert prefix_of(CLAUDE) == "sessions/claude-code"
+    assert find_place("sessions/claude-code/x.jsonl", [WORKSPACE, CLAUDE, Tree(Path("/"))]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "expected"),
+    [
+        ("sessions/claude-code/x.jsonl", "", False),
+        ("sessions/claude-code/x.jsonl", "/", False),
+        ("sessions/claude-code/x.jsonl", "sessions", True),
+        ("sessions/claude-code/x.jsonl", "sessions/claude-code", True),
+        ("sessions/claude-code/x.jsonl", "sessions/claude", False),
+        ("sessions/claude-code/x.jsonl", "sessions/claude-code/x.jsonl", True),
+        ("memory/a.md", "sessions", False),
+        ("MEMORY.md", "", True),
+    ],
+)
+def test_transcripts_do_not_lie_below_the_workspace(name: str, prefix: str, expected: bool) -> None:
+    """What is said of the workspace, or of the whole disk, is not said of them."""
+    assert is_under(name, prefix) is expected
+    assert is_under_any(name, frozenset({prefix, "other"})) is expected

@@ -4,21 +4,25 @@ import difflib
 import json
 import re
 import typing
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import abc
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
-from memd.config import SECRETS, AgentSettings, DaemonSettings
-from memd.configfile import remote, unbuilt
+from memd.config import SECRETS, AgentSettings, Collection, DaemonSettings
+from memd.configfile import redaction, remote, unbuilt
 from memd.configfile.statements import Key
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Windows takes these for devices, whatever follows after a dot.
 _DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECASE)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+# What stands under these is not repeated: it may be a key to an account, or what somebody takes for a secret or for none.
+_UNSHOWN = SECRETS | {"allow", "extra"}
 _ROOT: Mapping[str, type[msgspec.Struct] | None] = {
     "daemon": DaemonSettings,
     "defaults": AgentSettings,
@@ -76,6 +80,9 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
         )
     if not settings.sources:
         yield (("sources",),), 'at least one source is needed, such as "memory"'
+    if not all(text.strip() for text in settings.redact.allow):
+        yield (("redact", "allow"),), "allow holds an empty text, which is part of every secret"
+    yield from redaction.disagreements(settings)
     yield from remote.disagreements(settings)
 
 
@@ -122,7 +129,7 @@ def _agents_problems(given: Any) -> Iterator[Problem]:
 
 def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterator[Problem]:
     if not isinstance(given, dict):
-        yield Problem(at, f"{dotted(at)} must be a table, not {_shown(given)}")
+        yield Problem(at, f"{dotted(at)} must be a table{_but_not(given, at)}")
         return
     fields = {field.name: field.type for field in msgspec.structs.fields(table)}
     # The settings of an agent are complete only when [defaults] is under them.
@@ -148,6 +155,9 @@ def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterato
 def _value_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) -> Iterator[Problem]:
     info = inspect.type_info(kind)
     match info:
+        case inspect.StructType(cls=cls) if cls is Collection and isinstance(given, str):
+            # A collection that is nothing but its path.
+            yield from _value_problems(given, Path, at, ())
         case inspect.StructType():
             yield from _table_problems(given, info.cls, at)
         case inspect.VarTupleType() | inspect.DictType():
@@ -259,7 +269,7 @@ def _nearest(given: Any, info: inspect.Type) -> str:
     return f"; did you mean {_shown(near[0])}?" if near else ""
 
 
-def _allowed(info: inspect.Type, planned: Collection[str] = ()) -> str:
+def _allowed(info: inspect.Type, planned: abc.Collection[str] = ()) -> str:
     """The values that a type takes, in words; without those that are planned."""
     match info:
         case inspect.BoolType():
@@ -271,8 +281,8 @@ def _allowed(info: inspect.Type, planned: Collection[str] = ()) -> str:
         case inspect.LiteralType():
             *others, last = (_shown(value) for value in info.values if value not in planned)
             words = f"{', '.join(others)} or {last}" if others else last
-        case inspect.VarTupleType(item_type=inspect.StructType()):
-            words = "a list of tables"
+        case inspect.VarTupleType(item_type=inspect.StructType(cls=cls)):
+            words = "a list of paths or tables" if cls is Collection else "a list of tables"
         case inspect.VarTupleType():
             words = 'a list of texts in quotes, like ["one", "two"]'
         case inspect.DictType():
@@ -286,7 +296,7 @@ def _allowed(info: inspect.Type, planned: Collection[str] = ()) -> str:
 
 def _but_not(given: Any, at: Key) -> str:
     """What was given instead; nothing, where it may be secret."""
-    return "" if SECRETS.intersection(at) else f", not {_shown(given)}"
+    return "" if _UNSHOWN.intersection(at) else f", not {_shown(given)}"
 
 
 def _range(info: inspect.IntType | inspect.FloatType) -> str:

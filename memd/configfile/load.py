@@ -209,16 +209,34 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         # `..` is taken as a shell's cd takes it, so that one directory has one name.
         return Path(os.path.normpath(base / _expanded(text, home)))
 
-    settings = msgspec.convert(_known(merged, AgentSettings), AgentSettings, dec_hook=path)
+    known = _with_collections(_known(merged, AgentSettings), path(Path, merged["workspace"]), home)
+    settings = msgspec.convert(known, AgentSettings, dec_hook=path)
     remote = settings.remote
     if remote.api_key_file:
         remote = msgspec.structs.replace(remote, api_key_file=str(path(Path, remote.api_key_file)))
+    sessions = msgspec.structs.replace(
+        settings.sessions,
+        presets=tuple(dict.fromkeys(settings.sessions.presets)),
+        paths=tuple(dict.fromkeys(settings.sessions.paths)),
+    )
     return msgspec.structs.replace(
         settings,
         remote=remote,
+        sessions=sessions,
         extra_paths=tuple(dict.fromkeys(settings.extra_paths)),
+        memory_presets=tuple(dict.fromkeys(settings.memory_presets)),
         sources=tuple(dict.fromkeys(settings.sources)),
     )
+
+
+def _with_collections(known: dict[str, Any], workspace: Path, home: Path) -> dict[str, Any]:
+    """Settings with each collection of qmd a table, and its path one from the root on: it may be relative to the workspace."""
+    qmd = known.get("qmd", {})
+    if "collections" not in qmd:
+        return known
+    tables = [{"path": one} if isinstance(one, str) else one for one in qmd["collections"]]
+    tables = [one | {"path": str(workspace / _expanded(one["path"], home))} for one in tables]
+    return known | {"qmd": qmd | {"collections": tables}}
 
 
 def _known(table: dict[str, Any], struct: type[msgspec.Struct]) -> dict[str, Any]:

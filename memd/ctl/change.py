@@ -8,7 +8,7 @@ import msgspec
 from memd.config import AgentSettings
 from memd.ctl.directory import Directory
 from memd.ctl.failures import UsageError
-from memd.paths import SingleFile, descends, parts_below
+from memd.paths import Sessions, Tree, descends, only_file, parts_below
 from memd.sources.roots import roots_of
 
 
@@ -69,7 +69,8 @@ def change_for(directory: Directory, agent: str, agents: dict[str, AgentSettings
         same = resolved == Path(os.path.realpath(settings.workspace))
         return AlreadySearched(settings.workspace) if same else NewWorkspace(settings.workspace)
     for root in roots_of(settings):
-        parts = parts_below(root, resolved)
-        if parts is not None and not isinstance(root, SingleFile) and descends(root, parts):
+        parts = None if isinstance(root, Sessions) or only_file(root) else parts_below(root, resolved)
+        way = root.way if isinstance(root, Tree) else ()
+        if parts is not None and len(parts) >= len(way) and descends(root, parts):
             return AlreadySearched(root.directory)
     return NewExtraPath()

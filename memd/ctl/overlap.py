@@ -1,4 +1,4 @@
-"""Agents that search the notes of another. Pure but for resolving symlinks."""
+"""Agents that search the notes of another, or the same transcripts. Pure but for resolving symlinks."""
 
 from collections.abc import Iterator, Mapping
 from itertools import permutations
@@ -7,22 +7,43 @@ from pathlib import Path
 import msgspec
 
 from memd.config import AgentSettings
-from memd.paths import MEMORY_DIRECTORY, Root, SingleFile, Workspace, descends, parts_below
+from memd.paths import (
+    MEMORY_DIRECTORY,
+    Root,
+    Sessions,
+    SingleFile,
+    Workspace,
+    descends,
+    only_file,
+    parts_below,
+)
 from memd.sources.roots import roots_of
 
 
 class Overlap(msgspec.Struct, frozen=True):
-    """What one agent searches of another's notes. It may be wanted: a scope rule of the other does not see to it."""
+    """What one agent searches that is another's. It may be wanted: a scope rule of the other does not see to it."""
 
     reader: str
     owner: str
     directory: Path
     is_mutual: bool  # the owner searches the reader's just so
+    is_of_notes: bool = True  # else of transcripts
 
 
 def overlaps(agents: Mapping[str, AgentSettings]) -> Iterator[Overlap]:
     """The directories that an agent searches although they are another's, two agents with the same ones named once."""
     roots = {name: roots_of(settings) for name, settings in sorted(agents.items())}
+    notes = {
+        name: tuple(root for root in own if not isinstance(root, Sessions)) for name, own in roots.items()
+    }
+    yield from _overlaps(notes, are_notes=True)
+    transcripts = {
+        name: tuple(root for root in own if isinstance(root, Sessions)) for name, own in roots.items()
+    }
+    yield from _overlaps(transcripts, are_notes=False)
+
+
+def _overlaps(roots: Mapping[str, tuple[Root, ...]], *, are_notes: bool) -> Iterator[Overlap]:
     found = {
         (reader, owner): directory
         for reader, owner in permutations(roots, 2)
@@ -31,7 +52,7 @@ def overlaps(agents: Mapping[str, AgentSettings]) -> Iterator[Overlap]:
     for (reader, owner), directory in found.items():
         is_mutual = found.get((owner, reader)) == directory
         if not is_mutual or reader < owner:
-            yield Overlap(reader, owner, directory, is_mutual)
+            yield Overlap(reader, owner, directory, is_mutual, are_notes)
 
 
 def _shared(reader: tuple[Root, ...], owner: tuple[Root, ...]) -> Path | None:
@@ -44,7 +65,7 @@ def _shared(reader: tuple[Root, ...], owner: tuple[Root, ...]) -> Path | None:
 
 
 def _searches(ours: Root, directory: Path, theirs: Root) -> bool:
-    parts = None if isinstance(ours, SingleFile) else parts_below(ours, directory)
+    parts = None if only_file(ours) is not None else parts_below(ours, directory)
     if parts is None:
         return False
     if isinstance(ours, Workspace) and not parts:
@@ -56,7 +77,7 @@ def _directories(root: Root) -> tuple[Path, ...]:
     match root:
         case Workspace():
             return root.directory, root.directory / MEMORY_DIRECTORY
-        case SingleFile():
+        case SingleFile() | Sessions(file=str()):
             return ()
         case _:
             return (root.directory,)

@@ -1,5 +1,6 @@
 """Durations, counts, sizes and paths as a person would say them. Pure."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 _STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -44,6 +45,12 @@ def ago(seconds: float) -> str:
 def counted(number: int, thing: str) -> str:
     """A number of things: 1 file, 1,830 chunks."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names in a sentence: a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def size(count: int) -> str:

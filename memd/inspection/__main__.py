@@ -85,6 +85,21 @@ def _stores(question: Question) -> Iterator[AnyFact]:
         yield look_at_store(state, agent, settings.get(agent), deadline - time.monotonic())
 
 
+def _programs(question: Question) -> Iterator[AnyFact]:
+    from memd.inspection.programs import look_at_qmd  # noqa: PLC0415 - likewise
+
+    for agent, settings in sorted(_agents(question).items()):
+        if settings.backend == "qmd":
+            yield look_at_qmd(
+                agent,
+                settings,
+                state=Path(question.state),
+                environ=os.environ,
+                home=Path(question.home),
+                patience_s=question.patience_s,
+            )
+
+
 def _agents(question: Question) -> dict[str, AgentSettings]:
     """The agents of the configuration; none where it is wrong or out of reach, which is told elsewhere."""
     file = None if question.config is None else Path(question.config)
@@ -104,6 +119,7 @@ ASPECTS: Mapping[str, Callable[[Question], Iterator[AnyFact]]] = {
     "model": _model,
     "roots": _roots,
     "stores": _stores,
+    "programs": _programs,
 }
 """What can be looked at."""
 

@@ -66,7 +66,10 @@ class Ground(Fact, frozen=True):
     roots: tuple[Root, ...] = ()
     hangs_at: str | None = None  # the path that gave no answer in time
     notes: int = 0
-    unreadable: tuple[str, ...] = ()  # files and directories, a few of them
+    shelves: tuple[Root, ...] = ()  # where transcripts are, or will be
+    transcripts: int = 0
+    # Files and directories, a few of them, as the index calls them; what belongs to transcripts by its absolute path.
+    unreadable: tuple[str, ...] = ()
     unreadable_count: int = 0
     skipped: dict[str, int] = {}  # reason -> files
     future: tuple[str, ...] = ()  # files that say they were written later than now, a few of them
@@ -108,6 +111,15 @@ class Cache(Fact, frozen=True):
     damaged: tuple[str, ...] = ()
 
 
+class Program(Fact, frozen=True):
+    """The program that an agent is told to search with."""
+
+    agent: str
+    file: str = ""
+    version: str = ""  # as it says
+    fault: str | None = None  # why it is not found, or does not run
+
+
 class Begun(Fact, frozen=True):
     """The process looks from now on; starting it took what the machine's other work left."""
 
@@ -116,4 +128,4 @@ class End(Fact, frozen=True):
     """There is no more. The process itself may stay: not even SIGKILL ends a thread that waits for a dead disk."""
 
 
-AnyFact = Begun | Engine | Model | Disk | Ground | Store | Cache | End
+AnyFact = Begun | Engine | Model | Disk | Ground | Store | Cache | Program | End

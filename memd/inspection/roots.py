@@ -8,7 +8,8 @@ from pathlib import Path
 
 from memd.config import AgentSettings
 from memd.inspection.facts import Disk, Ground, Root
-from memd.paths import Tree
+from memd.model import Kind
+from memd.paths import Sessions, Tree, is_session, only_file
 from memd.sources.roots import roots_of
 from memd.sources.scan import Skip, scan
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
@@ -41,16 +42,26 @@ class Look:
         roots += [self._root(path, is_workspace=False) for path in settings.extra_paths]
         self.at = settings.workspace
         parts = roots_of(settings)
+        shelves = [
+            self._root(root.directory / (only_file(root) or ""), is_workspace=False)
+            for root in parts
+            if isinstance(root, Sessions) and (root.expected or root.directory.exists())
+        ]
+        self.at = settings.workspace
         seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
         files = [found.file for found in seen.found.values()]
-        closed = [name for name, why in seen.skipped.items() if why is Skip.UNREADABLE]
+        closed = [_place_of(name) for name, why in seen.skipped.items() if why is Skip.UNREADABLE]
         closed += [str(file) for file in files if not os.access(file, os.R_OK)]
         late_ns = int((self._now + _AHEAD_S) * 1e9)
-        future = [found.path for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
+        late = [found for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
+        future = [str(found.file) if found.kind is Kind.SESSION else found.path for found in late]
+        transcripts = sum(found.kind is Kind.SESSION for found in seen.found.values())
         return Ground(
             agent=self._agent,
             roots=tuple(roots),
-            notes=len(files),
+            notes=len(files) - transcripts,
+            shelves=tuple(shelves),
+            transcripts=transcripts,
             unreadable=_some(closed),
             unreadable_count=len(closed),
             skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not Skip.UNREADABLE)),
@@ -104,6 +115,11 @@ def _fault(path: Path, *, is_workspace: bool) -> str | None:
     if not stat.S_ISREG(mode):
         return "is neither a file nor a directory"
     return None if os.access(path, os.R_OK) else "cannot be read by this user"
+
+
+def _place_of(name: str) -> str:
+    """What a scan says of a transcript begins with its label; where it is follows."""
+    return f"/{name.split('/', 2)[2]}" if is_session(name) and name.count("/") > 1 else name
 
 
 def _some(names: Iterable[str]) -> tuple[str, ...]:

@@ -2,48 +2,164 @@
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
-from memd.config import AgentSettings
-from memd.paths import Exclude, Root, SingleFile, Tree, Workspace, exclude_of, is_markdown
+import msgspec
+
+from memd.config import AgentSettings, PresetName
+from memd.layouts import transcript
+from memd.paths import (
+    Exclude,
+    Root,
+    Sessions,
+    SingleFile,
+    Tree,
+    Workspace,
+    exclude_of,
+    has_control,
+    is_markdown,
+    is_utf8,
+    nfc,
+)
+from memd.sources import presets
+from memd.sources.presets import Homes, Shelf
 
 
-def roots_of(settings: AgentSettings) -> tuple[Root, ...]:
-    """The workspace first, then the extra paths, each once.
+class _Disk(msgspec.Struct, frozen=True):
+    """What is asked of the disk while roots are made."""
+
+    place: Callable[[Path], Path]  # where a path leads
+    is_file: Callable[[Path, bool], bool]  # whether it is a file; the flag: whether its name says so
+    exists: Callable[[Path], bool]
+    names: Callable[[Path], Iterable[str]]  # in a directory
+
+
+def roots_of(settings: AgentSettings, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
+    """The workspace first, then the extra paths, notes of presets and transcripts, each once.
 
     A path that a person configured may be a symlink, or lie behind one: it is resolved here, once. A root that does
     not exist yet is a root all the same: it may be mounted or written later. Whether an extra path that does not
     exist, or cannot be looked at, means a file or a directory is told by its name.
+
+    Args:
+        settings: Of the agent.
+        environ: Says where other agents have their homes; None: the environment of this process.
     """
-    exclude = exclude_of(map(_resolved_glob, settings.exclude))
-    return _roots(settings, exclude, _resolved, _is_file)
+    return _roots(settings, _resolved_glob, _Disk(_resolved, _is_file, os.path.lexists, _names), environ)
 
 
-def roots_as_written(settings: AgentSettings) -> tuple[Root, ...]:
+def roots_as_written(settings: AgentSettings, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
     """The same without a look at the disk, for one that does not answer: symlinks are not resolved, names tell files."""
-    return _roots(settings, exclude_of(settings.exclude), _normal, lambda path: is_markdown(path.name))
+    disk = _Disk(_normal, lambda _, says_so: says_so, lambda _: False, lambda _: ())
+    return _roots(settings, str, disk, environ)
+
+
+def notes_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
+    """The roots of the notes that an agent keeps, for who wants to know what there is of them."""
+    disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
+    return tuple(_notes([preset], _homes(environ, disk), (), disk))
+
+
+def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[Sessions, ...]:
+    """The roots of the transcripts that an agent keeps, likewise."""
+    disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
+    return tuple(_shelved([preset], _homes(environ, disk), Exclude(), disk, subagents=False))
 
 
 def _roots(
-    settings: AgentSettings,
-    exclude: Exclude,
-    place: Callable[[Path], Path],
-    is_file: Callable[[Path], bool],
+    settings: AgentSettings, glob: Callable[[str], str], disk: _Disk, environ: Mapping[str, str] | None
 ) -> tuple[Root, ...]:
-    extra = (
-        SingleFile(path.parent, path.name, exclude) if is_file(path) else Tree(path, exclude)
-        for path in map(place, settings.extra_paths)
-    )
-    return tuple(dict.fromkeys([Workspace(place(settings.workspace), exclude), *extra]))
+    globs = tuple(map(glob, settings.exclude))
+    exclude = exclude_of(globs)
+    homes = _homes(environ, disk)
+    roots: list[Root] = []
+    if "memory" in settings.sources:
+        roots.append(Workspace(disk.place(settings.workspace), exclude))
+        for path in map(disk.place, settings.extra_paths):
+            is_file = disk.is_file(path, is_markdown(path.name))
+            roots.append(SingleFile(path.parent, path.name, exclude) if is_file else Tree(path, exclude))
+        roots += _notes(settings.memory_presets, homes, globs, disk)
+    if "sessions" in settings.sources:
+        subagents = settings.sessions.subagents
+        roots += _shelved(settings.sessions.presets, homes, exclude, disk, subagents=subagents)
+        roots += _sessions_at(map(disk.place, settings.sessions.paths), exclude, disk, subagents=subagents)
+    return tuple(dict.fromkeys(roots))
 
 
-def _is_file(path: Path) -> bool:
+def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> Homes:
+    home = Path("~").expanduser()
+    return Homes(os.environ if environ is None else environ, home, presets.profiles(disk.names(home)))
+
+
+def _notes(
+    names: Iterable[PresetName], homes: Homes, globs: tuple[str, ...], disk: _Disk
+) -> Iterator[SingleFile | Tree]:
+    for name in names:
+        for notes in presets.notes(name, homes, disk.names):
+            directory, exclude = disk.place(notes.directory), exclude_of((*globs, *notes.exclude))
+            if notes.file is None:
+                yield Tree(directory, exclude, notes.way)
+            else:
+                yield SingleFile(directory, notes.file, exclude)
+
+
+def _shelved(
+    names: Iterable[PresetName], homes: Homes, exclude: Exclude, disk: _Disk, *, subagents: bool
+) -> Iterator[Sessions]:
+    for name in dict.fromkeys(names):
+        shelves: dict[Path, Shelf] = {}
+        for shelf in presets.shelves(name, homes):
+            # A home may have been renamed, with a symlink left in its old place.
+            shelves.setdefault(disk.place(shelf.directory), shelf)
+        expected = next(filter(disk.exists, shelves), next(iter(shelves)))
+        for place, shelf in shelves.items():
+            yield Sessions(
+                place,
+                name,
+                shelf.layout,
+                subagents,
+                exclude,
+                archived=shelf.archived,
+                expected=place == expected,
+            )
+
+
+def _sessions_at(
+    paths: Iterable[Path], exclude: Exclude, disk: _Disk, *, subagents: bool
+) -> Iterator[Sessions]:
+    labels: dict[Path, str] = {}
+    for path in paths:
+        is_file = disk.is_file(path, transcript("plain", (path.name,)) is not None)
+        directory = path.parent if is_file else path
+        if directory not in labels:
+            labels[directory] = _label(directory.name, labels.values())
+        file = path.name if is_file else None
+        yield Sessions(directory, labels[directory], "plain", subagents, exclude, file)
+
+
+def _label(name: str, taken: Iterable[str]) -> str:
+    """What the names of the transcripts in a directory begin with, unlike those of a preset or of another directory."""
+    sound = nfc(name) if name and is_utf8(name) and not has_control(name) else "transcripts"
+    others = {*get_args(PresetName), *taken}
+    numbered = (f"{sound}-{number}" for number in range(2, len(others) + 3))
+    return next(label for label in (sound, *numbered) if label not in others)
+
+
+def _is_file(path: Path, says_so: bool) -> bool:
     try:
         mode = path.stat().st_mode
     except OSError:  # not there, or behind a directory that is closed, or on a disk that fails
-        return is_markdown(path.name)
-    return stat.S_ISREG(mode) or (is_markdown(path.name) and not stat.S_ISDIR(mode))
+        return says_so
+    return stat.S_ISREG(mode) or (says_so and not stat.S_ISDIR(mode))
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)  # noqa: PTH208 - names are wanted, not paths
+    except OSError:
+        return []
 
 
 def _normal(path: Path) -> Path:

@@ -10,21 +10,25 @@ import re
 import stat
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
 import msgspec
 
+from memd.layouts import first_is_free, transcript
 from memd.model import FoundFile, Kind, Stamp
 from memd.paths import (
     MEMORY_DIRECTORY,
     VENV_MARK,
     Parts,
     Root,
+    Sessions,
     SingleFile,
     Tree,
     Workspace,
+    admits,
     admits_file,
     descends_into,
     has_control,
@@ -34,8 +38,10 @@ from memd.paths import (
     is_utf8,
     name_of,
     nfc,
+    only_file,
     parts_below,
     prefix_of,
+    transcript_at,
 )
 from memd.sources.fence import (
     Exhausted,
@@ -61,11 +67,15 @@ class Skip(StrEnum):
     UNREADABLE = "unreadable"
     NOT_REGULAR = "not a regular file"
     NOT_MARKDOWN = "not a Markdown file"
+    NOT_TRANSCRIPT = "not a transcript (.jsonl or .jsonl.zst)"
     NOT_UTF8 = "name is not UTF-8"
     CONTROL = "control character in the name"
     SAME_NAME = "same name in another Unicode form"
     SAME_FILE = "same file under another name"
+    SAME_SESSION = "another file of a session that is indexed"  # archived, compressed, or copied
 
+
+_LOOKS = 5  # at a directory of transcripts, while one vanishes during each
 
 # Which of several is indexed depends on the others: with one of these about, a partial scan tells too little.
 DOUBLES = frozenset({Skip.SAME_NAME, Skip.SAME_FILE})
@@ -113,17 +123,48 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
     """
     search = _Search(max_bytes)
     looked: set[str] = set()
+    labels: dict[str, list[Sessions]] = {}
     for root in roots:
+        if isinstance(root, Sessions):
+            labels.setdefault(root.label, []).append(root)
+            continue
         places = [()] if within is None else _places(root, within)
         if places:
             names = (name_of(root, parts) if parts else prefix_of(root) for parts in places)
             # What is no UTF-8 is the name of nothing in the index, and the store could not even be asked for it.
             looked.update(filter(is_utf8, names))
             search.look(root, places)
+    for group in labels.values():
+        looked |= _look_at_sessions(search, group, within)
     if within is not None and search.met_double:
         # Which of its names a file goes by, or which of two files has a name, can be told only by looking at all of them.
         return scan(roots, max_bytes=max_bytes)
     return search.result(None if within is None else frozenset(looked))
+
+
+def _look_at_sessions(
+    search: "_Search", group: Sequence[Sessions], within: Collection[Path] | None
+) -> frozenset[str]:
+    """Look for transcripts below the roots of one label; the prefixes that this was about.
+
+    Which file a session is indexed from depends on all there are. So a partial scan is content with a file only if no
+    other could go before it: a live one, uncompressed, where it belongs. Such are those that grow. After anything else
+    it looks at all that have the label.
+    """
+    if within is not None:
+        wanted = [
+            (root, parts)
+            for root in group
+            for parts in _places(root, within)
+            if root.file is None or not parts or nfc(parts[0]) == nfc(root.file)
+        ]
+        if not wanted:
+            return frozenset()
+        if all(search.meets_first(root, parts, group) for root, parts in wanted):
+            return frozenset(name_of(root, parts) for root, parts in wanted)
+    for root in group:
+        search.look(root, [()])
+    return frozenset({prefix_of(group[0])})
 
 
 def _places(root: Root, within: Collection[Path]) -> list[Parts]:
@@ -138,8 +179,12 @@ def _places(root: Root, within: Collection[Path]) -> list[Parts]:
     return sorted(place for place in places if not any(place[:n] in places for n in range(len(place))))
 
 
+# The workspace first, then by name; then what goes before what of one name, false before true; then where it is.
+_Rank = tuple[int, str, tuple[bool, ...], str, str]
+
+
 class _Candidate(msgspec.Struct, frozen=True, gc=False):
-    rank: tuple[bool, str, bool, str]  # the workspace first, then by name, the NFC spelling before others
+    rank: _Rank
     found: FoundFile
     device: int
     # Without other names, a number that was met before was given anew: the first file is gone meanwhile.
@@ -158,11 +203,23 @@ class _Search:
         self._anchors: dict[str, Anchor] = {}
         self.met_double = False
 
+    def meets_first(self, root: Sessions, parts: Parts, group: Iterable[Sessions]) -> bool:
+        """Whether a transcript is there that goes before all others of its session; it is taken then."""
+        session = transcript_at(root, parts) if admits(root, parts) else None
+        if session is None or session.archived or session.compressed or session.elsewhere:
+            return False
+        if any(_has_other(other, root, parts, session.id) for other in group):
+            return False
+        before = len(self._candidates)
+        with suppress(SourceError), root_opened(root.directory) as base:
+            self._place(root, base, (), parts)
+        return len(self._candidates) > before
+
     def look(self, root: Root, places: Iterable[Parts]) -> None:
         """Look at places below a root; no parts mean all of it."""
         flaw = _flaw(str(root.directory))
         if flaw is not None and not isinstance(root, Workspace):
-            self._skip(prefix_of(root), flaw)
+            self._skip(_shown(root, ()), flaw)
             return
         try:
             with root_opened(root.directory) as base:
@@ -176,9 +233,10 @@ class _Search:
                         self._whole(root, base)
         except (Missing, OutsideFence):
             self._missing.add(root.directory)
-            self._blind.add(prefix_of(root))
+            if not isinstance(root, Sessions) or root.expected:
+                self._blind.add(prefix_of(root))
         except Unreadable:
-            self._skip(prefix_of(root) or str(root.directory), Skip.UNREADABLE)
+            self._skip(_shown(root, ()) or str(root.directory), Skip.UNREADABLE)
             self._blind.add(prefix_of(root))
 
     def result(self, looked: frozenset[str] | None) -> Scan:
@@ -192,7 +250,9 @@ class _Search:
             if same is not None and (candidate.has_other_names or same.file == file.file):
                 # Overlapping roots lead to one file in two ways. Only a second name of its own is worth telling.
                 if same.file != file.file:
-                    self._skip(file.path, Skip.SAME_FILE)
+                    self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, Skip.SAME_FILE)
+            elif file.path in found and file.kind is Kind.SESSION:
+                self._skip(_aside(file), Skip.SAME_SESSION)
             elif file.path in found:
                 self._skip(str(file.file), Skip.SAME_NAME)
             else:
@@ -217,6 +277,10 @@ class _Search:
                 self._directory(root, base, (), ".", deep=True)
             case SingleFile():
                 self._place(root, base, (), (root.file,))
+            case Sessions(file=None):
+                self._directory(root, base, (), ".", deep=True)
+            case Sessions():
+                self._place(root, base, (), (only_file(root) or "",))
             case _:
                 assert_never(root)
 
@@ -249,6 +313,8 @@ class _Search:
                 self._directory(root, above, parts, parts[-1], deep=True)
         elif isinstance(root, SingleFile) and not is_markdown(root.file):
             self._skip(name_of(root, parts), Skip.NOT_MARKDOWN)
+        elif isinstance(root, Sessions) and root.file is not None and transcript_at(root, parts) is None:
+            self._skip(_shown(root, parts), Skip.NOT_TRANSCRIPT)
         elif self._may_hold(root, parts):
             self._file(root, root.directory.joinpath(*parts), parts, status)
 
@@ -263,7 +329,8 @@ class _Search:
         except OSError as failure:
             self._failed(failure, root, parts)
 
-    def _list(self, root: Root, here: int, above: Parts, *, deep: bool) -> None:
+    def _list(self, root: Root, here: int, above: Parts, *, deep: bool, looks: int = _LOOKS) -> None:
+        has_vanished = False
         with os.scandir(here) as listing:
             entries = list(listing)
         if above and any(entry.name == VENV_MARK for entry in entries):
@@ -280,21 +347,25 @@ class _Search:
                 elif self._may_hold(root, parts):
                     self._file(root, directory / entry.name, parts, entry.stat(follow_symlinks=False))
             except OSError as failure:
+                has_vanished |= isinstance(failure, FileNotFoundError)
                 self._failed(failure, root, parts)
+        # It may have been compressed or archived, under a name that was not there yet when all were listed.
+        if has_vanished and isinstance(root, Sessions) and looks > 1:
+            self._list(root, here, above, deep=False, looks=looks - 1)
 
     def _file(self, root: Root, file: Path, parts: Parts, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            self._skip(name_of(root, parts), Skip.NOT_REGULAR)
+            self._skip(_shown(root, parts), Skip.NOT_REGULAR)
             return
-        if status.st_size > self._max_bytes:
-            self._skip(name_of(root, parts), Skip.TOO_LARGE)
+        path = name_of(root, parts)
+        kind = _kind(root, path)
+        # A transcript is read piece by piece, whatever its length.
+        if status.st_size > self._max_bytes and kind is not Kind.SESSION:
+            self._skip(path, Skip.TOO_LARGE)
             return
         self.met_double |= status.st_nlink > 1
-        path = name_of(root, parts)
-        kind = Kind.CURATED if is_curated(path) else Kind.NOTE
         stamp = Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
-        below = "/".join(parts)
-        rank = (not isinstance(root, Workspace), path, nfc(below) != below, below)
+        rank = _rank(root, parts, path)
         self._candidates.append(
             _Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev, status.st_nlink > 1)
         )
@@ -302,17 +373,17 @@ class _Search:
     def _symlink(self, root: Root, parts: Parts) -> None:
         """Count a symlink that a person may take for a note, or, having no suffix, for a directory of notes."""
         if admits_file(root, parts) or ("." not in parts[-1] and descends_into(root, parts)):
-            self._skip(name_of(root, parts), Skip.SYMLINK)
+            self._skip(_shown(root, parts), Skip.SYMLINK)
 
     def _may_hold(self, root: Root, parts: Parts) -> bool:
         """Whether the name is that of a note; a name that only its letters spoil is counted."""
-        if not is_markdown(parts[-1]):
+        if not isinstance(root, Sessions) and not is_markdown(parts[-1]):
             return False
         if admits_file(root, parts):
             return True
         flaw = _flaw(parts[-1])
         if flaw is not None and admits_file(root, _mended(parts)):
-            self._skip(name_of(root, parts), flaw)
+            self._skip(_shown(root, parts), flaw)
         return False
 
     def _may_descend(self, root: Root, parts: Parts) -> bool:
@@ -320,12 +391,14 @@ class _Search:
             return True
         flaw = _flaw(parts[-1])
         if flaw is not None and descends_into(root, _mended(parts)):
-            self._skip(name_of(root, parts), flaw)
+            self._skip(_shown(root, parts), flaw)
         return False
 
     def _anchor(self, root: Root, above: int, parts: Parts) -> None:
         """Note what tells a mount point from a directory that a person emptied."""
-        prefix = name_of(root, parts) if parts else prefix_of(root)
+        if isinstance(root, Sessions) and not root.expected:
+            return  # its label has an anchor: the root that is expected
+        prefix = _prefix(root, parts)
         try:
             here = open_directory(above, parts[-1] if parts else ".")
             try:
@@ -338,17 +411,16 @@ class _Search:
     def _anchor_mount(self, root: Root, above: int, here: int, parts: Parts) -> None:
         """Note a mount point below a root; roots and memory/ are noted in any case."""
         if parts and os.fstat(here).st_dev != os.fstat(above).st_dev:
-            self._anchors[name_of(root, parts)] = _anchor_of(here, mounted=True)
+            self._anchors[_prefix(root, parts)] = _anchor_of(here, mounted=True)
 
     def _failed(self, failure: OSError, root: Root, parts: Parts) -> None:
         """Tell what is gone from what could not be looked at."""
-        name = name_of(root, parts) if parts else prefix_of(root)
-        error = refusal(failure, name)
+        error = refusal(failure, str(root.directory.joinpath(*parts)))
         if isinstance(error, Exhausted):
             raise error from failure
         if isinstance(error, Unreadable):
-            self._skip(name or str(root.directory), Skip.UNREADABLE)
-            self._blind.add(name)
+            self._skip(_shown(root, parts) or str(root.directory), Skip.UNREADABLE)
+            self._blind.add(_prefix(root, parts))
 
     def _skip(self, name: str, why: Skip) -> None:
         self._skipped[os.fsencode(name).decode(errors="backslashreplace")] = why
@@ -363,6 +435,63 @@ def skip_of(trouble: SourceError) -> Skip:
             return Skip.NOT_REGULAR
         case _:
             return Skip.UNREADABLE
+
+
+def _kind(root: Root, path: str) -> Kind:
+    if isinstance(root, Sessions):
+        return Kind.SESSION
+    return Kind.CURATED if is_curated(path) else Kind.NOTE
+
+
+def _rank(root: Root, parts: Parts, path: str) -> _Rank:
+    below = "/".join(parts)
+    if not isinstance(root, Sessions):
+        return (int(not isinstance(root, Workspace)), path, (nfc(below) != below,), "", below)
+    session = transcript_at(root, parts)
+    assert session is not None, "only transcripts are found below such a root"
+    order = (session.archived, session.compressed, session.elsewhere, nfc(below) != below)
+    # Of several archives the last one, told by its date, goes before the others.
+    return (2, path, order, session.reset.translate(_BACKWARDS), str(root.directory / below))
+
+
+# Each digit for the one that sorts as late as it sorts early.
+_BACKWARDS = str.maketrans("0123456789", "9876543210")
+
+
+def _has_other(other: Sessions, root: Sessions, parts: Parts, session: str) -> bool:
+    """Whether a root has a file of the same name and session below a first directory, but for that at these parts."""
+    if not first_is_free(other.layout, parts):
+        return False
+    own = None if other.directory != root.directory else parts[0]
+    try:
+        with os.scandir(other.directory) as listing:
+            return any(
+                os.path.lexists(f"{entry.path}/{'/'.join(parts[1:])}")
+                and (there := transcript(other.layout, (entry.name, *parts[1:]))) is not None
+                and there.id == session
+                for entry in listing
+                if entry.name != own and entry.is_dir(follow_symlinks=False)
+            )
+    except OSError:
+        return False  # a scan of all finds no more there
+
+
+def _prefix(root: Root, parts: Parts) -> str:
+    """What the names below a place lie under. Those of transcripts do not tell their directories."""
+    return name_of(root, parts) if parts and not isinstance(root, Sessions) else prefix_of(root)
+
+
+def _shown(root: Root, parts: Parts) -> str:
+    """What is said to be skipped at a place: below the prefix of its root, so that a scan of that covers it."""
+    if isinstance(root, Sessions):
+        return f"{prefix_of(root)}{root.directory.joinpath(*parts)}"
+    return name_of(root, parts) if parts else prefix_of(root)
+
+
+def _aside(file: FoundFile) -> str:
+    """The same for a transcript whose session is indexed from another file."""
+    label = "/".join(file.path.split("/")[:2])
+    return f"{label}{file.file}" if file.kind is Kind.SESSION else str(file.file)
 
 
 def _flaw(name: str) -> Skip | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.paths import Root, SingleFile, descends, parts_below
+from memd.paths import Root, descends, only_file, parts_below
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
@@ -97,7 +97,7 @@ def unseen(roots: Iterable[Root], concerned: dict[Path, Mount]) -> dict[Path, Mo
 
 
 def _place(root: Root) -> Path:
-    return root.directory / root.file if isinstance(root, SingleFile) else root.directory
+    return root.directory / (only_file(root) or "")
 
 
 def _may_hold_notes(root: Root, point: Path) -> bool:

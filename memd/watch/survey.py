@@ -11,12 +11,11 @@ from memd.paths import (
     VENV_MARK,
     Parts,
     Root,
-    SingleFile,
-    Tree,
     Workspace,
     descends,
     descends_into,
     is_utf8,
+    only_file,
 )
 from memd.watch.mounts import Mount, concerning, parsed
 
@@ -61,9 +60,10 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Su
     flat: set[Path] = set()
     deep: set[Path] = set()
     for root in roots:
-        if not isinstance(root, Tree) and _is_listable(root.directory):
+        holds_files = isinstance(root, Workspace) or only_file(root) is not None
+        if holds_files and _is_listable(root.directory):
             flat.add(root.directory)
-        if isinstance(root, SingleFile):
+        if only_file(root) is not None:
             continue
         top: Parts = (MEMORY_DIRECTORY,) if isinstance(root, Workspace) else ()
         directory = root.directory.joinpath(*top)

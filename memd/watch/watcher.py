@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from memd.backoff import delay_s
-from memd.paths import Root, SingleFile
+from memd.paths import Root, Sessions, only_file
 from memd.threads import Threads
 from memd.watch.backlog import Backlog
 from memd.watch.debounce import Debouncer
@@ -180,7 +180,10 @@ async def _watched(
             settle.mark(clock())
             unwatched = places
         tap = feed.tap()
-        if tap is None or health.unseen or any(root.directory not in ground.flat for root in roots):
+        # A search waits for changes of notes. Transcripts are indexed when they are due, not when somebody asks.
+        notes = [root for root in roots if not isinstance(root, Sessions)]
+        sees_notes = all(root.directory in ground.flat for root in notes)
+        if tap is None or not sees_notes or unseen(notes, ground.footing.mounts):
             backlog.ends()
         else:
             backlog.begins(tap)
@@ -274,7 +277,12 @@ def _survey(roots: Sequence[Root], ways: Ways) -> Survey:
 
 def _health(roots: Sequence[Root], footing: Footing) -> Health:
     distant = unseen(roots, footing.mounts)
-    notes = [_absence(root.directory) for root in roots if footing.identities[root.directory] is None]
+    notes = [
+        _absence(root.directory)
+        for root in roots
+        if footing.identities[root.directory] is None
+        and not (isinstance(root, Sessions) and not root.expected)
+    ]
     if distant:
         notes.append(
             f"{', '.join(_shown(place, mount) for place, mount in sorted(distant.items()))}: what others change there is "
@@ -301,7 +309,7 @@ def _absence(directory: Path) -> str:
 
 
 def _place(root: Root) -> Path:
-    return root.directory / root.file if isinstance(root, SingleFile) else root.directory
+    return root.directory / (only_file(root) or "")
 
 
 def _is_directory(path: Path) -> bool:

@@ -16,7 +16,17 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.config import AgentSettings, Config, DaemonSettings, Hybrid, Match, Rule
+from memd.config import (
+    AgentSettings,
+    Collection,
+    Config,
+    DaemonSettings,
+    Hybrid,
+    Match,
+    Redact,
+    Rule,
+    UserRule,
+)
 from memd.configfile.load import ConfigError, load, location, parse
 
 _HOME = Path("/home/ada")
@@ -666,3 +676,60 @@ def test_a_disagreement_in_the_defaults_is_told_where_it_stands() -> None:
     )
     assert complaint.startswith(":2: defaults.remote.api_key: remote.api_key does not say whose it is")
     assert "mellon" not in complaint
+
+
+def test_sessions_and_presets_are_settings() -> None:
+    """Paths are made absolute, what stands there twice counts once, and defaults lie under an agent's own."""
+    text = """
+[defaults]
+sources = ["memory", "sessions"]
+sessions = { presets = ["codex", "codex"], idle_seconds = 5 }
+[agents.main]
+memory_presets = ["claude-code", "claude-code"]
+sessions.paths = ["~/a", "b", "/c/../d", "~/a"]
+redact = { mode = "all", extra = [{ name = "x", pattern = "y" }], allow = ["z"] }
+"""
+    agent = parse(text, Path("/etc/memd/memd.toml"), Path("/home/li")).agents["main"]
+    assert agent.sources == ("memory", "sessions")
+    assert agent.sessions.presets == ("codex",)
+    assert agent.sessions.paths == (Path("/home/li/a"), Path("/etc/memd/b"), Path("/d"))
+    assert (agent.sessions.idle_seconds, agent.sessions.delta_bytes) == (5, 100_000)
+    assert agent.memory_presets == ("claude-code",)
+    assert agent.redact == Redact(mode="all", extra=(UserRule(name="x", pattern="y"),), allow=("z",))
+
+
+def test_a_wrong_rule_is_no_configuration() -> None:
+    """It is told with its line, before anything is indexed without it."""
+    text = "[agents.main.redact]\nextra = [\n  { name = 'a', pattern = 'A+' },\n  { name = 'b', pattern = '(' },\n]\nallow = ['']\n"
+    with pytest.raises(ConfigError) as raised:
+        parse(text, Path("/home/li/memd.toml"), Path("/home/li"))
+    extra, allow = str(raised.value).splitlines()
+    assert extra.startswith("~/memd.toml:2: agents.main.redact.extra")
+    assert "is no regular expression" in extra
+    assert (
+        allow
+        == "~/memd.toml:6: agents.main.redact.allow: allow holds an empty text, which is part of every secret"
+    )
+
+
+def test_collections_of_qmd_are_paths_or_tables() -> None:
+    """Relative ones start at the workspace of the agent, also where they stand in [defaults]."""
+    text = """
+    [defaults.qmd]
+    collections = ["docs", "~/more", { path = "../wiki", name = "Wiki", pattern = "*.md" }]
+    [agents.main]
+    workspace = "~/w"
+    [agents.work]
+    workspace = "/work"
+    """
+    agents = _parsed(text).agents
+    assert agents["main"].qmd.collections == (
+        Collection(path=_HOME / "w/docs"),
+        Collection(path=_HOME / "more"),
+        Collection(path=_HOME / "wiki", name="Wiki", pattern="*.md"),
+    )
+    assert [one.path for one in agents["work"].qmd.collections] == [
+        Path("/work/docs"),
+        _HOME / "more",
+        Path("/wiki"),
+    ]

@@ -12,7 +12,7 @@ def test_a_planned_key_does_not_exist_yet(table: type[msgspec.Struct]) -> None:
     assert not set(unbuilt.KEYS[table]) & set(table.__struct_fields__)
 
 
-@pytest.mark.parametrize("table", [*unbuilt.VALUES])
-def test_a_planned_value_belongs_to_a_key_that_exists(table: type[msgspec.Struct]) -> None:
+def test_a_planned_value_belongs_to_a_key_that_exists() -> None:
     """A value is planned for a key that takes others already."""
-    assert set(unbuilt.VALUES[table]) <= set(table.__struct_fields__)
+    for table, values in unbuilt.VALUES.items():
+        assert set(values) <= set(table.__struct_fields__)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import AgentSettings
+from memd.config import AgentSettings, SessionSettings
 from memd.ctl.change import AlreadySearched, NewExtraPath, NewWorkspace, agent_of, change_for
 from memd.ctl.directory import Directory
 from memd.ctl.failures import UsageError
@@ -79,3 +79,25 @@ def test_among_others_one_must_be_named(ann: AgentSettings) -> None:
     """Rather than changing any."""
     with pytest.raises(UsageError, match="ann, bob"):
         agent_of(None, {"bob": ann, "ann": ann})
+
+
+def test_what_only_transcripts_or_some_notes_are_searched_in_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory above the notes of another agent, or with transcripts, can still become an extra path."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (".claude/projects/-a/memory", ".codex/sessions"):
+        (tmp_path / name).mkdir(parents=True)
+    settings = AgentSettings(
+        workspace=tmp_path / "w",
+        sources=("memory", "sessions"),
+        memory_presets=("claude-code",),
+        sessions=SessionSettings(presets=("codex",)),
+    )
+
+    def change(name: str) -> object:
+        return change_for(Directory(tmp_path / name, is_workspace=False), "main", {"main": settings})
+
+    assert change(".claude/projects") == NewExtraPath()
+    assert change(".codex/sessions") == NewExtraPath()
+    assert change(".claude/projects/-a/memory") == AlreadySearched((tmp_path / ".claude").resolve())

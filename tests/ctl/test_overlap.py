@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import AgentSettings
+from memd.config import AgentSettings, SessionSettings
 from memd.ctl.overlap import Overlap, overlaps
 
 
@@ -43,3 +43,14 @@ def test_what_is_excluded_is_not_searched(tmp_path: Path) -> None:
     """A glob takes another agent's directory out."""
     agents = {"a": agent(tmp_path, exclude=("memory/b/**",)), "b": agent(tmp_path / "memory/b")}
     assert list(overlaps(agents)) == []
+
+
+def test_agents_that_index_the_same_transcripts(tmp_path: Path) -> None:
+    """It is told of transcripts apart from notes."""
+    base = tmp_path.resolve()
+    sessions = SessionSettings(paths=(base / "chats",))
+    agents = {
+        name: AgentSettings(workspace=base / name, sources=("memory", "sessions"), sessions=sessions)
+        for name in ("a", "b")
+    }
+    assert list(overlaps(agents)) == [Overlap("a", "b", base / "chats", is_mutual=True, is_of_notes=False)]

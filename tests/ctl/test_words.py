@@ -104,3 +104,11 @@ def test_what_commands_a_terminal_is_spelled_out(text: str, said: str) -> None:
 def test_a_text_of_several_lines_fits_in_one() -> None:
     """Empty lines are left out."""
     assert words.one_line("first\n\n  second \n") == "first; second"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"), [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+)
+def test_names_are_listed_as_in_a_sentence(names: list[str], said: str) -> None:
+    """With the last one set apart."""
+    assert words.listed(names) == said

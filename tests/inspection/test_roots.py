@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings
+from memd.config import AgentSettings, SessionSettings
 from memd.inspection.facts import Ground
 from memd.inspection.roots import Look, disk_of
 from tests.otheruser import as_other_user, shared_directory
+from tests.sources.homes import write_homes
 
 _NOW = 1_700_000_000.0
 
@@ -107,3 +108,40 @@ def test_the_file_system_of_a_directory_that_is_not_there_yet_is_known(tmp_path:
     there, later = disk_of(tmp_path), disk_of(tmp_path / "no" / "such")
     assert there is not None
     assert there == later
+
+
+def test_transcripts_are_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the directories where they are, or will be if they are expected."""
+    home = tmp_path.resolve() / "home"
+    write_homes(home)
+    monkeypatch.setenv("HOME", str(home))
+    late = home / "chats" / "late.jsonl"
+    _note(late, _NOW + 10_000)
+    wanted = SessionSettings(presets=("codex", "gemini"), paths=(late, home / "none"))
+    _note(home / "ws" / "MEMORY.md")
+    ground = _look(home / "ws", sources=("memory", "sessions"), sessions=wanted)
+    assert (ground.notes, ground.transcripts) == (1, 4)
+    assert [(Path(root.path).name, root.fault) for root in ground.shelves] == [
+        ("sessions", None),
+        ("archived_sessions", None),
+        ("tmp", None),
+        ("late.jsonl", None),
+        ("none", "does not exist"),
+    ]
+    assert ground.future_count == 4
+    assert all(Path(name).is_file() for name in ground.future)
+
+
+def seen_by_other_user(home: str) -> list[str]:
+    """What a user who may not look into every directory of transcripts is told."""
+    wanted = SessionSettings(paths=(Path(home),))
+    ground = _look(Path(home), sources=("sessions",), sessions=wanted)
+    return list(ground.unreadable)
+
+
+def test_transcripts_that_cannot_be_read_are_told_by_their_place() -> None:
+    """So that somebody can mend it."""
+    with shared_directory() as home:
+        _note(home / "a" / "x.jsonl")
+        (home / "a").chmod(0)
+        assert as_other_user(__name__, seen_by_other_user.__name__, str(home)) == [f"{home}/a"]

@@ -1,14 +1,19 @@
 """From settings to roots."""
 
 import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memd.config import AgentSettings
-from memd.paths import SingleFile, Tree, Workspace, admits
-from memd.sources.roots import roots_as_written, roots_of
+from memd.config import AgentSettings, SessionSettings
+from memd.model import Kind
+from memd.paths import Sessions, SingleFile, Tree, Workspace, admits, only_file
+from memd.sources.roots import roots_as_written, roots_of, transcripts_of
+from memd.sources.scan import scan
 from tests.otheruser import as_other_user, shared_directory
+from tests.sources.homes import ARCHIVED, NOTES, SESSIONS, write_homes
 
 
 @pytest.fixture
@@ -124,3 +129,117 @@ def test_roots_as_they_are_written_ask_no_disk(base: Path) -> None:
     behind = AgentSettings(workspace=base / "link")
     assert roots_as_written(behind)[0].directory == base / "link"
     assert roots_of(behind)[0].directory == base / "vault"
+
+
+@pytest.fixture
+def home(base: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home directory with those of four agents."""
+    directory = base / "home"
+    write_homes(directory)
+    monkeypatch.setenv("HOME", str(directory))
+    return directory
+
+
+def _settings(home: Path, **given: Any) -> AgentSettings:
+    return AgentSettings(workspace=home / "none", **given)
+
+
+def test_transcripts_are_roots_only_if_they_are_a_source(home: Path) -> None:
+    """To name them is not enough."""
+    wanted = SessionSettings(presets=("codex",), paths=(home / "x",))
+    assert roots_of(_settings(home, sessions=wanted), {}) == (Workspace(home / "none"),)
+    alone = roots_of(_settings(home, sessions=wanted, sources=("sessions",)), {})
+    assert [type(root) for root in alone] == [Sessions] * 3
+
+
+def test_presets_find_the_transcripts_of_all_agents(home: Path) -> None:
+    """Each session once, under the name of its preset."""
+    wanted = SessionSettings(presets=("openclaw", "claude-code", "codex", "gemini"))
+    roots = roots_of(_settings(home, sessions=wanted, sources=("memory", "sessions")), {})
+    assert tuple(scan(roots, max_bytes=1).found) == SESSIONS
+    assert [root.directory.name for root in roots if isinstance(root, Sessions) and root.expected] == [
+        "agents",
+        "projects",
+        "sessions",
+        "tmp",
+    ]
+
+
+def test_memory_presets_find_the_notes_of_all_agents(home: Path) -> None:
+    """By absolute names, as extra paths; what agents are told at every start is none of them."""
+    presets = ("openclaw", "claude-code", "codex", "gemini")
+    seen = scan(roots_of(_settings(home, memory_presets=presets), {}), max_bytes=1000)
+    assert tuple(name.removeprefix(f"{home}/") for name in seen.found) == NOTES
+    assert {file.kind for file in seen.found.values() if file.file.name == "MEMORY.md"} == {Kind.CURATED}
+
+
+def test_exclude_holds_for_presets_too(home: Path) -> None:
+    """Below their directories."""
+    wanted = SessionSettings(presets=("claude-code", "codex"))
+    settings = _settings(
+        home,
+        sessions=wanted,
+        memory_presets=("claude-code",),
+        exclude=("-home-li-app/", "2026/**", "topics/"),
+        sources=("memory", "sessions"),
+    )
+    names = [name.removeprefix(f"{home}/") for name in scan(roots_of(settings, {}), max_bytes=1000).found]
+    assert names == [f"sessions/codex/{ARCHIVED}.jsonl"]
+
+
+def test_a_home_that_was_renamed_is_one(home: Path) -> None:
+    """A symlink in its old place leads to the same directory."""
+    shutil.rmtree(home / ".clawdbot")
+    (home / ".clawdbot").symlink_to(".openclaw")
+    roots = transcripts_of("openclaw", {})
+    assert [str(root.directory.relative_to(home)) for root in roots] == [
+        ".openclaw/agents",
+        ".openclaw-team/agents",
+        ".pi/agent/sessions",
+    ]
+
+
+def test_the_first_home_that_is_there_is_expected(home: Path) -> None:
+    """What was never used is not missed."""
+    shutil.rmtree(home / ".openclaw")
+    assert [root.directory.parent.name for root in transcripts_of("openclaw", {}) if root.expected] == [
+        ".openclaw-team"
+    ]
+
+
+def test_paths_of_transcripts(home: Path) -> None:
+    """Files and directories go by their directory's name, unlike that of a preset or of another one."""
+    (home / "chats").mkdir()
+    (home / "x" / "chats").mkdir(parents=True)
+    (home / "x" / "a.jsonl").touch()
+    (home / "x" / "log.txt").touch()
+    paths = (
+        home / "chats",
+        home / "x" / "chats",
+        home / "x" / "a.jsonl",
+        home / "x" / "log.txt",
+        home / "later.jsonl",
+        home / "codex",
+        Path("/"),
+    )
+    wanted = SessionSettings(paths=paths)
+    roots = roots_of(_settings(home, sessions=wanted, sources=("sessions",)), {})
+    assert [(root.label, root.directory, root.file) for root in roots if isinstance(root, Sessions)] == [
+        ("chats", home / "chats", None),
+        ("chats-2", home / "x" / "chats", None),
+        ("x", home / "x", "a.jsonl"),
+        ("x", home / "x", "log.txt"),
+        ("home", home, "later.jsonl"),
+        ("codex-2", home / "codex", None),
+        ("transcripts", Path("/"), None),
+    ]
+    assert {root.layout for root in roots if isinstance(root, Sessions)} == {"plain"}
+
+
+def test_transcripts_without_a_look_at_the_disk(home: Path) -> None:
+    """Where it does not answer, the usual places count."""
+    wanted = SessionSettings(presets=("openclaw",), paths=(home / "a.jsonl",))
+    roots = roots_as_written(_settings(home, sessions=wanted, sources=("sessions",)), {})
+    found = [(root.directory.parent.name, root.expected) for root in roots if isinstance(root, Sessions)]
+    assert found[:3] == [(".openclaw", True), (".clawdbot", False), ("agent", False)]
+    assert only_file(roots[-1]) == "a.jsonl"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from watchfiles import Change
 
-from memd.paths import SingleFile, Tree, Workspace
+from memd.paths import Sessions, SingleFile, Tree, Workspace
 from memd.watch.filters import sight
 from memd.watch.survey import Footing, Survey
 
@@ -137,3 +137,36 @@ def test_an_empty_batch() -> None:
     seen = sight([], ROOTS, FLAT, DIRECTORIES.__contains__)
     assert not seen.paths
     assert not seen.restructured
+
+
+CLAUDE = Sessions(Path("/c/projects"), "claude-code", "claude-code")
+GEMINI = Sessions(Path("/g/tmp"), "gemini", "gemini")
+TRANSCRIPTS = Survey(
+    flat=frozenset(map(Path, ("/c/projects", "/c/projects/-a", "/g/tmp", "/g/tmp/9f", "/g/tmp/9f/chats"))),
+    deep=frozenset(),
+    footing=Footing({}, {}),
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "is_directory", "counts", "restructures"),
+    [
+        (MODIFIED, "/c/projects/-a/x.jsonl", False, True, False),
+        (DELETED, "/c/projects/-a/x.jsonl.zst", False, True, False),
+        (ADDED, "/c/projects/-a/x.jsonl.lock", False, False, False),
+        (ADDED, "/c/projects/-a/x", True, False, False),  # of subagents, and spilled results
+        (ADDED, "/c/projects/-b", True, True, True),
+        (DELETED, "/c/projects/-a", False, True, True),
+        (MODIFIED, "/g/tmp/9f/logs.json", False, False, False),
+        (ADDED, "/g/tmp/9f/checkpoints", True, False, False),
+        (ADDED, "/g/tmp/9f/chats/s.jsonl.tmp-7", False, False, False),
+        (ADDED, "/g/tmp/9f/chats/s.jsonl", False, True, False),
+    ],
+)
+def test_transcripts_are_seen_and_noise_is_not(
+    change: Change, path: str, is_directory: bool, counts: bool, restructures: bool
+) -> None:
+    """Locks, temporary files and logs of an agent cost no pass, its other directories no watch."""
+    sighting = sight([(change, path)], (CLAUDE, GEMINI), TRANSCRIPTS, lambda _: is_directory)
+    assert sighting.paths == (frozenset({Path(path)}) if counts else frozenset())
+    assert sighting.restructured is restructures

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
+from memd.paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
 from memd.watch.survey import Survey, footing_of, survey
 from tests.otheruser import as_other_user, shared_directory
 
@@ -129,3 +129,43 @@ def test_unlistable_directories(recursive: str, watched: list[str]) -> None:
         (base / "memory" / "a").chmod(0)
         (base / "closed").chmod(0)
         assert as_other_user(__name__, surveyed_by_other_user.__name__, str(base), recursive) == watched
+
+
+def test_only_directories_of_transcripts_are_watched(base: Path) -> None:
+    """Agents keep much else beside them, thousands of directories in a year."""
+    make(
+        base,
+        *("c/-a/u1/subagents", "c/-a/u1/tool-results", "c/-b/memory"),
+        *("g/9f/chats/u2", "g/9f/checkpoints/x", "g/8e/shell"),
+        *("x/2026/03/02", "x/2026/tmp", "o/main/sessions/cold", "o/main/agent/x", "one"),
+    )
+    roots: list[Root] = [
+        Sessions(base / "c", "claude-code", "claude-code"),
+        Sessions(base / "g", "gemini", "gemini"),
+        Sessions(base / "x", "codex", "codex"),
+        Sessions(base / "o", "openclaw", "openclaw"),
+        Sessions(base / "one", "one", "plain", file="a.jsonl"),
+        Sessions(base / "later", "later", "plain"),
+    ]
+    ground = survey(roots, recursive=False)
+    assert names(ground.flat, base) == {
+        "c", "c/-a", "c/-b",
+        "g", "g/9f", "g/9f/chats", "g/8e",
+        "x", "x/2026", "x/2026/03", "x/2026/03/02",
+        "o", "o/main", "o/main/sessions", "o/main/sessions/cold",
+        "one",
+    }  # fmt: skip
+    with_subagents = survey([Sessions(base / "c", "c", "claude-code", subagents=True)], recursive=False)
+    assert names(with_subagents.flat, base) == {
+        "c", "c/-a", "c/-a/u1", "c/-a/u1/subagents", "c/-b", "c/-b/memory",
+    }  # fmt: skip
+    assert ground.footing.identities[base / "later"] is None
+
+
+def test_a_way_to_notes_is_watched(base: Path) -> None:
+    """From its beginning, so that a directory which comes on it is seen to come."""
+    make(base, "c/projects/-a/memory/topics", "c/projects/-a/u1", "c/cache/x", "c/projects/-b")
+    ground = survey([Tree(base / "c", way=("projects", "*", "memory"))], recursive=False)
+    assert names(ground.flat, base) == {
+        "c", "c/projects", "c/projects/-a", "c/projects/-a/memory", "c/projects/-a/memory/topics", "c/projects/-b",
+    }  # fmt: skip

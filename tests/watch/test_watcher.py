@@ -16,7 +16,7 @@ import pytest
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import Change
 
-from memd.paths import Root, SingleFile, Tree, Workspace
+from memd.paths import Root, Sessions, SingleFile, Tree, Workspace
 from memd.watch.backlog import Backlog
 from memd.watch.inotify import InotifyFeed
 from memd.watch.library import LibraryFeed
@@ -673,3 +673,46 @@ async def test_a_storm_of_directories(base: Path) -> None:
             await asyncio.sleep(0.005)
         notes = [path / "last.md" for path in (base / "vault").rglob("d*")]
         await until_async(lambda: [note.write_text("x") for note in notes] and seen.paths() >= set(notes))
+
+
+@WAYS
+async def test_transcripts_are_followed(base: Path, ways: Ways) -> None:
+    """They are seen to grow, to be renamed and deleted, in new directories too; what lies beside them is not."""
+    root = Sessions(base / "codex", "codex", "codex")
+    day = base / "codex" / "2026" / "03" / "02"
+    day.mkdir(parents=True)
+    names = [f"rollout-2026-03-02T01-02-0{number}-x.jsonl" for number in range(3)]
+    for name in names:
+        (day / name).write_text("{}\n")
+    async with watching(root, ways=ways) as seen:
+        save_in_place(day / names[0])
+        (day / f"{names[0]}.lock").touch()
+        (day / names[1]).rename(day / f"{names[1]}.zst")
+        (day / names[2]).unlink()
+        for name in (names[0], names[1], f"{names[1]}.zst", names[2]):
+            await seen.changed(day / name)
+        assert day / f"{names[0]}.lock" not in seen.paths()
+        new = base / "codex" / "2027" / "01" / "01"
+        if ways.recursive:
+            new.mkdir(parents=True)
+        else:
+            await seen.stirred(lambda: new.mkdir(parents=True))
+        rollout = new / "rollout-2027-01-01T01-02-03-x.jsonl"
+        rollout.write_text("{}\n")
+        await until_async(
+            lambda: (
+                any(path == rollout or path in rollout.parents for path in seen.paths()) or seen.rescans() > 2
+            )
+        )
+
+
+async def test_transcripts_that_are_not_there_cost_notes_nothing(base: Path) -> None:
+    """The backlog tells of notes all the same, and only a home that is expected is missed."""
+    missing = Sessions(base / "none", "codex", "codex")
+    archive = Sessions(base / "archive", "codex", "codex", archived=True, expected=False)
+    backlog = Backlog()
+    async with watching(Workspace(base / "ws"), missing, archive, backlog=backlog) as seen:
+        assert await backlog.drained(10) == frozenset()
+        assert seen.reasons() == [f"{base / 'none'} does not exist; it is watched as soon as it does"]
+        await seen.stirred(archive.directory.mkdir)
+        assert await backlog.drained(10) == frozenset()

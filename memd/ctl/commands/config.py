@@ -10,13 +10,17 @@ from memd.configfile.statements import lines
 from memd.ctl import inforce
 from memd.ctl.atomic import write_text
 from memd.ctl.call import Call
+from memd.ctl.choosing import chosen
 from memd.ctl.configedit import example
 from memd.ctl.failures import Failed
 from memd.ctl.inforce import Place
+from memd.ctl.installed import NAMES, installed
 from memd.ctl.overlap import overlaps
 from memd.ctl.screen import Outcome
 from memd.ctl.secrecy import exposed
-from memd.ctl.words import counted, shown
+from memd.ctl.sourceremarks import remarks_on_sources
+from memd.ctl.starter import notes_in_words, starter, transcripts_in_words
+from memd.ctl.words import counted, listed, shown
 
 
 def run(call: Call) -> Outcome:
@@ -32,7 +36,11 @@ def run(call: Call) -> Outcome:
 
 def _check(call: Call) -> Outcome:
     config, home = _load(call), call.places.home
-    remarks = (*_remarks(config, home), *_about_providers(config, call))
+    remarks = (
+        *_remarks(config, home),
+        *remarks_on_sources(config, call.environ, call.places),
+        *_about_providers(config, call),
+    )
     agents = f"{counted(len(config.agents), 'agent')} ({', '.join(sorted(config.agents))})"
     if config.file is None:
         usual, _ = location(None, call.environ, home)
@@ -52,11 +60,11 @@ def _remarks(config: Config, home: Path) -> Iterator[str]:
         elif not agent.workspace.is_dir():
             yield f"The workspace of {name} is no directory: {workspace}"
     for one in overlaps(config.agents):
-        directory = shown(one.directory, home)
+        directory, what = shown(one.directory, home), "notes" if one.is_of_notes else "transcripts"
         if one.is_mutual:
-            yield f"{one.reader} and {one.owner} search the same notes: {directory}"
+            yield f"{one.reader} and {one.owner} search the same {what}: {directory}"
         else:
-            yield f"{one.reader} searches notes of {one.owner} too: {directory}"
+            yield f"{one.reader} searches {what} of {one.owner} too: {directory}"
 
 
 def _about_providers(config: Config, call: Call) -> Iterator[str]:
@@ -144,7 +152,9 @@ def _init(call: Call) -> Outcome:
             f"{shown(file, home)} is there already; it was left alone.",
             "--force replaces it. `memd-ctl config check` says whether it is right.",
         )
-    write_text(file, example())
+    there = installed(call.environ)
+    choice = chosen(call, there)
+    write_text(file, starter(example(), choice, there))
     workspace = Path(DEFAULT_WORKSPACE.replace("~", str(home), 1))
     is_there = workspace.is_dir()
     found = (
@@ -157,8 +167,24 @@ def _init(call: Call) -> Outcome:
         "replaced": replaced,
         "workspace": str(workspace),
         "workspace_exists": is_there,
+        "memory_presets": choice.memory,
+        "session_presets": choice.sessions or (),
+        "found": there,
     }
-    return Outcome(data, f"Wrote {shown(file, home)}. {found}")
+    told = [f"Wrote {shown(file, home)}. {found}"]
+    notes = [notes_in_words(one) for one in there if one.preset in choice.memory]
+    if notes:
+        told.append(f"It has the notes of {listed(notes)} searched too.")
+    transcripts = [one for one in there if one.transcripts]
+    if choice.sessions:
+        named = listed([NAMES[preset] for preset in choice.sessions])
+        told.append(f"It has the transcripts of {named} searched, without secrets.")
+    elif choice.sessions is None and transcripts:
+        told.append(
+            f"Not searched are the transcripts of {listed(list(map(transcripts_in_words, transcripts)))}: "
+            "they are named in it in a comment; --sessions AGENTS has them searched."
+        )
+    return Outcome(data, "\n".join(told))
 
 
 def _load(call: Call) -> Config:

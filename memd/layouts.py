@@ -1,0 +1,159 @@
+"""What agents call the files of their transcripts, and which directories hold them: facts about names, without any I/O."""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple, assert_never
+
+import msgspec
+
+Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "plain"]
+Parts = tuple[str, ...]
+
+# OpenClaw stamps an archive with the time in ISO 8601, "-" for ":"; older ones with milliseconds.
+_NAME = re.compile(
+    r"(?P<id>[^.].*?)\.jsonl"
+    r"(?:\.reset\.(?P<reset>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d{1,9})?Z?|\d{9,16}))?"
+    r"(?P<compressed>\.zst)?",
+    re.DOTALL,
+)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])", re.IGNORECASE)
+_ROLLOUT = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
+_DIGITS = re.compile(r"[0-9]+")
+# Records of what an agent did, beside what was said.
+_SIDECAR = re.compile(r".+\.(?:trajectory|checkpoint(?:\..*)?)", re.DOTALL)
+_JOURNAL = "journal"  # what Claude Code's subagents did
+_SUBAGENTS = "subagents"
+_SPILLED = "tool-results"
+_COLD = "cold"
+_MAIN = "main"  # OpenClaw's first agent
+
+
+class Transcript(msgspec.Struct, frozen=True, gc=False):
+    """What the place of a file tells of the session in it."""
+
+    id: str  # the same, however the file is rotated, compressed or archived
+    subagent: bool
+    archived: bool  # of a session that is over; a live file of the same session goes before it
+    compressed: bool
+    elsewhere: bool  # not in the directory that its name tells
+    reset: str  # when it was archived, as its name says; "" where it does not
+
+
+def transcript(layout: Layout, parts: Parts) -> Transcript | None:
+    """What a file at these parts below the directory of a layout is; None: no transcript.
+
+    Lock files, checkpoints, temporary files, what was deleted and other records of an agent are none.
+    """
+    named = _NAME.fullmatch(parts[-1]) if parts else None
+    if named is None or _SIDECAR.fullmatch(named["id"]):
+        return None
+    place = _PLACES[layout](parts[:-1], named["id"])
+    if place is None:
+        return None
+    return Transcript(
+        id=place.id,
+        subagent=place.subagent,
+        archived=place.archived or named["reset"] is not None,
+        compressed=named["compressed"] is not None,
+        elsewhere=place.elsewhere,
+        reset=named["reset"] or "",
+    )
+
+
+def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
+    """Whether a directory at these parts can hold transcripts, if the one above can."""
+    depth, name = len(parts), parts[-1]
+    match layout:
+        case "openclaw":
+            return depth == 1 or (depth == 2 and name == "sessions") or (depth == 3 and name == _COLD)
+        case "pi":
+            return depth == 1
+        case "claude-code":
+            return depth == 1 or (subagents and (depth == 2 or (depth == 3 and name == _SUBAGENTS)))
+        case "codex":
+            return depth <= 3 and _DIGITS.fullmatch(name) is not None
+        case "gemini":
+            return depth == 1 or (depth == 2 and name == "chats") or (depth == 3 and subagents)
+        case "plain":
+            return name != _SPILLED and (subagents or name != _SUBAGENTS)
+        case _:
+            assert_never(layout)
+
+
+def first_is_free(layout: Layout, parts: Parts) -> bool:
+    """Whether the same file name below another first directory is a file of the same session.
+
+    Where it is not, the id of a session tells the one place where its live file can be, or the places differ in
+    what `transcript` says of them.
+    """
+    return layout not in {"plain", "codex"} and len(parts) > 1
+
+
+class _Place(NamedTuple):
+    """What a file is by its layout."""
+
+    id: str
+    subagent: bool = False
+    archived: bool = False
+    elsewhere: bool = False
+
+
+def _openclaw(above: Parts, own: str) -> _Place | None:
+    match above:
+        case (agent, "sessions", *cold) if cold in ([], [_COLD]):
+            # Ids that a person chose may be those of two agents.
+            is_unique = agent == _MAIN or _UUID.match(own)
+            return _Place(own if is_unique else f"{agent}/{own}", archived=bool(cold))
+        case _:
+            return None
+
+
+def _pi(above: Parts, own: str) -> _Place | None:
+    return _Place(own) if len(above) <= 1 else None
+
+
+def _claude_code(above: Parts, own: str) -> _Place | None:
+    is_subagent = own.startswith("agent-")
+    match above:
+        case (_,) if own != _JOURNAL:
+            return _Place(own, is_subagent)
+        case (_, session, "subagents") if is_subagent:
+            return _Place(f"{session}/{own}", is_subagent)
+        case _:
+            return None
+
+
+def _codex(above: Parts, own: str) -> _Place | None:
+    date = _ROLLOUT.match(own)
+    if date is None or len(above) not in {0, 3} or not all(map(_DIGITS.fullmatch, above)):
+        return None
+    return _Place(own, elsewhere=above != date.groups())
+
+
+def _gemini(above: Parts, own: str) -> _Place | None:
+    match above:
+        case (_, "chats"):
+            return _Place(own)
+        case (_, "chats", parent):
+            return _Place(f"{parent}/{own}", subagent=True)
+        case _:
+            return None
+
+
+def _plain(above: Parts, own: str) -> _Place | None:
+    if own == _JOURNAL and above[-1:] == (_SUBAGENTS,):
+        return None
+    return _Place("/".join((*above, own)), subagent=_SUBAGENTS in above)
+
+
+_PLACES: Mapping[Layout, Callable[[Parts, str], _Place | None]] = MappingProxyType(
+    {
+        "openclaw": _openclaw,
+        "pi": _pi,
+        "claude-code": _claude_code,
+        "codex": _codex,
+        "gemini": _gemini,
+        "plain": _plain,
+    }
+)

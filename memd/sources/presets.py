@@ -1,0 +1,149 @@
+"""Where the agents that people run keep their notes and transcripts. Facts about places, without a look at the disk.
+
+Claude Code, Codex, Gemini CLI and pi have one home each. OpenClaw has one a profile, and was called Clawdbot before.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+
+from memd.config import PresetName
+from memd.layouts import Layout
+from memd.paths import Parts
+
+_OPENCLAW = ".openclaw"
+_CLAWDBOT = ".clawdbot"
+
+
+class Shelf(msgspec.Struct, frozen=True):
+    """A directory with transcripts."""
+
+    directory: Path
+    layout: Layout
+    archived: bool = False
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """A directory with notes, or one file of a directory."""
+
+    directory: Path
+    way: Parts = ()  # they lie below these directories alone; * is any one
+    exclude: tuple[str, ...] = ()
+    file: str | None = None
+
+
+class Homes(msgspec.Struct, frozen=True):
+    """What says where agents keep their files."""
+
+    environ: Mapping[str, str]
+    home: Path
+    beside: tuple[str, ...] = ()  # names in the home directory that begin with .openclaw-
+
+    def named(self, *variables: str) -> Path | None:
+        """The directory that the first of these variables names; a relative one says nothing to a daemon."""
+        for variable in variables:
+            value = self.environ.get(variable, "")
+            path = self.home / value[2:] if value == "~" or value.startswith("~/") else Path(value)
+            if path.is_absolute():
+                return path
+        return None
+
+
+def profiles(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the names in a home directory that are homes of OpenClaw under another profile."""
+    return tuple(sorted(name for name in names if name.startswith(f"{_OPENCLAW}-")))
+
+
+def shelves(preset: PresetName, homes: Homes) -> tuple[Shelf, ...]:
+    """Where an agent keeps transcripts; the usual place first."""
+    match preset:
+        case "openclaw":
+            pi = homes.named("PI_CODING_AGENT_SESSION_DIR") or (
+                (homes.named("PI_CODING_AGENT_DIR") or homes.home / ".pi" / "agent") / "sessions"
+            )
+            return (*(Shelf(home / "agents", "openclaw") for home in _openclaw(homes)), Shelf(pi, "pi"))
+        case "claude-code":
+            return (Shelf(_claude_code(homes) / "projects", "claude-code"),)
+        case "codex":
+            home = _codex(homes)
+            return Shelf(home / "sessions", "codex"), Shelf(
+                home / "archived_sessions", "codex", archived=True
+            )
+        case "gemini":
+            return (Shelf(_gemini(homes) / "tmp", "gemini"),)
+        case _:
+            assert_never(preset)
+
+
+def notes(
+    preset: PresetName, homes: Homes, list_directory: Callable[[Path], Iterable[str]]
+) -> tuple[Notes, ...]:
+    """Where an agent keeps notes of its own.
+
+    Args:
+        preset: Which agent.
+        homes: What says where.
+        list_directory: The names in a directory, none where there is none: each agent of an OpenClaw may have a
+            workspace of its own.
+    """
+    match preset:
+        case "openclaw":
+            return tuple(
+                part for workspace in _workspaces(homes, list_directory) for part in _workspace(workspace)
+            )
+        case "claude-code":
+            return (Notes(_claude_code(homes), ("projects", "*", "memory")),)
+        case "codex":
+            # What was taken from single sessions: the summaries of those say it better.
+            return (Notes(_codex(homes), ("memories",), ("raw_memories.md",)),)
+        case "gemini":
+            home = _gemini(homes)
+            # Skills that were proposed are no memory yet.
+            return Notes(home, file="GEMINI.md"), Notes(
+                home, ("tmp", "*", "memory"), ("tmp/*/memory/skills/",)
+            )
+        case _:
+            assert_never(preset)
+
+
+def _openclaw(homes: Homes) -> tuple[Path, ...]:
+    """The homes of OpenClaw, the one in use first."""
+    named = homes.named("OPENCLAW_STATE_DIR", "CLAWDBOT_STATE_DIR")
+    if named is not None:
+        return (named,)
+    profile = homes.environ.get("OPENCLAW_PROFILE", "")
+    own = [f"{_OPENCLAW}-{profile}"] if profile not in {"", "default"} and "/" not in profile else []
+    names = (*own, _OPENCLAW, *homes.beside, _CLAWDBOT)
+    return tuple(homes.home / name for name in dict.fromkeys(names))
+
+
+def _workspaces(homes: Homes, list_directory: Callable[[Path], Iterable[str]]) -> tuple[Path, ...]:
+    named = homes.named("OPENCLAW_WORKSPACE_DIR")
+    found = [] if named is None else [named]
+    for number, home in enumerate(_openclaw(homes)):
+        names = {
+            name for name in list_directory(home) if name == "workspace" or name.startswith("workspace-")
+        }
+        if number == 0:
+            names.add("workspace")  # it may come later
+        found += [home / name for name in sorted(names)]
+    return tuple(dict.fromkeys(found))
+
+
+def _workspace(directory: Path) -> tuple[Notes, ...]:
+    files = (Notes(directory, file=name) for name in ("MEMORY.md", "memory.md", "USER.md"))
+    return (*files, Notes(directory, ("memory",)))
+
+
+def _claude_code(homes: Homes) -> Path:
+    return homes.named("CLAUDE_CONFIG_DIR") or homes.home / ".claude"
+
+
+def _codex(homes: Homes) -> Path:
+    return homes.named("CODEX_HOME") or homes.home / ".codex"
+
+
+def _gemini(homes: Homes) -> Path:
+    return (homes.named("GEMINI_CLI_HOME") or homes.home) / ".gemini"

@@ -1,0 +1,56 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from memd.config import AgentSettings, Qmd
+from memd.inspection.programs import look_at_qmd
+
+
+def program(home: Path, text: str) -> AgentSettings:
+    """Settings that name a program with this text."""
+    file = home / "qmd"
+    file.write_text(text)
+    file.chmod(0o700)
+    return AgentSettings(workspace=home, backend="qmd", qmd=Qmd(command=str(file)))
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "fault"),
+    [
+        ("#!/bin/sh\n[ \"$*\" = --version ] && echo 'qmd 2.8.3 (abc)'\n", "qmd 2.8.3 (abc)", None),
+        ("#!/bin/sh\nprintf '\\033[1mqmd\\033[0m 9\\n'\n", "qmd 9", None),
+        ("#!/bin/sh\necho no >&2; exit 3\n", "", "ended with status 3"),
+        ("#!/bin/sh\nsleep 60\n", "", "did not end within"),
+        ("#!/no/such/interpreter\n", "", "could not be started"),
+    ],
+    ids=["tells", "tells in colours", "fails", "hangs", "cannot be run"],
+)
+def test_a_program_tells_its_version(tmp_path: Path, text: str, version: str, fault: str | None) -> None:
+    """Or why it does not, with the file that was tried."""
+    patience_s = 0.2 if "sleep" in text else 10.0
+    found = look_at_qmd(
+        "main",
+        program(tmp_path, text),
+        state=tmp_path / "state",
+        environ=dict(os.environ),
+        home=tmp_path,
+        patience_s=patience_s,
+    )
+    assert (found.file, found.version) == (str(tmp_path / "qmd"), version)
+    assert (found.fault is None) if fault is None else fault in (found.fault or "")
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """With what to do about it."""
+    found = look_at_qmd(
+        "main",
+        AgentSettings(workspace=tmp_path, backend="qmd"),
+        state=tmp_path,
+        environ={"PATH": str(tmp_path)},
+        home=tmp_path,
+        patience_s=5,
+    )
+    assert found.fault is not None
+    assert "not on the PATH" in found.fault

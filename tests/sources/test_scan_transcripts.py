@@ -1,0 +1,437 @@
+"""What a scan finds of transcripts: one file a session, whatever became of it."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from memd.layouts import Layout
+from memd.model import Kind
+from memd.paths import Root, Sessions, Tree, Workspace, exclude_of
+from memd.sources.losses import anchors_after, gone
+from memd.sources.scan import Anchor, Scan, Skip, scan
+from tests.otheruser import as_other_user, shared_directory
+from tests.sources.homes import ROLLOUT, UUIDS
+
+CLAUDE = f"sessions/claude-code/{UUIDS[0]}.jsonl"
+CODEX = f"sessions/codex/{ROLLOUT}.jsonl"
+OPENCLAW = f"sessions/openclaw/{UUIDS[0]}.jsonl"
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return Path(os.path.realpath(tmp_path))
+
+
+def _root(directory: Path, layout: Layout, **given: Any) -> Sessions:
+    return Sessions(directory, layout, layout, **given)
+
+
+def _codex(home: Path) -> tuple[Sessions, Sessions]:
+    live = _root(home / "sessions", "codex")
+    return live, _root(home / "archived_sessions", "codex", archived=True, expected=False)
+
+
+def _touch(*files: Path) -> None:
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(str(file))
+
+
+def _look(*roots: Root, within: Collection[Path] | None = None) -> Scan:
+    return scan(roots, max_bytes=10, within=within)
+
+
+def _files(seen: Scan) -> dict[str, Path]:
+    return {name: found.file for name, found in seen.found.items()}
+
+
+def test_a_transcript_is_found_by_its_session(base: Path) -> None:
+    """Its kind is its own, and it may be longer than a note."""
+    file = base / "-home-li" / f"{UUIDS[0]}.jsonl"
+    _touch(file)
+    seen = _look(_root(base, "claude-code"))
+    assert _files(seen) == {CLAUDE: file}
+    assert seen.found[CLAUDE].kind is Kind.SESSION
+    assert seen.found[CLAUDE].stamp.size > 10
+    assert not seen.skipped
+
+
+def _days(base: Path) -> tuple[Path, Path, Path, Path]:
+    live = base / "sessions/2026/03/02" / f"{ROLLOUT}.jsonl"
+    return (
+        live,
+        live.with_name(f"{live.name}.zst"),
+        base / "archived_sessions" / live.name,
+        base / "archived_sessions" / f"{live.name}.zst",
+    )
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_one_session_is_one_file(base: Path, first: int) -> None:
+    """A live one goes before an archived one, a plain one before a compressed one; the others are counted."""
+    files = _days(base)[first:]
+    _touch(*files)
+    seen = _look(*_codex(base))
+    assert _files(seen) == {CODEX: files[0]}
+    assert list(seen.skipped.values()) == [Skip.SAME_SESSION] * (len(files) - 1)
+
+
+def test_the_last_archive_goes_before_earlier_ones(base: Path) -> None:
+    """And the file in use before any."""
+    directory = base / "main" / "sessions"
+    resets = [
+        directory / f"{UUIDS[0]}.jsonl.reset.2026-03-0{day}T01-02-03.000Z{end}"
+        for day, end in ((1, ""), (3, ""), (2, ""), (4, ".zst"))
+    ]
+    _touch(*resets)
+    root = _root(base, "openclaw")
+    assert _files(_look(root)) == {OPENCLAW: resets[1]}
+    _touch(directory / f"{UUIDS[0]}.jsonl")
+    assert _files(_look(root)) == {OPENCLAW: directory / f"{UUIDS[0]}.jsonl"}
+
+
+def test_the_directory_of_its_day_goes_before_others(base: Path) -> None:
+    """A rollout may have been copied elsewhere."""
+    files = [base / "sessions" / day / f"{ROLLOUT}.jsonl" for day in ("", "2026/01/01", "2026/03/02")]
+    _touch(*files)
+    assert _files(_look(*_codex(base))) == {CODEX: files[2]}
+
+
+def _compress(base: Path) -> list[Path]:
+    plain, packed, *_ = _days(base)
+    _touch(packed)
+    plain.unlink()
+    return [plain, packed]
+
+
+def _delete_plain(base: Path) -> list[Path]:
+    plain, packed, *_ = _days(base)
+    _touch(packed)
+    _look(*_codex(base))
+    plain.unlink()
+    return [plain]
+
+
+def _archive(base: Path) -> list[Path]:
+    plain, _, archived, _ = _days(base)
+    archived.parent.mkdir()
+    plain.rename(archived)
+    return [plain]  # the event of the new place may come later
+
+
+def _restore(base: Path) -> list[Path]:
+    _archive(base)
+    plain, _, archived, _ = _days(base)
+    archived.rename(plain)
+    return [plain]
+
+
+def _grow(base: Path) -> list[Path]:
+    plain, packed, *_ = _days(base)
+    _touch(packed)
+    plain.write_text("more")
+    return [plain]
+
+
+def _copy(base: Path) -> list[Path]:
+    plain, *_ = _days(base)
+    copy = base / "sessions/2026/01/01" / plain.name
+    _touch(copy)
+    return [copy]
+
+
+def _delete(base: Path) -> list[Path]:
+    plain, *_ = _days(base)
+    plain.unlink()
+    return [plain]
+
+
+def _delete_the_day(base: Path) -> list[Path]:
+    shutil.rmtree(base / "sessions/2026/03")
+    return [base / "sessions/2026/03"]
+
+
+def _new_day(base: Path) -> list[Path]:
+    _touch(base / "sessions/2027/01/01/rollout-2027-01-01T00-00-00-x.jsonl")
+    return [base / "sessions/2027"]
+
+
+def _link(base: Path) -> list[Path]:
+    plain, *_ = _days(base)
+    plain.rename(base / "x")
+    plain.symlink_to(base / "x")
+    return [plain]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_compress, _delete_plain, _archive, _restore, _grow, _copy, _delete, _delete_the_day, _new_day, _link],
+)
+def test_a_partial_scan_comes_to_what_a_whole_one_does(
+    base: Path, change: Callable[[Path], list[Path]]
+) -> None:
+    """Whatever happened to one file: what the partial scan says of the names that it covers is right."""
+    roots = _codex(base)
+    _touch(_days(base)[0])
+    before = _look(*roots)
+    partly = _look(*roots, within=change(base))
+    wholly = _look(*roots)
+    known = {**_files(before), **_files(partly)}
+    for name in gone(before.found, anchors_after({}, before, frozenset()), partly):
+        known.pop(name, None)
+    assert known == _files(wholly)
+    assert all(partly.covers(name) for name in partly.found)
+
+
+def test_a_copy_in_another_project_is_seen_by_a_partial_scan(base: Path) -> None:
+    """Which of two files a session is indexed from does not depend on the one that changed last."""
+    files = [base / project / f"{UUIDS[0]}.jsonl" for project in ("-a", "-b")]
+    _touch(*files)
+    root = _root(base, "claude-code")
+    for file in files:
+        assert _files(_look(root, within=[file])) == {CLAUDE: files[0]}
+
+
+def test_a_transcript_that_grows_costs_a_look_at_it_alone(base: Path) -> None:
+    """Others are not even listed: a scan that is about one says nothing of them."""
+    _touch(*(base / "-a" / f"{uuid}.jsonl" for uuid in UUIDS))
+    seen = _look(_root(base, "claude-code"), within=[base / "-a" / f"{UUIDS[0]}.jsonl"])
+    assert list(seen.found) == [CLAUDE]
+    assert seen.looked == frozenset({CLAUDE})
+
+
+def test_a_partial_scan_of_notes_leaves_transcripts_alone(base: Path) -> None:
+    """And the other way about: the workspace does not stand for sessions/."""
+    _touch(base / "t" / "-a" / f"{UUIDS[0]}.jsonl", base / "w" / "memory" / "a.md")
+    roots = (Workspace(base / "w"), _root(base / "t", "claude-code"))
+    notes = _look(*roots, within=[base / "w"])
+    assert list(notes.found) == []  # the note is too large here
+    assert not notes.covers(CLAUDE)
+    assert not gone([CLAUDE, "memory/a.md"], {}, _look(*roots, within=[base / "t"])) & {"memory/a.md"}
+
+
+def test_archives_that_are_not_there_hide_nothing(base: Path) -> None:
+    """A transcript that was deleted is gone, although nothing was ever archived."""
+    plain, *_ = _days(base)
+    _touch(plain, base / "sessions" / "2026" / "rest")
+    before = _look(*_codex(base))
+    plain.unlink()
+    seen = _look(*_codex(base))
+    assert gone(before.found, anchors_after({}, before, frozenset()), seen) == {CODEX}
+
+
+def test_a_home_that_is_not_there_keeps_its_transcripts(base: Path) -> None:
+    """Its disk may not be mounted."""
+    seen = _look(*_codex(base))
+    assert not gone([CODEX], {}, seen)
+    assert not gone([CLAUDE], {}, _look(_root(base, "claude-code")))  # nothing in it at all
+
+
+def test_mounts_below_a_label_are_one_anchor(base: Path) -> None:
+    """Names of transcripts do not tell their directories, so the label stands for all."""
+    _touch(*_days(base))
+    assert set(_look(*_codex(base)).anchors) == {"sessions/codex"}
+
+
+def test_a_disk_that_was_unmounted_keeps_its_transcripts(base: Path) -> None:
+    """Where there was a mount point, below the root or at it, and nothing is mounted now."""
+    root = _root(base, "claude-code")
+    _touch(base / "-b" / f"{UUIDS[1]}.jsonl")
+    seen = _look(root)
+    mounted = {"sessions/claude-code": Anchor(1, 1, empty=False, mounted=True)}
+    assert not gone([CLAUDE], mounted, seen)
+    assert gone([CLAUDE], seen.anchors, seen) == {CLAUDE}
+
+
+def test_subagents_are_left_out_by_place(base: Path) -> None:
+    """Unless they are wanted."""
+    inner = base / "-a" / UUIDS[0] / "subagents" / "agent-x.jsonl"
+    _touch(inner, inner.with_name("journal.jsonl"), base / "-a" / "agent-y.jsonl")
+    assert not _look(_root(base, "claude-code")).found
+    assert list(_look(_root(base, "claude-code", subagents=True)).found) == [
+        f"sessions/claude-code/{UUIDS[0]}/agent-x.jsonl",
+        "sessions/claude-code/agent-y.jsonl",
+    ]
+
+
+def test_symlinks_are_not_followed(base: Path) -> None:
+    """Neither to a transcript nor to a directory of some; both are counted."""
+    _touch(base / "elsewhere" / "a.jsonl")
+    root = base / "root"
+    (root / "-a").mkdir(parents=True)
+    (root / "-b").symlink_to(base / "elsewhere")
+    (root / "-a" / f"{UUIDS[0]}.jsonl").symlink_to(base / "elsewhere" / "a.jsonl")
+    os.mkfifo(root / "-a" / "b.jsonl")
+    seen = _look(_root(root, "claude-code"))
+    assert not seen.found
+    assert sorted(seen.skipped.values()) == [Skip.NOT_REGULAR, Skip.SYMLINK, Skip.SYMLINK]
+    assert all(seen.covers(name) for name in seen.skipped)
+
+
+def test_names_that_nobody_could_cite(base: Path) -> None:
+    """Names are in NFC; those with control characters or without encoding are counted."""
+    for name in (b"cafe\xcc\x81.jsonl", b"a\nb.jsonl", b"\xff.jsonl"):
+        Path(os.fsdecode(os.fsencode(base) + b"/" + name)).write_text("")
+    seen = _look(Sessions(base, "x", "plain"))
+    assert list(seen.found) == ["sessions/x/café.jsonl"]
+    assert sorted(seen.skipped.values()) == [Skip.CONTROL, Skip.NOT_UTF8]
+
+
+def test_one_file_in_two_ways_is_found_once(base: Path) -> None:
+    """A preset and a path may lead to the same transcripts."""
+    file = base / "-a" / f"{UUIDS[0]}.jsonl"
+    _touch(file)
+    roots = (_root(base, "claude-code"), Sessions(base / "-a", "mine", "plain"))
+    assert _files(_look(*roots)) == {CLAUDE: file}
+    assert not _look(*roots).skipped
+    assert _files(_look(*roots, within=[file])) == {CLAUDE: file}
+
+
+def test_one_transcript_alone(base: Path) -> None:
+    """A path may name a file; one that is no transcript is counted."""
+    _touch(base / "a.jsonl", base / "b.jsonl", base / "c.txt")
+    assert list(_look(Sessions(base, "x", "plain", file="a.jsonl")).found) == ["sessions/x/a.jsonl"]
+    seen = _look(Sessions(base, "x", "plain", file="c.txt"))
+    assert list(seen.skipped.values()) == [Skip.NOT_TRANSCRIPT]
+    both = [Sessions(base, "x", "plain", file="a.jsonl"), Sessions(base, "x", "plain", file="b.jsonl")]
+    assert list(_look(*both, within=[base / "b.jsonl"]).found) == ["sessions/x/b.jsonl"]
+
+
+def test_globs_are_matched_below_the_root(base: Path) -> None:
+    """What is excluded is not there."""
+    _touch(base / "-a" / f"{UUIDS[0]}.jsonl", base / "-b" / f"{UUIDS[1]}.jsonl")
+    assert list(_look(_root(base, "claude-code", exclude=exclude_of(["-b/**"]))).found) == [CLAUDE]
+
+
+def test_a_tree_with_a_way_holds_notes_below_it_alone(base: Path) -> None:
+    """Not beside it."""
+    _touch(base / "projects" / "-a" / "memory" / "b.md", base / "projects" / "-a" / "c.md", base / "d.md")
+    seen = scan([Tree(base, way=("projects", "*", "memory"))], max_bytes=1000)
+    assert list(seen.found) == [f"{base}/projects/-a/memory/b.md"]
+
+
+def seen_by_other_user(home: str) -> list[list[str]]:
+    """What a user who may not look into every directory finds, counts and misses."""
+    seen = _look(_root(Path(home), "claude-code"))
+    return [list(seen.found), list(map(str, seen.skipped.values())), list(gone([CLAUDE], {}, seen))]
+
+
+def test_a_closed_directory_keeps_what_was_indexed() -> None:
+    """It is counted, and nothing of its label is gone."""
+    with shared_directory() as home:
+        _touch(home / "-a" / f"{UUIDS[0]}.jsonl", home / "-b" / f"{UUIDS[1]}.jsonl")
+        (home / "-a").chmod(0)
+        found, skipped, missed = as_other_user(__name__, seen_by_other_user.__name__, str(home))
+    assert found == [f"sessions/claude-code/{UUIDS[1]}.jsonl"]
+    assert skipped == ["unreadable"]
+    assert not missed
+
+
+def test_thousands_of_sessions_are_looked_at_by_stat_alone(base: Path) -> None:
+    """Ten thousand in one directory take a moment, and an event on one of them nothing."""
+    directory = base / "-a"
+    directory.mkdir()
+    for number in range(10_000):
+        os.close(
+            os.open(f"{directory}/019dec85-7a1c-7d2e-9f00-{number:012x}.jsonl", os.O_CREAT | os.O_WRONLY)
+        )
+    root = _root(base, "claude-code")
+    began = time.process_time()
+    assert len(_look(root).found) == 10_000
+    assert time.process_time() - began < 2
+    began = time.process_time()
+    for _ in range(100):
+        _look(root, within=[directory / f"{UUIDS[0]}.jsonl"])
+    assert time.process_time() - began < 1
+
+
+PLACES = {
+    "claude-code": ["-a/{}.jsonl", "-b/{}.jsonl", "-b/{}.jsonl.zst"],
+    "openclaw": [
+        "main/sessions/{}.jsonl",
+        "main/sessions/{}.jsonl.reset.2026-03-02T01-02-03.000Z",
+        "main/sessions/{}.jsonl.reset.2026-03-03T01-02-03.000Z.zst",
+        "main/sessions/{}.jsonl.deleted.2026-03-02T01-02-03.000Z",
+        "main/sessions/cold/{}.jsonl.zst",
+        "work/sessions/{}.jsonl",
+    ],
+    "gemini": ["9f/chats/{}.jsonl", "8e/chats/{}.jsonl", "9f/chats/{}.jsonl.tmp-7"],
+    "codex": [
+        "2026/03/02/rollout-2026-03-02T01-02-03-{}.jsonl",
+        "2026/03/02/rollout-2026-03-02T01-02-03-{}.jsonl.zst",
+        "rollout-2026-03-02T01-02-03-{}.jsonl",
+    ],
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_partial_scans_keep_up_with_a_day_of_changes(base: Path, seed: int) -> None:
+    """Files are made, written, moved, packed and deleted at random; what is known is what a whole scan finds."""
+    rng = Random(seed)
+    archive = _root(base / "archive", "codex", archived=True, expected=False)
+    roots = (*(_root(base / layout, cast("Layout", layout)) for layout in PLACES), archive)
+    files = [
+        base / layout / pattern.format(uuid)
+        for layout, patterns in PLACES.items()
+        for pattern in patterns
+        for uuid in (*UUIDS[:2], "daily")
+    ]
+    files += [base / "archive" / file.name for file in files if file.parent == base / "codex"]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    for root in roots:
+        (root.directory / ".kept").touch()
+    known: dict[str, Path] = {}
+    before: dict[str, Anchor] = {}
+    for _ in range(80):
+        events = set()
+        for _ in range(rng.randint(1, 3)):
+            file = rng.choice(files)
+            events.add(file)
+            if not file.exists():
+                file.write_text(str(rng.random()))
+            elif rng.random() < 0.4:
+                file.unlink()
+            else:
+                other = rng.choice(
+                    [one for one in files if one.is_relative_to(base / file.relative_to(base).parts[0])]
+                )
+                events.add(other)
+                file.rename(other)
+        seen = _look(*roots, within=events)
+        for name in gone(known, before, seen):
+            del known[name]
+        known.update(_files(seen))
+        before = anchors_after(before, seen, frozenset())
+        wholly = _look(*roots)
+        assert known == _files(wholly)
+        before = anchors_after(before, wholly, frozenset())
+
+
+def test_a_session_whose_file_takes_another_name_meanwhile(base: Path) -> None:
+    """Packed and unpacked while a scan is at its directory, it is found by each scan, under one name or the other."""
+    plain, packed = base / "-a" / f"{UUIDS[0]}.jsonl", base / "-a" / f"{UUIDS[0]}.jsonl.zst"
+    _touch(plain, *(base / "-a" / f"{number}.jsonl" for number in range(20)))
+
+    def change() -> None:
+        for turn in range(1500):
+            old, new = (packed, plain) if turn % 2 else (plain, packed)
+            (base / "part").write_text("packed" if turn % 2 else "plain")
+            (base / "part").rename(new)
+            old.unlink()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        while thread.is_alive():
+            for within in (None, {plain}, {packed}):
+                assert CLAUDE in _look(_root(base, "claude-code"), within=within).found
+    finally:
+        thread.join()
