@@ -100,11 +100,14 @@ def dates_of(document: Document) -> tuple[str, ...]:
         day = date(int(named[1]), int(named[2]), int(named[3]))
     except ValueError:
         return ()
-    if is_mostly_cjk("\n".join(document.lines[:_LANGUAGE_LINES])[:_LANGUAGE_CHARS]):
-        spoken = f"{day.year}年{day.month}月{day.day}日"
-    else:
-        spoken = f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
-    return day.isoformat(), spoken
+    return day_told(day, "\n".join(document.lines[:_LANGUAGE_LINES])[:_LANGUAGE_CHARS])
+
+
+def day_told(day: date, text: str) -> tuple[str, str]:
+    """A day in figures, and in words as people ask for it in the language of a text."""
+    if is_mostly_cjk(text):
+        return day.isoformat(), f"{day.year}年{day.month}月{day.day}日"
+    return day.isoformat(), f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def context_of(title: str, headings: Iterable[Heading], dates: Iterable[str]) -> str:

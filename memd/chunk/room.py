@@ -59,8 +59,8 @@ def end_of(text: str, most: int, room: Room) -> str:
     return text[space + 1 :] if space >= 0 else ""
 
 
-def piece_end(text: str, start: int, most: int, room: Room) -> int:
-    """Where a piece of a long line ends: after a sentence in its second half, else at a space, else where it must."""
+def fit_end(text: str, start: int, most: int, room: Room) -> int:
+    """Where a piece of a text would end if it were cut anywhere: the farthest place within a cost, one character at least."""
     low, high = start + 1, min(len(text), start + max(1, most // room.line_end))
     # Where characters cost about the same, the first two guesses are right and there is nothing to halve.
     guess = start + (high - start) * most // room.cost(text[start:high])
@@ -69,6 +69,12 @@ def piece_end(text: str, start: int, most: int, room: Room) -> int:
         middle = guesses.pop() if guesses else (low + high + 1) // 2
         if low < middle <= high:
             low, high = (middle, high) if room.cost(text[start:middle]) <= most else (low, middle - 1)
+    return low
+
+
+def piece_end(text: str, start: int, most: int, room: Room) -> int:
+    """Where a piece of a long line ends: after a sentence in its second half, else at a space, else where it must."""
+    low = fit_end(text, start, most, room)
     if low == len(text):
         return low
     half = start + (low - start) // 2

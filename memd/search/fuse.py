@@ -73,8 +73,13 @@ def fuse(candidates: Iterable[Candidate], weights: Weights) -> list[Scored]:
                 candidate.held,
             )
         )
-    scored.sort(key=lambda one: (-one.score, one.path, one.start_line, one.id))
+    scored.sort(key=place_in_order)
     return scored
+
+
+def place_in_order(one: Scored) -> tuple[float, str, int, int]:
+    """What candidates are sorted by: the best first, equal ones by path, line and id."""
+    return (-one.score, one.path, one.start_line, one.id)
 
 
 def shares(candidates: list[Candidate], weights: Weights) -> tuple[float, float, float | None]:

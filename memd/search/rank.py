@@ -2,19 +2,21 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
 from memd.embed.provider import Calibration
 from memd.model import Hit, Window
-from memd.search.fuse import Scored
+from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
-from memd.search.snippet import window
-from memd.search.terms import held
+from memd.search.unseen import Shown, fresh_part
 from memd.store.chunks import StoredChunk
 
 # The share of the question's words that a chunk holds to be supported by keywords.
 SUPPORT = 0.5
+
+IN_A_ROW = 2  # hits of one source, while another has any
 
 
 class Cutoff(msgspec.Struct, frozen=True):
@@ -33,46 +35,87 @@ class Verdict(msgspec.Struct, frozen=True):
     hit: Hit | None
     cut: str | None  # min_score | overlap | duplicate; None: it is a hit
     window: Window | None = None  # what it shows, or would have shown
+    owed: bool = False  # it was its source's turn, not its own
 
 
-def hits(
-    found: Iterable[tuple[Scored, StoredChunk]], query: Query, cutoff: Cutoff, max_chars: int
-) -> Iterator[Hit]:
+Found = Iterable[tuple[Scored, StoredChunk]]
+
+
+def hits(found: Sequence[Found], query: Query, cutoff: Cutoff, max_chars: int) -> Iterator[Hit]:
     """The hits of a question, one at a time, so that asking for more only appends. See verdicts."""
     return (verdict.hit for verdict in verdicts(found, query, cutoff, max_chars) if verdict.hit is not None)
 
 
-def verdicts(
-    found: Iterable[tuple[Scored, StoredChunk]], query: Query, cutoff: Cutoff, max_chars: int
-) -> Iterator[Verdict]:
+def verdicts(found: Sequence[Found], query: Query, cutoff: Cutoff, max_chars: int) -> Iterator[Verdict]:
     """Decide about candidates, one at a time, by what was shown before.
 
     Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
-    it has no other. A text that stands in several places is shown once.
+    it has no other. A text that stands in several places is shown once. After two hits of one source the next is of
+    another, while that has any: notes and sessions tell different things, and there is more of one than of the other.
 
     Args:
-        found: Candidates with their chunks, the best first; read only as far as verdicts are taken.
+        found: Of each source its candidates with their chunks, the best first; read only as far as verdicts are taken.
         query: What was asked.
         cutoff: What is left out.
         max_chars: The most characters of a hit.
     """
-    shown: dict[tuple[str, int], list[str]] = {}
+    shown = Shown()
     told: set[str] = set()
-    for scored, chunk in found:
+    lanes = [_Lane(iter(candidates)) for candidates in found]
+    last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
+    while best := [lane for lane in lanes if lane.head() is not None]:
+        others = [lane for lane in best if len(last) < IN_A_ROW or lane is not last[0]] or best
+        lane = min(others, key=_Lane.order)
+        owed = lane is not min(best, key=_Lane.order)
+        scored, chunk = lane.take()
         calibrated = None if scored.cosine is None else cutoff.calibration(scored.cosine)
-        hit, cut, best = None, None, None
+        hit, cut, part = None, None, None
         if not (calibrated is None or calibrated >= cutoff.min_score or is_supported(scored, query)):
             cut = "min_score"
-        elif (best := _fresh_window(chunk, shown, query, max_chars)) is None:
+        elif (part := fresh_part(chunk, shown, query, max_chars)) is None:
             cut = "overlap"
-        elif (same := " ".join(best.text.split())) in told:
-            cut = "duplicate"
         else:
-            told.add(same)
-            for number, line in enumerate(best.text.split("\n"), best.start_line):
-                shown.setdefault((chunk.path, number), []).append(line)
-            hit = Hit(chunk.path, best.start_line, best.end_line, scored.score, best.text, chunk.kind.source)
-        yield Verdict(scored, chunk, calibrated, hit, cut, best)
+            # What another file has shown counts as shown of this one: a copy goes on with what comes next.
+            shown.add(chunk, part)
+            if (same := " ".join(part.window.text.split())) in told:
+                cut = "duplicate"
+            else:
+                told.add(same)
+                window = part.window
+                hit = Hit(
+                    chunk.path,
+                    window.start_line,
+                    window.end_line,
+                    scored.score,
+                    window.text,
+                    chunk.kind.source,
+                )
+                last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
+        yield Verdict(
+            scored, chunk, calibrated, hit, cut, part.window if part else None, owed and hit is not None
+        )
+
+
+class _Lane:
+    """The candidates of one source, read when they are wanted."""
+
+    def __init__(self, candidates: Iterator[tuple[Scored, StoredChunk]]) -> None:
+        self._candidates = candidates
+        self._head: list[tuple[Scored, StoredChunk]] = []
+
+    def head(self) -> Scored | None:
+        """The next candidate; None: there is none."""
+        if not self._head:
+            self._head = list(islice(self._candidates, 1))
+        return self._head[0][0] if self._head else None
+
+    def order(self) -> tuple[float, str, int, int]:
+        """What puts the next candidates of all sources in order, as fuse does."""
+        return place_in_order(self._head[0][0])
+
+    def take(self) -> tuple[Scored, StoredChunk]:
+        """The next candidate, which is not the next any more."""
+        return self._head.pop()
 
 
 def worth_reading(found: Sequence[Scored], query: Query, cutoff: Cutoff) -> list[Scored]:
@@ -93,26 +136,3 @@ def is_supported(scored: Scored, query: Query) -> bool:
         return False
     names = sum(term < len(query.phrases) for term in scored.held)
     return names > 0 or query.share(scored.held) >= SUPPORT
-
-
-def _fresh_window(
-    chunk: StoredChunk, shown: dict[tuple[str, int], list[str]], query: Query, max_chars: int
-) -> Window | None:
-    """What a chunk shows beside the lines that are shown already: the best run of its other lines."""
-    runs: list[tuple[int, list[str]]] = []
-    open_run = False
-    for number, line in enumerate(chunk.text.split("\n"), chunk.start_line):
-        # A long line is in several chunks in part: only the part that was shown counts.
-        fresh = not any(line in earlier for earlier in shown.get((chunk.path, number), ()))
-        if fresh and open_run:
-            runs[-1][1].append(line)
-        elif fresh:
-            runs.append((number, [line]))
-        open_run = fresh
-    texts = [(number, text) for number, lines in runs if (text := "\n".join(lines)).strip()]
-    if not texts:
-        return None
-    number, text = texts[0]
-    if len(texts) > 1:
-        number, text = max(texts, key=lambda run: (len(held([run[1]], query.words)), len(run[1]), -run[0]))
-    return window(text, number, query.terms, max_chars)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memd.config import AgentSettings
 from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
-from memd.model import ChunkId, Degraded, Hit, Kind, Trace
+from memd.model import ChunkId, Degraded, Hit, Kind, Source, Trace
 from memd.search import query, rank
 from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Scored, Weights, fuse
@@ -28,7 +28,7 @@ from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 from memd.threads import Threads
 
-CANDIDATES = 200  # a side
+CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50
 BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
@@ -153,6 +153,10 @@ class Searcher:
         keywords, meaning, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
         return self._searched(keywords, meaning, hits)
 
+    async def warm(self) -> str | None:
+        """Read the keyword index, as the first search would; what is wrong with it, or None."""
+        return (await self._ask_keywords(query.parse("memory"), frozenset(Kind))).trouble
+
     async def explain(
         self, text: str, *, kinds: frozenset[Kind], max_results: int, min_score: float
     ) -> tuple[Searched, Trace]:
@@ -237,12 +241,19 @@ class Searcher:
             ordered = fuse(found, self._weights)
             if not with_cut:
                 ordered = rank.worth_reading(ordered, asked, cutoff)
+            kind_of = {place.id: place.kind for place in places}
+            by_source: dict[Source, list[Scored]] = {}
+            for one in ordered:
+                by_source.setdefault(kind_of[one.id].source, []).append(one)
             verdicts = rank.verdicts(
-                _with_text(reader, ordered), asked, cutoff, self._settings.limits.max_snippet_chars
+                [_with_text(reader, some) for some in by_source.values()],
+                asked,
+                cutoff,
+                self._settings.limits.max_snippet_chars,
             )
-            there = {place.id for place in places}
+            there = kind_of.keys()
             # While one index takes the place of another, its chunks are there a moment before its vectors.
-            is_of_now = 2 * len(there.intersection(near)) >= len(near)
+            is_of_now = 2 * len(there & set(near)) >= len(near)
             is_whole = keywords.matches.keys() <= there and is_of_now
             return use(verdicts, Sides(keywords.matches, near, raw, found), known), is_whole
 

@@ -8,7 +8,7 @@ from memd.embed.provider import Calibration
 from memd.model import Candidate, ChunkId, Hit, Trace, Window
 from memd.search import query, rank
 from memd.search.fuse import Candidate as Found
-from memd.search.fuse import Weights, shares
+from memd.search.fuse import Weights, fuse, shares
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.terms import occurrences
@@ -59,18 +59,20 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
     hits: list[Hit] = []
     shown: list[_Shown] = []
     candidates: list[Candidate] = []
-    for place, verdict in enumerate(verdicts, 1):
+    places = {one.id: place for place, one in enumerate(fuse(sides.found, asked.weights), 1)}
+    for told_of, verdict in enumerate(verdicts, 1):
         cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
+        place = places[chunk.id]
         if verdict.hit is not None and len(hits) < asked.max_results:
             hits.append(verdict.hit)
         elif verdict.hit is not None:
             cut = "max_results"
-        if place > EXPLAINED and len(hits) == asked.max_results:
+        if told_of > EXPLAINED and len(hits) == asked.max_results:
             break
-        if place > EXPLAINED and cut is not None:
+        if told_of > EXPLAINED and cut is not None:
             continue
         others = _others(verdict, shown)
-        places = _places(chunk if verdict.window is None else verdict.window, asked.query.terms)
+        held = _places(chunk if verdict.window is None else verdict.window, asked.query.terms)
         match = sides.keywords.get(chunk.id)
         candidates.append(
             Candidate(
@@ -87,16 +89,18 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
                 vector_rank=vector_rank.get(chunk.id),
                 share=asked.query.share(scored.held),
                 supported=rank.is_supported(scored, asked.query),
-                terms=tuple(places),
-                places=places,
+                terms=tuple(held),
+                places=held,
                 window=_lines(verdict.window),
-                chosen=_chosen(verdict, is_told=bool(places), is_shared=bool(others)),
+                chosen=_chosen(verdict, is_told=bool(held), is_shared=bool(others)),
                 cut=cut,
                 others=others,
+                owed=verdict.owed,
             )
         )
-        if verdict.hit is not None and verdict.window is not None:
-            shown.append(_Shown(place, chunk.path, verdict.window))
+        if verdict.window is not None and (verdict.hit is not None or others):
+            # A copy shows nothing, but its lines count as shown: where they are, is where the text is.
+            shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.window))
     return hits, _trace(sides, asked, candidates)
 
 
@@ -130,11 +134,19 @@ def _lines(window: Window | None) -> tuple[int, int] | None:
 
 def _places(part: StoredChunk | Window, terms: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The terms that stand in a text, with the lines of the file that they begin on."""
+    numbers = _numbers(part)
     lines: dict[int, dict[int, None]] = {}
     for one in occurrences(part.text, terms):
-        line = part.start_line + part.text.count("\n", 0, one.start)
+        line = numbers[part.text.count("\n", 0, one.start)]
         lines.setdefault(one.term, {})[line] = None
     return {terms[number]: tuple(lines[number]) for number in sorted(lines)}
+
+
+def _numbers(part: StoredChunk | Window) -> Sequence[int]:
+    """The line of the file of each line of a text."""
+    if part.numbers is not None:
+        return part.numbers
+    return range(part.start_line, part.start_line + part.text.count("\n") + 1)
 
 
 def _chosen(verdict: Verdict, *, is_told: bool, is_shared: bool) -> str | None:
@@ -156,15 +168,21 @@ def _others(verdict: Verdict, shown: Sequence[_Shown]) -> tuple[int, ...]:
         return ()
     if verdict.cut == "duplicate" and verdict.window is not None:
         text = _plain(verdict.window.text)
-        return tuple(one.place for one in shown if _plain(one.window.text) == text)
-    lines = list(enumerate(chunk.text.split("\n"), chunk.start_line))
-    return tuple(one.place for one in shown if one.path == chunk.path and _shows(one.window, lines))
+        return _once(one.place for one in shown if _plain(one.window.text) == text)
+    lines = list(zip(_numbers(chunk), chunk.text.split("\n"), strict=True))
+    return _once(one.place for one in shown if one.path == chunk.path and _shows(one.window, lines))
+
+
+def _once(places: Iterable[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(places))
 
 
 def _shows(window: Window, lines: Iterable[tuple[int, str]]) -> bool:
     """Whether a window shows one of some lines, or, of a long line, the same part."""
-    texts = dict(enumerate(window.text.split("\n"), window.start_line))
-    return any(line.strip() and line in texts.get(number, "") for number, line in lines)
+    texts: dict[int, list[str]] = {}
+    for number, line in zip(_numbers(window), window.text.split("\n"), strict=True):
+        texts.setdefault(number, []).append(line)
+    return any(line.strip() and any(line in text for text in texts.get(number, ())) for number, line in lines)
 
 
 def _plain(text: str) -> str:

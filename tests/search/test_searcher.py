@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from memd.config import AgentSettings
@@ -71,6 +72,35 @@ async def test_a_larger_max_results_only_appends(tmp_path: Path) -> None:
     for wanted in (1, 6, 20):
         part = await searcher.search("kettle 数据库", kinds=KINDS, max_results=wanted, min_score=0.0)
         assert part.hits == whole.hits[:wanted]
+    await index.close()
+
+
+async def test_neither_source_crowds_out_the_other(tmp_path: Path) -> None:
+    """Of two thousand turns and one note that say the same, the note is among the first hits; and more only appends."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["the kettle in the ledger 500"])
+    provider = Leaning()
+    texts = [f"2026-03-02 09:02 User: kettle {number % 7} {400 + number // 50}" for number in range(2000)]
+    chunks = [
+        msgspec.structs.replace(chunk_of(text, 3 * number + 1), numbers=(3 * number + 1,), turn=number)
+        for number, text in enumerate(texts)
+    ]
+    vectors = provider.embed([chunk.text for chunk in chunks])
+    known = {chunk.hash: vector.tobytes() for chunk, vector in zip(chunks, vectors, strict=True)}
+    session = found_file("sessions/a/1.jsonl", kind=Kind.SESSION)
+    await index.replace(session, b"1", chunks, known, frozenset())
+    whole = await searcher.search("kettle", kinds=KINDS, max_results=50, min_score=0.0)
+    assert [hit.source for hit in whole.hits[:4]] == ["sessions", "sessions", "memory", "sessions"]
+    assert all(hit.start_line % 3 == 1 for hit in whole.hits if hit.source == "sessions")
+    for wanted in (1, 2, 3, 10):
+        part = await searcher.search("kettle", kinds=KINDS, max_results=wanted, min_score=0.0)
+        assert part.hits == whole.hits[:wanted]
+    explained, trace = await searcher.explain("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+    assert explained.hits == whole.hits[:6]
+    assert [one.path for one in trace.candidates if one.owed] == ["memory/000.md"]
+    assert [one.place for one in trace.candidates][:2] == [1, 2]
+    notes = frozenset({Kind.NOTE, Kind.CURATED})
+    alone = await searcher.search("kettle", kinds=notes, max_results=6, min_score=0.0)
+    assert [hit.path for hit in alone.hits] == ["memory/000.md"]
     await index.close()
 
 

@@ -64,7 +64,7 @@ def explained(
         found,
     )
     asked = Asked(question, query, weights, CALIBRATION, min_score, max_results)
-    return told(verdicts(ordered, query, cutoff, max_chars), sides, asked)
+    return told(verdicts([ordered], query, cutoff, max_chars), sides, asked)
 
 
 def recomputed(one: Candidate, trace: Trace) -> float:
@@ -128,7 +128,7 @@ def test_the_hits_are_those_of_the_search(
         Weights(),
     )
     kept = [(one, stored[one.id - 1]) for one in worth_reading(ordered, query, cutoff)]
-    found = (one.hit for one in verdicts(kept, query, cutoff, 700) if one.hit is not None)
+    found = (one.hit for one in verdicts([kept], query, cutoff, 700) if one.hit is not None)
     assert hits == list(islice(found, max_results))
     assert [(one.path, one.window) for one in trace.candidates if one.cut is None] == [
         (hit.path, (hit.start_line, hit.end_line)) for hit in hits
@@ -201,3 +201,29 @@ def test_a_question_without_words_is_told_of(question: str) -> None:
     """Nothing is looked for by words."""
     _, trace = explained([], question)
     assert (trace.terms, trace.left_out, trace.match, trace.candidates) == ((), (), "", ())
+
+
+def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
+    """Where terms begin, what is shown, and what others show of it."""
+    query, weights = parse("black cat"), Weights()
+    turns = "User: a black bird\nUser: no cat\nAssistant: the end"
+    rest = "Assistant: the end\nUser: another black cat"
+    stored = [
+        StoredChunk(ChunkId(1), "sessions/a/1.jsonl", Kind.SESSION, 4, 31, turns, "", (4, 11, 30)),
+        StoredChunk(ChunkId(2), "sessions/a/1.jsonl", Kind.SESSION, 30, 52, rest, "", (30, 50)),
+        StoredChunk(ChunkId(3), "sessions/b/2.jsonl", Kind.SESSION, 4, 31, turns, "", (4, 11, 30)),
+    ]
+    found = [Found(one.id, one.path, one.start_line, 1.0, 0.9 - one.id / 100, b"\0\1") for one in stored]
+    lane = [(one, stored[one.id - 1]) for one in fuse(found, weights)]
+    asked = Asked("black cat", query, weights, CALIBRATION, 0.35, 6)
+    hits, trace = told(
+        verdicts([lane], query, Cutoff(0.35, CALIBRATION), 700), Sides({}, [], {}, found), asked
+    )
+    assert [(hit.path, hit.start_line, hit.end_line) for hit in hits] == [
+        ("sessions/a/1.jsonl", 4, 31),
+        ("sessions/a/1.jsonl", 50, 52),
+    ]
+    first, second, copy = trace.candidates
+    assert (first.places, first.window) == ({"black": (4,), "cat": (11,)}, (4, 31))
+    assert (second.places, second.chosen, second.others) == ({"black": (50,), "cat": (50,)}, "rest", (1,))
+    assert (copy.cut, copy.others) == ("duplicate", (1,))

@@ -1,0 +1,226 @@
+from datetime import UTC, datetime, timedelta, timezone
+from hashlib import sha256
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.chunk.turns import Cut, chunk_turns
+from memd.model import Role, Turn, embedded_text
+from memd.speech import CONTINUED, header_in
+from memd.text import estimate_tokens
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()
+LONG = "The migration was done step by step. " * 60
+
+
+def turn(text: str, role: Role = "user", *, line: int = 1, minutes: float | None = 0, lines: int = 1) -> Turn:
+    """A turn of some minutes past noon."""
+    at = None if minutes is None else NOON + 60 * minutes
+    return Turn("", role, at, line, line + lines - 1, text)
+
+
+def talk(*texts: str) -> list[Turn]:
+    """Turns of user and assistant by turns, on every second line."""
+    roles: tuple[Role, Role] = ("user", "assistant")
+    return [
+        turn(text, roles[number % 2], line=2 * number + 1, minutes=number)
+        for number, text in enumerate(texts)
+    ]
+
+
+def cut(
+    turns: list[Turn], first: int = 0, *, tokens: int = 400, overlap: int = 80, longest: int = 700
+) -> Cut:
+    return chunk_turns(turns, first, "chat", tokens=tokens, overlap=overlap, zone=None, longest=longest)
+
+
+def test_short_turns_share_a_chunk() -> None:
+    """Each with who said it and when; the chunk stands on the lines of the transcript."""
+    [chunk] = cut(talk("Which database?\nFor the index.", "SQLite.")).chunks
+    assert chunk.text == (
+        "2026-03-02 12:00 User: Which database?\nFor the index.\n2026-03-02 12:01 Assistant: SQLite."
+    )
+    assert (chunk.start_line, chunk.end_line, chunk.numbers, chunk.turn) == (1, 3, (1, 1, 3), 0)
+    assert chunk.context == "chat (2026-03-02, 2 March 2026)"
+
+
+def test_a_turn_without_a_time_has_no_date() -> None:
+    """Neither before it nor in the context."""
+    [chunk] = cut([turn("hello", minutes=None)]).chunks
+    assert (chunk.text, chunk.context) == ("User: hello", "chat")
+
+
+def test_the_end_of_a_chunk_is_that_of_its_last_turn() -> None:
+    """A turn that was written on several lines is cited by its first, and ends on its last."""
+    [chunk] = cut([turn("a"), turn("b\nc", "assistant", line=4, lines=6)]).chunks
+    assert (chunk.start_line, chunk.end_line, chunk.numbers) == (1, 9, (1, 4, 4))
+
+
+def test_the_days_of_a_chunk_are_in_its_context() -> None:
+    """The first and, if it is another, the last, in the language of what was said."""
+    day = 24 * 60
+    turns = [turn("good night"), turn("good morning", "assistant", line=2, minutes=day)]
+    assert cut(turns).chunks[0].context == "chat (2026-03-02, 2 March 2026, 2026-03-03, 3 March 2026)"
+    assert cut([turn("我们选了数据库")]).chunks[0].context == "chat (2026-03-02, 2026年3月2日)"
+
+
+def test_times_are_told_in_the_zone() -> None:
+    """The day in the context, too."""
+    zone = timezone(timedelta(hours=14))
+    [chunk] = chunk_turns([turn("hello")], 0, "chat", tokens=400, overlap=80, zone=zone).chunks
+    assert chunk.text == "2026-03-03 02:00 User: hello"
+    assert "3 March 2026" in chunk.context
+
+
+def test_each_part_of_a_long_turn_says_who_speaks() -> None:
+    """It is cut after a sentence, and its last part is no crumb."""
+    chunks = cut([turn(LONG, "assistant", line=7)]).chunks
+    assert chunks[0].text.startswith("2026-03-02 12:00 Assistant: The migration")
+    assert all(chunk.text.startswith("2026-03-02 12:00 Assistant: … The") for chunk in chunks[1:])
+    assert all(chunk.text.endswith("step by step.") for chunk in chunks)
+    assert all((chunk.start_line, chunk.end_line, chunk.turn) == (7, 7, 0) for chunk in chunks)
+    assert min(len(chunk.text) for chunk in chunks) > 200
+
+
+def test_a_long_turn_is_cut_between_paragraphs_and_lines() -> None:
+    """A paragraph that fits stays whole, and so does a line."""
+    paragraphs = [f"Paragraph {number}. " + "word " * 70 for number in range(6)]
+    chunks = cut([turn("\n\n".join(paragraphs), "assistant")]).chunks
+    assert [chunk.text.count("Paragraph") for chunk in chunks] == [1] * 6
+    lines = [f"- entry {number} of the list. It is short." for number in range(60)]
+    for chunk in cut([turn("\n".join(lines), "assistant")]).chunks:
+        assert all(line.endswith("short.") for line in chunk.text.split("\n"))
+
+
+@pytest.mark.parametrize("answer", ["It was SQLite. " * 20, LONG])
+def test_a_question_is_with_its_answer(answer: str) -> None:
+    """Where a chunk ends after a question, the next one begins with it, whatever the overlap is."""
+    question = "And which database did we choose in the end?"
+    chunks = cut(talk("filler " * 40, "noted " * 40, question, answer), overlap=0).chunks
+    assert any(question in chunk.text and answer[:50] in chunk.text for chunk in chunks)
+
+
+def test_the_last_turns_are_repeated_whole() -> None:
+    """As many as the overlap has room for, so that what was said just before is there."""
+    turns = [turn(f"remark number {number}", "assistant", line=number + 1) for number in range(40)]
+    chunks = cut(turns, overlap=80).chunks
+    for before, after in pairwise(chunks):
+        assert before.numbers is not None
+        assert after.numbers is not None
+        repeated = [number for number in after.numbers if number in before.numbers]
+        assert len(repeated) == 3  # of 45 characters each; a fifth of a chunk is 140
+        assert after.text.split("\n")[:3] == before.text.split("\n")[-3:]
+    apart = cut(turns, overlap=0).chunks
+    assert sum(len(chunk.numbers or ()) for chunk in apart) == 40
+
+
+def test_no_turns_make_no_chunk() -> None:
+    """A transcript in which nothing was said yet."""
+    assert cut([], 5) == Cut((), 5)
+
+
+WORDS = st.sampled_from(
+    ["yes", "a few words", "数据库迁移", "line\n\nother line", "one. two! three? " * 9, "x" * 250]
+)
+TURNS = st.lists(
+    st.builds(
+        lambda words, role, gap, minutes: (" ".join(words), role, gap, minutes),
+        st.lists(WORDS, min_size=1, max_size=8),
+        st.sampled_from(["user", "assistant"]),
+        st.integers(1, 3),
+        st.none() | st.integers(0, 5000),
+    ),
+    max_size=14,
+)
+LIMITS = st.tuples(st.sampled_from([8, 60, 120, 400]), st.integers(0, 120), st.sampled_from([128, 300, 700]))
+
+
+def made(described: list[tuple[str, Role, int, int | None]]) -> list[Turn]:
+    line, turns = 1, []
+    for text, role, gap, minutes in described:
+        turns.append(turn(text, role, line=line, minutes=minutes))
+        line += gap
+    return turns
+
+
+@given(TURNS, LIMITS, st.integers(0, 3))
+def test_cutting_on_gives_what_cutting_all_gives(
+    described: list[tuple[str, Role, int, int | None]], limits: tuple[int, int, int], ending: int
+) -> None:
+    """Turn by turn, the last one growing or being taken back: what begins before resume stays, the rest is made anew."""
+    turns = made(described)
+    tokens, overlap, longest = limits
+
+    def whole(some: list[Turn], first: int = 0) -> Cut:
+        return cut(some, first, tokens=tokens, overlap=overlap, longest=longest)
+
+    known = Cut((), 0)
+    for count in range(1, len(turns) + 1):
+        last = turns[count - 1]
+        changed = [
+            last,
+            msgspec.structs.replace(last, text=last.text + "\n\n" + "and more of it. " * 30),
+            msgspec.structs.replace(last, text="no", role="assistant"),
+        ]
+        for one in (changed[ending % 3], last):
+            now = [*turns[: count - 1], one]
+            again = whole(now[known.resume :], known.resume)
+            kept = tuple(chunk for chunk in known.chunks if (chunk.turn or 0) < known.resume)
+            known = Cut(kept + again.chunks, again.resume)
+            assert known == whole(now)
+
+
+@given(TURNS, LIMITS)
+def test_everything_is_in_some_chunk_within_the_limits(
+    described: list[tuple[str, Role, int, int | None]], limits: tuple[int, int, int]
+) -> None:
+    """Every line of text has its line of the transcript; nothing is lost, too long, or without a speaker."""
+    turns = made(described)
+    tokens, overlap, longest = limits
+    chunks = cut(turns, tokens=tokens, overlap=overlap, longest=longest).chunks
+    for chunk in chunks:
+        assert estimate_tokens(chunk.text) <= max(32, tokens)
+        assert len(chunk.text) <= longest
+        lines = chunk.text.split("\n")
+        assert chunk.numbers is not None
+        assert len(lines) == len(chunk.numbers)
+        assert list(chunk.numbers) == sorted(chunk.numbers)
+        assert chunk.numbers[0] == chunk.start_line
+        assert [one.start_line for one in turns].index(chunk.start_line) == chunk.turn
+        assert chunk.hash == sha256(embedded_text(chunk.context, chunk.text).encode()).digest()
+        starts = [
+            line for at, line in enumerate(lines) if at == 0 or chunk.numbers[at - 1] != chunk.numbers[at]
+        ]
+        assert all(header_in(line) for line in starts)
+    for one in turns:
+        told: list[str] = []
+        for chunk in chunks:
+            numbered = zip(chunk.text.split("\n"), chunk.numbers or (), strict=True)
+            part = "\n".join(line for line, number in numbered if number == one.start_line)
+            said = "".join(part.removeprefix(header_in(part)).removeprefix(CONTINUED).split())
+            is_again = bool(told) and said == "".join(one.text.split())
+            told += [said] if said and not is_again else []
+        assert "".join(told) == "".join(one.text.split())
+
+
+def test_little_is_cut_again_after_a_long_talk() -> None:
+    """One more turn costs the last chunk or two, however long the talk was and however long its turns are."""
+    short = talk(*(f"remark number {number}, and some words more" for number in range(2000)))
+    assert len(short) - cut(short).resume < 15
+    long = talk(*(LONG if number % 3 else "and then?" for number in range(60)))
+    assert len(long) - cut(long).resume <= 3
+    every = talk(*([LONG] * 30))
+    assert len(every) - cut(every).resume <= 2
+    crooked = talk(*("one sentence of a turn. " * 31 for _ in range(60)))
+    assert len(crooked) - cut(crooked).resume <= 2
+
+
+def test_a_very_long_turn_is_cut_in_linear_time() -> None:
+    """Whatever it holds, every part of it is looked at a few times only."""
+    for filler in ("word ", "x", "字", "\n", "a\n\n"):
+        text = "begin " + filler * (600_000 // len(filler)) + " end"
+        chunks = cut([turn(text, "assistant")]).chunks
+        assert chunks[-1].text.endswith("end")
