@@ -76,6 +76,7 @@ class AsyncClient:
         source: Source | None = None,
         agent: str | None = None,
         session_key: str | None = None,
+        max_chars: int | None = None,
     ) -> Found:
         """Find what memory says about a question."""
         return await self._ask(
@@ -86,6 +87,7 @@ class AsyncClient:
                 source=source,
                 agent=agent,
                 session_key=session_key,
+                max_chars=max_chars,
             ),
             Found,
         )

@@ -80,6 +80,7 @@ class Client:
         source: Source | None = None,
         agent: str | None = None,
         session_key: str | None = None,
+        max_chars: int | None = None,
     ) -> Found:
         """Find what memory says about a question.
 
@@ -90,6 +91,7 @@ class Client:
             source: "memory" or "sessions"; None: every source the agent has.
             agent: Whose memory; None: the session key's, else the only one, else "main".
             session_key: The conversation that asks; None: the owner.
+            max_chars: Of all snippets together; None: the configured number; 0: as many as there are.
         """
         return self._ask(
             Search(
@@ -99,6 +101,7 @@ class Client:
                 source=source,
                 agent=agent,
                 session_key=session_key,
+                max_chars=max_chars,
             ),
             Found,
         )

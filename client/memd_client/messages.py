@@ -37,6 +37,7 @@ class Search(Message, frozen=True):
     source: Source | None = None  # None: every source the agent has
     agent: str | None = None
     session_key: str | None = None  # None: the owner
+    max_chars: int | None = None  # of all snippets; None: the configured number; 0: as many as there are
 
 
 class Get(Message, frozen=True):
@@ -204,6 +205,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     places: dict[str, list[int]] = {}  # term -> the lines of the window that it begins on
     chosen: str | None = None  # why this window: whole | terms | beginning | rest (of what others show)
     others: list[int] = []  # places of those that show the same text, or some of its lines
+    owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
 
 
 class Explanation(Message, frozen=True):
@@ -239,6 +241,7 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
     waiting: int = 0
     eta_s: float | None = None  # None: nothing waits, or no rate is known yet
+    note: str | None = None  # why none are made, where that is no trouble
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,6 +264,39 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool = True
     reason: str | None = None
+
+
+class VectorHealth(Health, frozen=True, kw_only=True):
+    """The same of search by meaning, and whether there is any: as it was found, not as it was hoped."""
+
+    enabled: bool = True  # by the configuration
+    available: bool = True
+
+
+class BackendFallback(msgspec.Struct, frozen=True, kw_only=True):
+    """That the built-in engine answers in the place of the one that was chosen."""
+
+    from_: str = msgspec.field(name="from")  # the one that was chosen
+    reason: str
+    since: float | None = None  # unix time of the first failure in a row; None: it is not ready yet
+    retry_at: float | None = None  # unix time; the first search from then on tries it again
+
+
+class QmdStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine qmd of an agent, while it answers."""
+
+    command: str  # that is run
+    version: str | None = None  # None: it does not tell
+    search_mode: str = "search"
+    collections: list[str] = []
+    files: int | None = None  # that it has; None: it does not tell
+    exported: int = 0  # transcripts that were written out for it
+    left_alone: int = 0  # files in the directory of these that memd did not write
+    updating: bool = False
+    last_update: float | None = None  # unix time of the last that succeeded
+    update_failure: str | None = None  # why the last one did not
+    last_embed: float | None = None  # unix time of the last that succeeded
+    warnings: list[str] = []  # what of its configuration is not used, and why
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -305,6 +341,15 @@ class FallbackStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None  # why it stands in, or why it cannot be had
 
 
+class Sessions(msgspec.Struct, frozen=True, kw_only=True):
+    """The transcripts of an agent, as the index has them."""
+
+    files: int = 0
+    turns: int = 0
+    waiting: int = 0  # have grown, and are indexed once more has come or they are quiet
+    lines_skipped: dict[str, int] = {}  # broken | unknown | too_long -> lines that said nothing
+
+
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One agent at a glance."""
 
@@ -318,7 +363,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     dirty: int  # paths that changed and wait for a pass
     skipped: dict[str, int]  # reason -> files
     keyword: Health
-    vector: Health
+    vector: VectorHealth
     watcher: Health
     provider_health: Health
     store_bytes: int
@@ -336,6 +381,10 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     chosen: str = ""  # why it is this provider
     passed_over: list[PassedOver] = []  # providers that were considered before it, in that order
     fallback: FallbackStatus | None = None  # None: none is configured
+    sessions: Sessions | None = None  # None: transcripts are not among its sources
+    redacted: dict[str, int] = {}  # kind of secret -> how often it was taken out of what is indexed
+    backend_fallback: BackendFallback | None = None  # None: what was chosen answers
+    qmd: QmdStatus | None = None  # None: it does not answer just now, or was not chosen
 
 
 class EmbedReport(Message, frozen=True):

@@ -20,6 +20,7 @@ from memd_client.codec import (
 )
 from memd_client.messages import (
     AgentStatus,
+    BackendFallback,
     BatchStatus,
     Degraded,
     Embed,
@@ -36,6 +37,7 @@ from memd_client.messages import (
     Hit,
     Note,
     Pass,
+    QmdStatus,
     Reindex,
     ReindexReport,
     Reply,
@@ -45,6 +47,7 @@ from memd_client.messages import (
     StatusReport,
     Sync,
     SyncReport,
+    VectorHealth,
     Vectors,
     Warm,
 )
@@ -73,6 +76,22 @@ GOLDEN: list[tuple[Request, str]] = [
             "920187a474797065a6736561726368a57175657279a9e695b0e68daee5ba93ab6d61785f726573756c747332a96d696e5f73636f7265"
             "cb3fe0000000000000a6736f75726365a873657373696f6e73a56167656e74a4776f726bab73657373696f6e5f6b6579af6167656e74"
             "3a776f726b3a6d61696e"
+        ),
+    ),
+    (
+        Search(
+            query="q",
+            max_results=3,
+            min_score=0.5,
+            source="memory",
+            agent="main",
+            session_key="agent:main:main",
+            max_chars=2000,
+        ),
+        (
+            "920188a474797065a6736561726368a57175657279a171ab6d61785f726573756c747303a96d696e5f73636f7265cb3fe00000000000"
+            "00a6736f75726365a66d656d6f7279a56167656e74a46d61696eab73657373696f6e5f6b6579af6167656e743a6d61696e3a6d61696e"
+            "a96d61785f6368617273cd07d0"
         ),
     ),
     (Get(path="MEMORY.md"), "920182a474797065a3676574a470617468a94d454d4f52592e6d64"),
@@ -201,12 +220,16 @@ REPLIES: list[Reply] = [
                 dirty=0,
                 skipped={"too_large": 1},
                 keyword=Health(),
-                vector=Health(ok=False, reason="broken"),
+                vector=VectorHealth(ok=False, reason="broken"),
                 watcher=Health(),
                 provider_health=Health(),
                 store_bytes=4096,
                 last_pass=Pass(at=1.5, took_s=0.5),
                 embedding=Embedding(state="paused", batch=BatchStatus(enabled=True, failures=1, at=1.5)),
+                backend_fallback=BackendFallback(from_="qmd", reason="gone", since=1.5, retry_at=61.5),
+                qmd=QmdStatus(
+                    command="/usr/bin/qmd", version="2.8.3", collections=["memory"], last_update=1.5
+                ),
             )
         },
     ),

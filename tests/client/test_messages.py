@@ -6,19 +6,33 @@ import pytest
 from memd_client.messages import (
     PROTOCOL,
     AgentStatus,
+    BackendFallback,
     Degraded,
     ExplainedHit,
     Health,
     Hello,
     Hit,
     Pass,
+    QmdStatus,
     Reply,
     Request,
+    VectorHealth,
     Vectors,
 )
 
 MESSAGES: list[type[msgspec.Struct]] = [Hello, *get_args(Request), *get_args(Reply)]
-PARTS: list[type[msgspec.Struct]] = [Hit, Degraded, ExplainedHit, AgentStatus, Vectors, Pass, Health]
+PARTS: list[type[msgspec.Struct]] = [
+    Hit,
+    Degraded,
+    ExplainedHit,
+    AgentStatus,
+    Vectors,
+    Pass,
+    Health,
+    VectorHealth,
+    BackendFallback,
+    QmdStatus,
+]
 
 # What a sender of protocol 1 must give. A field that comes later needs a default, or older peers are shut out.
 REQUIRED = {
@@ -52,6 +66,8 @@ REQUIRED = {
         "store_bytes",
     },
     "Pass": {"at", "took_s"},
+    "BackendFallback": {"from_", "reason"},
+    "QmdStatus": {"command"},
 }
 
 

@@ -81,7 +81,7 @@ def test_fields(struct: type[msgspec.Struct]) -> None:
     tag = struct.__struct_config__.tag
     title = f"`{tag}`" if tag else struct.__name__
     fields = msgspec.structs.fields(struct)
-    assert rows(title) == [(f"`{field.name}`", named(field.type), default(field)) for field in fields]
+    assert rows(title) == [(f"`{field.encode_name}`", named(field.type), default(field)) for field in fields]
 
 
 def test_every_message_is_tried() -> None:

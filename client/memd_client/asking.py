@@ -1,0 +1,245 @@
+"""What a model passes to a memory tool, read as the question that it means. Pure.
+
+Models write numbers as strings, whole numbers as 6.0, null for what they leave out, and names in other spellings. What
+is meant beyond doubt is taken as it is meant; about the rest the model is told what to write instead.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+SEARCH = "memory_search"
+GET = "memory_get"
+
+MAX_RESULTS = 50
+LONGEST_QUERY = 2_000  # characters; a question has fewer, and what follows would only blur it
+_LONGEST_PATH = 4_096
+_MOST_LINES = 2**31 - 1
+_SHOWN = 60  # characters of a value that is told to be wrong
+_TOLD = 5  # unknown arguments
+
+_PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {SEARCH: ("query", "maxResults", "minScore"), GET: ("path", "from", "startLine", "lines")}
+)
+_NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})")
+_PLACE = re.compile(
+    r"(?P<path>.+?)(?:#L(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?|:(?P<start>\d{1,9})(?:-(?P<end>\d{1,9}))?)",
+    re.DOTALL,
+)
+
+
+class Unusable(ValueError):
+    """The arguments make no sense.
+
+    Attributes:
+        message: What is wrong, in a sentence.
+        action: What the model may call instead.
+    """
+
+    def __init__(self, message: str, action: str) -> None:
+        super().__init__(f"{message} {action}")
+        self.message = message
+        self.action = action
+
+
+class SearchCall(msgspec.Struct, frozen=True):
+    """A call of memory_search."""
+
+    query: str
+    max_results: int | None = None  # None: the configured number
+    min_score: float | None = None
+    remarks: tuple[str, ...] = ()  # on arguments that were not taken as they came
+
+
+class GetCall(msgspec.Struct, frozen=True):
+    """A call of memory_get."""
+
+    path: str
+    start_line: int = 1
+    lines: int | None = None  # None: as many as a reply holds
+    remarks: tuple[str, ...] = ()
+
+    def place(self) -> "GetCall | None":
+        """What is meant where the path is a citation, ``path#L3-L9`` or ``path:3-9``; None where it is none."""
+        place = _PLACE.fullmatch(self.path)
+        if place is None:
+            return None
+        first = max(int(place["first"] or place["start"]), 1)
+        last = max(int(place["last"] or place["end"] or first), first)
+        has_range = self.start_line != 1 or self.lines is not None
+        start_line, lines = (self.start_line, self.lines) if has_range else (first, last - first + 1)
+        return GetCall(place["path"], start_line, lines, self.remarks)
+
+
+def read(name: object, arguments: object) -> SearchCall | GetCall:
+    """The question of a call.
+
+    Args:
+        name: Of the tool.
+        arguments: An object, or the JSON text of one, as some interfaces hand it over; None for no arguments.
+
+    Raises:
+        Unusable: it cannot be told what is meant.
+    """
+    if not isinstance(name, str) or name not in _PARAMETERS:
+        raise Unusable(
+            f"There is no tool {_shown(name)}.", f"The memory tools are {' and '.join(_PARAMETERS)}."
+        )
+    given, remarks = _named(name, _mapping(name, arguments))
+    if name == SEARCH:
+        return _search(given, remarks)
+    return _get(given, remarks)
+
+
+def _search(given: Mapping[str, Any], remarks: list[str]) -> SearchCall:
+    query = _text(
+        SEARCH, "query", given.get("query"), 'the question as text, such as "which database did we pick?"'
+    )
+    query = query.strip()
+    if len(query) > LONGEST_QUERY:
+        remarks.append(
+            f"query has {len(query):,} characters; only the first {LONGEST_QUERY:,} were searched for"
+        )
+        query = query[:LONGEST_QUERY]
+    max_results = _whole(
+        SEARCH, "maxResults", given.get("maxResults"), f"a whole number from 1 to {MAX_RESULTS}"
+    )
+    if max_results is not None and max_results < 1:
+        raise _wrong(SEARCH, "maxResults", given["maxResults"], f"a whole number from 1 to {MAX_RESULTS}")
+    if max_results is not None and max_results > MAX_RESULTS:
+        remarks.append(f"maxResults is at most {MAX_RESULTS}")
+        max_results = MAX_RESULTS
+    min_score = _number(SEARCH, "minScore", given.get("minScore"), "a number from 0 to 1")
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise _wrong(SEARCH, "minScore", given["minScore"], "a number from 0 to 1")
+    return SearchCall(query, max_results, min_score, tuple(remarks))
+
+
+def _get(given: Mapping[str, Any], remarks: list[str]) -> GetCall:
+    path = _text(GET, "path", given.get("path"), "a path as memory_search gave it")
+    if len(path) > _LONGEST_PATH:
+        raise Unusable(
+            f"path has {len(path):,} characters; no path has more than {_LONGEST_PATH:,}.",
+            "Call memory_get again with a path as memory_search gave it.",
+        )
+    wanted = "a whole number from 1 up"
+    start_line = _whole(GET, "from", given.get("from"), wanted)
+    if start_line is None:
+        start_line = _whole(GET, "startLine", given.get("startLine"), wanted)
+    lines = _whole(GET, "lines", given.get("lines"), wanted)
+    # 0 and less are the beginning, and the least that can be read.
+    return GetCall(
+        path,
+        1 if start_line is None else min(max(start_line, 1), _MOST_LINES),
+        None if lines is None else min(max(lines, 1), _MOST_LINES),
+        tuple(remarks),
+    )
+
+
+def _mapping(name: str, arguments: object) -> Mapping[Any, Any]:
+    if arguments is None:
+        return {}
+    if isinstance(arguments, str | bytes):
+        try:
+            arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise Unusable(
+                f"The arguments of {name} are not JSON: {error}.", f"Call {name} again with a JSON object."
+            ) from error
+    if isinstance(arguments, Mapping):
+        return arguments
+    raise Unusable(
+        f"The arguments of {name} are {_shown(arguments)}.", f"Call {name} again with a JSON object."
+    )
+
+
+def _named(name: str, arguments: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The arguments by their right names, without those that are null, and remarks on the others."""
+    known = {_folded(parameter): parameter for parameter in _PARAMETERS[name]}
+    given: dict[str, Any] = {}
+    unknown: list[str] = []
+    for key, value in arguments.items():
+        parameter = known.get(_folded(str(key)))
+        if parameter is None:
+            unknown.append(str(key)[:_SHOWN])
+        elif value is not None and (key == parameter or parameter not in given):
+            given[parameter] = value
+    if not unknown:
+        return given, []
+    others = f" and {len(unknown) - _TOLD} more" if len(unknown) > _TOLD else ""
+    told = f"{', '.join(unknown[:_TOLD])}{others}"
+    return given, [f"{name} takes {', '.join(_PARAMETERS[name])}; these were ignored: {told}"]
+
+
+def _folded(key: str) -> str:
+    """A name without what spellings differ in: maxResults, max_results, MaxResults."""
+    return key.replace("_", "").replace("-", "").strip().lower()
+
+
+def _text(tool: str, parameter: str, value: Any, wanted: str) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise Unusable(f"{parameter} is missing or empty.", f"Call {tool} again with {parameter}: {wanted}.")
+    if not isinstance(value, str):
+        raise _wrong(tool, parameter, value, wanted)
+    # Half a surrogate pair is no text that could be sent.
+    return value.encode("utf-8", "replace").decode()
+
+
+def _whole(tool: str, parameter: str, value: Any, wanted: str) -> int | None:
+    number = _number(tool, parameter, value, wanted)
+    if number is None or isinstance(number, int):
+        return number
+    if not number.is_integer():
+        raise _wrong(tool, parameter, value, wanted)
+    return int(number)
+
+
+def _number(tool: str, parameter: str, value: Any, wanted: str) -> int | float | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            pass
+        case int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case str() if _NUMBER.fullmatch(value.strip()):
+            return float(value) if "." in value else int(value)
+        case str() if not value.strip():
+            return None
+        case _:
+            pass
+    raise _wrong(tool, parameter, value, wanted)
+
+
+def _wrong(tool: str, parameter: str, value: Any, wanted: str) -> Unusable:
+    return Unusable(
+        f"{parameter} is {_shown(value)}; it must be {wanted}.",
+        f"Call {tool} again with {parameter} as {wanted}, or without it.",
+    )
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value as JSON has it, or what kind of value it is."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() if abs(value) >= 10**_SHOWN:
+            return "a number beyond all bounds"
+        case int() | float():
+            return str(value)
+        case str():
+            return f'"{value[:_SHOWN]}{"..." if len(value) > _SHOWN else ""}"'
+        case Mapping():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return f"of type {type(value).__name__}"

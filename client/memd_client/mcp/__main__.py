@@ -1,0 +1,90 @@
+"""memd-mcp: the memory tools over MCP, on standard input and output."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+from memd_client import telling
+from memd_client.tools import MAX_CHARS
+from memd_client.version import __version__
+
+UNAVAILABLE = 69  # sysexits: EX_UNAVAILABLE
+_SDK = frozenset({"mcp", "mcp_types", "anyio"})
+_INSTALL = "pip install 'memd-client[mcp]'"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve one MCP client until it hangs up; the exit status."""
+    options = _parser(os.environ).parse_args(argv)
+    if sys.stdin is None or sys.stdout is None:
+        return 0  # the client is gone already
+    try:
+        # Half a second: what is wrong with the command line is told before it.
+        from memd_client.mcp import server  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _SDK:
+            raise
+        sys.stderr.write(f"memd-mcp: the MCP SDK ({error.name}) is not installed. Install it: {_INSTALL}\n")
+        return UNAVAILABLE
+    if sys.stdin.isatty():
+        sys.stderr.write(
+            "memd-mcp speaks MCP; it is started by a client: memd-ctl mcp install --client ...\n"
+        )
+    # The thread that waits for input cannot be interrupted: Ctrl-C ends the process as it ends any other.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    server.run(
+        socket=options.socket,
+        agent=options.agent,
+        session_key=options.session_key,
+        max_chars=options.max_chars,
+    )
+    # That thread would be waited for, too, where the client has closed our output and not our input.
+    os._exit(0)
+
+
+def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="memd-mcp",
+        description="Give an MCP client long-term memory: memory_search, memory_get and memory_status, over stdio.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--version", action="version", version=f"memd-mcp {__version__}")
+    add(
+        "--agent",
+        metavar="ID",
+        default=environ.get("MEMD_AGENT") or None,
+        help="whose memory (else MEMD_AGENT, the session key's, the only agent, or main)",
+    )
+    add(
+        "--session-key",
+        metavar="KEY",
+        default=environ.get("MEMD_SESSION_KEY") or None,
+        help="the conversation that asks (else MEMD_SESSION_KEY, or you, the owner)",
+    )
+    add(
+        "--socket",
+        metavar="PATH",
+        default=environ.get("MEMD_SOCKET") or None,
+        help="where the daemon listens (else MEMD_SOCKET, or the usual place)",
+    )
+    add(
+        "--max-chars",
+        metavar="N",
+        type=_chars,
+        default=environ.get("MEMD_MAX_CHARS") or None,
+        help=f"characters of a reply at most (else MEMD_MAX_CHARS, or {MAX_CHARS}, or fewer if memd is configured so)",
+    )
+    return parser
+
+
+def _chars(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) >= telling.LEAST_CHARS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text} is not a whole number from {telling.LEAST_CHARS} up")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""What a memory tool answers to a model: camelCase JSON of at most so many characters. Pure.
+
+An agent's window is bounded, so a reply is: hits that have no room are left out whole, the last first, and an excerpt
+ends at a line. What is trouble for the model to mend has ``error`` and ``action``; what a person must mend is also
+``disabled``.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from memd_client.asking import GET, Unusable
+from memd_client.errors import ConnectionLost, MemdClientError, RequestFailed
+from memd_client.messages import Found, Hit, Note
+
+Reply = dict[str, Any]
+
+LEAST_CHARS = 1_000  # that a reply may be bounded to: any trouble can be told in so many
+_STUMP_CHARS = 40  # of a snippet: less than this tells nothing
+_NAME_CHARS = 80
+_REASON_CHARS = 200
+_LOOK = "`memd-ctl status` tells how memd is, `memd-ctl doctor` what is wrong and how to mend it."
+
+# What a person can do where the daemon does not say so itself.
+_ACTIONS = {
+    "unknown_agent": "`memd-ctl status` lists the agents; give the tools the name of one, or add it to the configuration.",
+    "busy": "Try again in a moment.",
+    "timed_out": "Try again in a moment; `memd-ctl status` tells what memd is busy with.",
+    "unavailable": f"Try again in a moment. {_LOOK}",
+    "internal": "`memd-ctl logs` has the details; `memd-ctl doctor` tells what is wrong with the installation.",
+    "unsupported": "Upgrade memd-daemon to the version of memd-client, then restart it.",
+    "denied": "The scope rules of memd's configuration decide which conversations may search.",
+}
+_DENIED = "This conversation may not search this memory: its owner decides who may, in memd's scope rules. Answer without it."
+# Trouble with one request: another one may be answered.
+_OF_THE_REQUEST = frozenset({"bad_request", "too_large"})
+
+
+def encoded(reply: Reply) -> str:
+    """The reply as JSON, in the form whose length is bounded."""
+    return msgspec.json.encode(reply).decode()
+
+
+def search_reply(found: Found, remarks: Sequence[str], max_chars: int) -> Reply:
+    """What memory_search answers.
+
+    Args:
+        found: What the daemon found.
+        remarks: On the arguments of the call.
+        max_chars: The most characters of the encoded reply, LEAST_CHARS or more.
+    """
+    if found.scope_denied:
+        # No trouble: this is how its owner wants it, and the agent goes on.
+        return {"results": [], "scopeDenied": True, **_remarked([*remarks, _DENIED])}
+    head = _head(found, remarks, max_chars)
+    kept: list[Reply] = []
+    for hit in found.results:
+        if not _fits(_with(head, [*kept, _hit(hit)], len(found.results)), max_chars):
+            break
+        kept.append(_hit(hit))
+    if not kept and found.results:
+        kept = _cut(found.results[0], lambda hit: _fits(_with(head, [hit], len(found.results)), max_chars))
+    return _with(head, kept, len(found.results))
+
+
+def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
+    """What memory_get answers; the arguments are those of search_reply."""
+    if note.missing:
+        # Quiet, since asking for a note that is not written yet is usual.
+        return {"path": note.path[:_REASON_CHARS], "text": "", "missing": True, **_remarked(remarks)}
+    whole = _excerpt(note, note.text, note.end_line, note.next_line, remarks)
+    if _fits(whole, max_chars):
+        return whole
+    lines = note.text.split("\n")
+
+    def of_lines(count: int) -> Reply:
+        end_line = note.start_line + count - 1
+        return _excerpt(note, "\n".join(lines[:count]), end_line, end_line + 1, remarks)
+
+    count = _most(len(lines) - 1, lambda some: _fits(of_lines(some), max_chars))
+    if count:
+        return of_lines(count)
+    following = note.start_line + 1 if len(lines) > 1 or note.next_line is not None else None
+
+    def of_chars(count: int) -> Reply:
+        text = f"{lines[0][:count]}…"
+        return {**_excerpt(note, text, note.start_line, following, remarks), "truncated": True}
+
+    return of_chars(_most(len(lines[0]), lambda some: _fits(of_chars(some), max_chars)))
+
+
+def mend(tool: str, unusable: Unusable) -> Reply:
+    """What a tool answers to a call that makes no sense: memory is there, and the model can call again."""
+    return _trouble(tool, unusable.message, unusable.action, disabled=False)
+
+
+def unavailable(tool: str, error: MemdClientError) -> Reply:
+    """What a tool answers when memory cannot be asked, with what a person can do."""
+    match error:
+        case RequestFailed(code=code) if code in _OF_THE_REQUEST:
+            action = error.hint or f"Call {tool} again, with other arguments."
+            return _trouble(tool, error.message, action, disabled=False)
+        case RequestFailed():
+            action = error.hint or _ACTIONS.get(error.code, _LOOK)
+        case ConnectionLost():
+            action = error.hint or f"Try again. {_LOOK}"
+        case _:
+            action = error.hint or _LOOK
+    return _trouble(tool, error.message, action)
+
+
+def _trouble(tool: str, error: str, action: str, *, disabled: bool = True) -> Reply:
+    empty: Reply = {"results": []} if tool != GET else {"results": [], "text": ""}
+    if disabled:
+        empty["disabled"] = True
+    return {**empty, "error": _short(error), "action": _short(action)}
+
+
+def _head(found: Found, remarks: Sequence[str], max_chars: int) -> Reply:
+    """All of a reply but its hits. What is said besides gives way where there is hardly room for it."""
+    head: Reply = {
+        "provider": found.provider[:_NAME_CHARS],
+        "model": found.model[:_NAME_CHARS],
+        "backend": found.backend[:_NAME_CHARS],
+        "mode": found.mode[:_NAME_CHARS],
+        "fallback": found.fallback,
+        "citations": found.citations,
+    }
+    if found.fallback_from is not None:
+        head["fallbackFrom"] = found.fallback_from[:_NAME_CHARS]
+    if found.fallback_reason is not None:
+        head["fallbackReason"] = _short(found.fallback_reason)
+    if found.stale:
+        head["stale"] = True
+    if found.degraded:
+        head["degraded"] = [
+            {"part": one.part[:_NAME_CHARS], "reason": _short(one.reason)} for one in found.degraded
+        ]
+    head.update(_remarked(remarks))
+    for name in ("degraded", "remarks", "fallbackReason", "fallbackFrom"):
+        if len(encoded(head)) > max_chars // 2:
+            head.pop(name, None)
+    return head
+
+
+def _with(head: Reply, hits: Sequence[Reply], in_all: int) -> Reply:
+    left_out = {"omitted": in_all - len(hits)} if len(hits) < in_all else {}
+    return {"results": list(hits), **head, **left_out}
+
+
+def _hit(hit: Hit, snippet: str | None = None) -> Reply:
+    # What a line begins with may be code or a list: only the end is tidied.
+    text = (hit.snippet if snippet is None else snippet).rstrip()
+    told: Reply = {
+        "path": hit.path,
+        "startLine": hit.start_line,
+        "endLine": hit.end_line,
+        "score": round(hit.score, 4),
+        "snippet": text if hit.citation is None else f"{text}\n\nSource: {hit.citation}",
+        "source": hit.source,
+    }
+    return told if hit.citation is None else {**told, "citation": hit.citation}
+
+
+def _cut(hit: Hit, fits: Callable[[Reply], bool]) -> list[Reply]:
+    """The hit with as much of its snippet as there is room for, if that is worth it."""
+    count = _most(len(hit.snippet), lambda some: fits(_hit(hit, f"{hit.snippet[:some]}…")))
+    return [_hit(hit, f"{hit.snippet[:count]}…")] if count >= _STUMP_CHARS else []
+
+
+def _excerpt(note: Note, text: str, end_line: int, next_line: int | None, remarks: Sequence[str]) -> Reply:
+    told: Reply = {
+        "path": note.path,
+        "text": text,
+        "startLine": note.start_line,
+        "endLine": end_line,
+    }
+    if next_line is not None:
+        told["nextLine"] = next_line
+    return {**told, **_remarked(remarks)}
+
+
+def _remarked(remarks: Sequence[str]) -> Reply:
+    return {"remarks": [_short(remark) for remark in remarks]} if remarks else {}
+
+
+def _fits(reply: Reply, max_chars: int) -> bool:
+    return len(encoded(reply)) <= max_chars
+
+
+def _most(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to this one that fits, where all smaller ones do; 0 where none does."""
+    least = 0
+    while least < most:
+        middle = (least + most + 1) // 2
+        if fits(middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _short(text: str) -> str:
+    """The beginning of a text for people, without what JSON spells out in six characters."""
+    text = text[: _REASON_CHARS + 1]
+    plain = text if text.isprintable() else "".join(one if one.isprintable() else " " for one in text)
+    return plain if len(plain) <= _REASON_CHARS else f"{plain[: _REASON_CHARS - 1]}…"

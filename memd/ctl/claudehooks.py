@@ -1,0 +1,81 @@
+"""memd's hooks in the settings of Claude Code. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memd.ctl import jsonedit
+from memd.ctl.jsonedit import NotEditable
+
+EVENTS: Mapping[str, str] = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "user-prompt",
+    "PreCompact": "pre-compact",
+    "SessionEnd": "session-end",
+}
+"""What Claude Code calls an event, and what memd-ctl hook does."""
+
+_TIMEOUT_S = 5  # far more than a hook takes
+_OURS = re.compile(r"(?:memd-ctl['\"]?|memd\.ctl)\s(?:.*\s)?hook\s")
+
+
+def with_hooks(text: str, commands: Mapping[str, str]) -> str:
+    """The settings with a command for each event; others that are there stay, and memd's own are replaced.
+
+    Args:
+        text: The settings.
+        commands: What the shell runs, by what Claude Code calls the event.
+
+    Raises:
+        NotEditable: the text is not JSON, or its hooks are not in the form that Claude Code reads.
+    """
+    for event, command in commands.items():
+        groups = _groups(jsonedit.document(text), event)
+        ours = next(_ours(groups), None)
+        if ours is None:
+            hook = {"type": "command", "command": command, "timeout": _TIMEOUT_S}
+            text = jsonedit.with_value(text, ("hooks", event, len(groups)), {"hooks": [hook]})
+        else:
+            group, place = ours
+            text = jsonedit.with_value(text, ("hooks", event, group, "hooks", place, "command"), command)
+    return text
+
+
+def without_hooks(text: str) -> str:
+    """The settings without memd's hooks, and without what only held them.
+
+    Raises:
+        NotEditable: as with_hooks.
+    """
+    if not text.strip():
+        return text
+    for event in EVENTS:
+        while ours := next(_ours(_groups(jsonedit.document(text), event)), None):
+            group, place = ours
+            text = jsonedit.without_value(text, ("hooks", event, group, "hooks", place))
+            if not jsonedit.find(jsonedit.document(text), ("hooks", event, group, "hooks")):
+                text = jsonedit.without_value(text, ("hooks", event, group))
+            if not jsonedit.find(jsonedit.document(text), ("hooks", event)):
+                text = jsonedit.without_value(text, ("hooks", event))
+    return text
+
+
+def _groups(settings: Any, event: str) -> list[Any]:
+    if not isinstance(settings, dict):
+        raise NotEditable("it holds no object")
+    groups = jsonedit.find(settings, ("hooks", event))
+    if groups is None:
+        return []
+    if not isinstance(groups, list):
+        raise NotEditable(f"hooks.{event} must be a list there")
+    return groups
+
+
+def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
+    """The places of memd's hooks: of the group, and within it."""
+    for number, group in enumerate(groups):
+        hooks = group.get("hooks") if isinstance(group, dict) else None
+        for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
+            command = hook.get("command") if isinstance(hook, dict) else None
+            if isinstance(command, str) and _OURS.search(command):
+                yield number, place

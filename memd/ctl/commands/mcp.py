@@ -1,0 +1,87 @@
+"""memd-ctl mcp: tell an MCP client of memd's tools."""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from memd.ctl import jsonedit, tomlentry
+from memd.ctl.call import Call
+from memd.ctl.foreign import change
+from memd.ctl.jsonedit import NotEditable
+from memd.ctl.mcpclients import McpClient, client_of, entry, snippet
+from memd.ctl.process import find_answer
+from memd.ctl.programs import flags, program
+from memd.ctl.screen import Outcome
+from memd.ctl.words import shown, visible
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What the client knows of memd now."""
+
+    client: str
+    file: str
+    changed: bool
+    command: list[str]
+
+
+def run(call: Call) -> Outcome:
+    """Add the server to the client's configuration, take it out, or print what would be added."""
+    options = call.options
+    client = client_of(options.client, call.environ, call.places.home)
+    name = visible(shown(client.file, call.places.home))
+    if options.action == "uninstall":
+        changed = change(
+            client.file, _without(client), name=name, by_hand=f"Take out {'.'.join(client.way)} yourself."
+        )
+        text = f"{client.title} starts memd no more; {name} has no entry for it."
+        return Outcome(Result(options.client, str(client.file), changed, []), text)
+    command = [*program("memd-mcp", "memd_client.mcp"), *flags(call)]
+    lines = snippet(client, entry(client, command))
+    if options.print:
+        result = Result(options.client, str(client.file), changed=False, command=command)
+        return Outcome(result, lines, (f"This belongs into {name}.", *_remarks(call)))
+    by_hand = f"Add this to it yourself:\n{lines}"
+    changed = change(client.file, _with(client, command), name=name, by_hand=by_hand)
+    text = (
+        f"{client.title} starts memd from now on; {name} says so. Sessions that are open have to be started again."
+        if changed
+        else f"{client.title} starts memd already; {name} was right."
+    )
+    return Outcome(Result(options.client, str(client.file), changed, command), text, _remarks(call))
+
+
+def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:
+    def edit(text: str) -> str:
+        values = entry(client, command)
+        if client.format == "toml":
+            return tomlentry.with_table(text, (client.way[0], client.way[1]), values)
+        old = jsonedit.find(jsonedit.document(text), client.way)
+        if old is not None and not isinstance(old, dict):
+            raise NotEditable(f"{'.'.join(client.way)} is no object there")
+        # What a person has added to the entry is theirs: a timeout, what is approved.
+        return jsonedit.with_value(text, client.way, {**(old or {}), **values})
+
+    return edit
+
+
+def _without(client: McpClient) -> Callable[[str], str]:
+    def edit(text: str) -> str:
+        if client.format == "toml":
+            return tomlentry.without_table(text, (client.way[0], client.way[1]))
+        return jsonedit.without_value(text, client.way) if text.strip() else text
+
+    return edit
+
+
+def _remarks(call: Call) -> tuple[str, ...]:
+    """What is still missing before it works."""
+    remarks = []
+    if importlib.util.find_spec("mcp") is None:
+        remarks.append(f"memd-mcp needs the MCP SDK: {sys.executable} -m pip install 'memd-client[mcp]'")
+    if find_answer(call.places) is None:
+        remarks.append(
+            f"No memd daemon answers at {visible(str(call.places.socket))} yet; start it with `memd-ctl up`."
+        )
+    return tuple(remarks)

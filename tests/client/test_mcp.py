@@ -1,0 +1,384 @@
+"""memd-mcp, as clients start it."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client as McpClient
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_types import TextContent
+
+from memd_client import telling
+from memd_client.mcp.status import status_reply
+from memd_client.messages import Health, Search, StatusReport, Vectors
+from memd_client.tools import MAX_CHARS, TOOLS
+from tests.client.scripted_server import Peer, serving
+from tests.ctl.answers import agent
+from tests.daemon.process import Daemon
+
+PATIENCE_S = 60.0
+SERVER = [sys.executable, "-P", "-m", "memd_client.mcp"]
+
+GREETING = (
+    {
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    },
+    {"method": "notifications/initialized"},
+)
+CALL = {
+    "id": 2,
+    "method": "tools/call",
+    "params": {"name": "memory_search", "arguments": {"query": "which?"}},
+}
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """Some notes, and one that is long."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as home:
+        daemon = Daemon(Path(home))
+        daemon.write("MEMORY.md", "- We picked the PostgreSQL database for billing.\n")
+        for number in range(20):
+            daemon.write(
+                f"memory/{number}.md", f"# Billing {number}\n\nbilling database {number} {'é' * 600}\n"
+            )
+        with daemon.start(), daemon.client() as client:
+            client.sync()
+            yield daemon
+
+
+@asynccontextmanager
+async def connected(*arguments: object, environ: Mapping[str, str] | None = None) -> AsyncIterator[McpClient]:
+    """The SDK's client, with a memd-mcp of its own."""
+    parameters = StdioServerParameters(
+        command=SERVER[0], args=[*SERVER[1:], *map(str, arguments)], env=dict(environ or {})
+    )
+    async with McpClient(stdio_client(parameters)) as client:
+        yield client
+
+
+async def called(client: McpClient, name: str, **arguments: object) -> tuple[bool, dict[str, Any]]:
+    """Whether a call went wrong, and what was answered."""
+    result = await client.call_tool(name, arguments)
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    assert result.structured_content is None  # the text would be paid for twice
+    assert len(content.text) <= MAX_CHARS
+    return bool(result.is_error), json.loads(content.text)
+
+
+async def test_a_client_searches_reads_and_looks(daemon: Daemon) -> None:
+    """With what search gave, over one connection."""
+    async with connected("--socket", daemon.socket) as client:
+        failed, found = await called(
+            client, "memory_search", query="PostgreSQL database for billing", maxResults="1"
+        )
+        assert not failed
+        (hit,) = found["results"]
+        assert (hit["path"], hit["citation"]) == ("MEMORY.md", "MEMORY.md#L1")
+        failed, read = await called(client, "memory_get", path=hit["citation"])
+        assert (failed, read["text"]) == (False, "- We picked the PostgreSQL database for billing.")
+        failed, status = await called(client, "memory_status")
+        assert not failed
+        assert status["agents"]["main"]["files"] == 21
+        assert status["agents"]["main"]["vectors"] == {"done": 21, "waiting": 0}
+
+
+async def test_the_tools_are_told_of_as_reading_only(daemon: Daemon) -> None:
+    """A client need not ask its user; and nothing is so long that Claude Code would cut it."""
+    async with connected("--socket", daemon.socket) as client:
+        tools = (await client.list_tools()).tools
+        assert client.instructions is not None
+        assert "memory_search" in client.instructions
+        assert len(client.instructions) < 2_000
+        assert client.server_info is not None
+        assert client.server_info.name == "memd"
+    assert [tool.name for tool in tools] == ["memory_search", "memory_get", "memory_status"]
+    for tool in tools:
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint
+        assert tool.annotations.idempotent_hint
+        assert not tool.annotations.open_world_hint
+        assert not tool.annotations.destructive_hint
+        assert len(tool.description or "") < 2_000
+    assert [tool.input_schema for tool in tools[:2]] == [dict(tool.schema) for tool in TOOLS]
+
+
+async def test_replies_are_bounded(daemon: Daemon) -> None:
+    """In characters of all that is sent; whole hits are left out."""
+    async with connected("--socket", daemon.socket, "--max-chars", 2000) as client:
+        _, found = await called(client, "memory_search", query="billing database", maxResults=50)
+        assert found["omitted"] >= 1
+        assert len(telling.encoded(found)) <= 2_000
+        assert all("…" not in hit["snippet"] for hit in found["results"])
+        _, read = await called(client, "memory_get", path="memory/3.md")
+        assert len(telling.encoded(read)) <= 2_000
+
+
+async def test_arguments_that_make_no_sense_are_a_result(daemon: Daemon) -> None:
+    """That the model can mend; no error of the protocol."""
+    async with connected("--socket", daemon.socket) as client:
+        failed, reply = await called(client, "memory_search", query="q", maxResults="six")
+        assert failed
+        assert reply["error"] == 'maxResults is "six"; it must be a whole number from 1 to 50.'
+        failed, reply = await called(client, "memory_forget")
+        assert failed
+        assert "There is no tool" in reply["error"]
+        failed, reply = await called(
+            client, "memory_search", query="billing " * 131_072, session_key="agent:x:main"
+        )
+        assert not failed
+        assert len(reply["remarks"]) == 2
+
+
+async def test_a_session_key_is_bound_by_flag_or_environment(daemon: Daemon) -> None:
+    """And the flag goes before it."""
+    environ = {
+        "MEMD_SOCKET": str(daemon.socket),
+        "MEMD_SESSION_KEY": "agent:main:telegram:group:7",
+        "MEMD_AGENT": "main",
+    }
+    async with connected(environ=environ) as client:
+        failed, reply = await called(client, "memory_search", query="billing", session_key="agent:main:main")
+        assert not failed
+        assert (reply["results"], reply["scopeDenied"]) == ([], True)
+    async with connected("--session-key", "agent:main:main", environ=environ) as client:
+        failed, reply = await called(client, "memory_search", query="billing")
+        assert not failed
+        assert reply["results"]
+
+
+async def test_many_calls_at_once(daemon: Daemon) -> None:
+    """Each gets its own answer."""
+    async with connected("--socket", daemon.socket) as client:
+        read = await asyncio.gather(
+            *(called(client, "memory_get", path=f"memory/{number}.md", lines=1) for number in range(20))
+        )
+    assert [reply["text"] for _, reply in read] == [f"# Billing {number}" for number in range(20)]
+
+
+async def test_a_daemon_that_is_down_is_a_result_and_the_next_call_works() -> None:
+    """Before its first start, and after it was killed in between."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as home:
+        daemon = Daemon(Path(home))
+        daemon.write("MEMORY.md", "- PostgreSQL\n")
+        async with connected("--socket", daemon.socket) as client:
+            for name in ("memory_search", "memory_get", "memory_status"):
+                failed, reply = await called(client, name, query="PostgreSQL", path="MEMORY.md")
+                assert failed
+                assert reply["disabled"]
+                assert "memd-ctl up" in reply["action"]
+            with daemon:
+                failed, reply = await called(client, "memory_get", path="MEMORY.md")
+                assert (failed, reply["text"]) == (False, "- PostgreSQL")
+                daemon.kill()
+                failed, reply = await called(client, "memory_get", path="MEMORY.md")
+                assert failed
+                daemon.start()
+                failed, reply = await called(client, "memory_get", path="MEMORY.md")
+                assert (failed, reply["text"]) == (False, "- PostgreSQL")
+
+
+async def test_a_daemon_that_dies_in_mid_call_is_a_result(address: Path) -> None:
+    """Which comes at once."""
+
+    def dies(peer: Peer) -> None:
+        peer.greet()
+        peer.hear()
+
+    with serving(address, dies):
+        async with connected("--socket", address) as client:
+            failed, reply = await called(client, "memory_search", query="which?")
+    assert failed
+    assert "memd-ctl status" in reply["action"]
+
+
+# --- the process
+
+
+def started(*arguments: object, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+    """A memd-mcp whose streams are in our hands."""
+    return subprocess.Popen(
+        [*SERVER, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | (environ or {}),
+    )
+
+
+def tell(process: "subprocess.Popen[bytes]", *messages: Mapping[str, Any]) -> None:
+    """Send messages."""
+    assert process.stdin is not None
+    for message in messages:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+def hang_up_input(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def hang_up_output(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def hang_up(process: "subprocess.Popen[bytes]") -> None:
+    hang_up_output(process)
+    hang_up_input(process)
+
+
+@pytest.mark.parametrize("disconnect", [hang_up_input, hang_up])
+def test_a_client_that_hangs_up_in_mid_call_ends_it_quietly(
+    address: Path, disconnect: Callable[["subprocess.Popen[bytes]"], None]
+) -> None:
+    """While the daemon has not answered yet."""
+    ended: list[int] = []
+
+    def waits(peer: Peer) -> None:
+        peer.greet()
+        assert isinstance(peer.hear()[1], Search)
+        disconnect(process)
+        ended.append(process.wait(PATIENCE_S))
+
+    with serving(address, waits), started("--socket", address) as process:
+        tell(process, *GREETING, CALL)
+        process.wait(PATIENCE_S)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert ended == [0]
+
+
+def test_a_client_that_reads_no_more_ends_it_quietly(address: Path) -> None:
+    """Although it has not closed the other direction."""
+    with started("--socket", address) as process:
+        tell(process, *GREETING)
+        assert process.stdout is not None
+        process.stdout.readline()
+        hang_up_output(process)
+        tell(process, CALL)
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("redirection", ["<&-", ">&-", "<&- >&- 2>&-", "</dev/null"])
+def test_without_a_client_it_ends_quietly(redirection: str) -> None:
+    """Whatever was closed before it began."""
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -P -m memd_client.mcp {redirection}', sys.executable],
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+def test_standard_output_is_the_protocol_alone(address: Path) -> None:
+    """Each line is a message of it, after calls that went well or not and lines that are no JSON."""
+    with started("--socket", address) as process:
+        tell(process, *GREETING)
+        assert process.stdin is not None
+        process.stdin.write(b"nonsense\n[]\n{}\n\xff\n")
+        tell(process, CALL, {"id": 3, "method": "tools/list"}, {"id": 4, "method": "no/such"})
+        assert process.stdout is not None
+        answered: dict[Any, Any] = {}
+        while not answered.keys() >= {1, 2, 3, 4}:
+            message = json.loads(process.stdout.readline())
+            assert message["jsonrpc"] == "2.0"
+            answered[message.get("id")] = message
+        hang_up_input(process)
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stdout.read() == b""
+    assert answered[2]["result"]["isError"]
+    assert "error" in answered[4]
+
+
+def test_without_the_sdk_it_says_what_to_install() -> None:
+    """In one line, with a status of its own."""
+    program = (
+        "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None; "
+        "from memd_client.mcp.__main__ import main; sys.exit(main([]))"
+    )
+    # An import of a name that is set to None fails as that of a missing one, and names it.
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (69, "")
+    assert ran.stderr.startswith("memd-mcp: the MCP SDK")
+    assert "pip install 'memd-client[mcp]'" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--max-chars", "999"], ["--max-chars", "many"], ["--agnet", "x"]])
+def test_a_mistake_on_the_command_line_is_told_before_anything_is_loaded(arguments: list[str]) -> None:
+    """With the status for it; the SDK would take half a second."""
+    program = (
+        "import sys\n"
+        "from memd_client.mcp.__main__ import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as end: print('mcp' in sys.modules, end.code)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", program, *arguments], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "False 2\n"
+    assert "memd-mcp: error:" in ran.stderr
+
+
+def test_the_sdk_is_loaded_by_the_server_alone() -> None:
+    """Not by its entry, nor by anything else of the client."""
+    program = (
+        "import pkgutil, sys, importlib, memd_client\n"
+        "for module in pkgutil.walk_packages(memd_client.__path__, 'memd_client.'):\n"
+        "    if module.name != 'memd_client.mcp.server': importlib.import_module(module.name)\n"
+        "print('mcp' in sys.modules, 'pydantic' in sys.modules, 'memd_client.mcp.__main__' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False False True\n"
+
+
+# --- the status
+
+
+def _report(**agents: Any) -> StatusReport:
+    return StatusReport(
+        version="0.1.0", protocol=1, pid=7, uptime_s=0.5, socket="/run/s", config=None, agents=agents
+    )
+
+
+def test_a_status_tells_what_is_wrong() -> None:
+    """Only that; what works is not spoken of."""
+    sick = agent(
+        keyword=Health(ok=False, reason="broken"),
+        rebuild="it was asked for",
+        vectors=Vectors(done=1, waiting=2),
+    )
+    told = status_reply(_report(main=agent(), work=sick), 10_000)["agents"]
+    assert "trouble" not in told["main"]
+    assert told["work"]["trouble"] == {"keyword": "broken"}
+    assert told["work"]["rebuild"] == "it was asked for"
+    assert told["work"]["vectors"] == {"done": 1, "waiting": 2}
+
+
+def test_a_status_of_many_agents_is_bounded() -> None:
+    """Those without room are counted."""
+    reply = status_reply(_report(**{f"agent{number}": agent() for number in range(100)}), 1_000)
+    assert len(telling.encoded(reply)) <= 1_000
+    assert len(reply["agents"]) + reply["omitted"] == 100
+    assert reply["agents"]

@@ -1,0 +1,71 @@
+"""memd's hooks among those of others."""
+
+import json
+
+import pytest
+
+from memd.ctl.claudehooks import EVENTS, with_hooks, without_hooks
+from memd.ctl.jsonedit import NotEditable
+
+COMMANDS = {event: f"/opt/memd/bin/memd-ctl hook {hook} --socket /run/s" for event, hook in EVENTS.items()}
+
+OTHERS = """{
+  "model": "opus",
+  "hooks": {
+    "UserPromptSubmit": [
+      { "hooks": [ { "type": "command", "command": "other hook user-prompt" } ] }
+    ],
+    "Stop": []
+  }
+}
+"""
+
+
+def test_hooks_are_added_to_those_of_others() -> None:
+    """Which stay as they are; again it changes nothing, and out of it nothing is left."""
+    changed = with_hooks(OTHERS, COMMANDS)
+    hooks = json.loads(changed)["hooks"]
+    assert [group["hooks"][0]["command"] for group in hooks["UserPromptSubmit"]] == [
+        "other hook user-prompt",
+        COMMANDS["UserPromptSubmit"],
+    ]
+    assert {event: hooks[event][-1]["hooks"][0]["command"] for event in EVENTS} == COMMANDS
+    assert '{ "hooks": [ { "type": "command", "command": "other hook user-prompt" } ] }' in changed
+    assert with_hooks(changed, COMMANDS) == changed
+    assert without_hooks(changed) == OTHERS
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "/usr/bin/memd-ctl hook user-prompt",
+        "memd-ctl --agent work hook user-prompt --sessions",
+        "'/home/a b/memd-ctl' hook user-prompt",
+        "/usr/bin/python -m memd.ctl hook user-prompt",
+    ],
+)
+def test_an_older_hook_of_memd_is_replaced(old: str) -> None:
+    """Where it stands, with what a person has set for it."""
+    hook = {"type": "command", "command": old, "timeout": 9}
+    text = json.dumps({"hooks": {"UserPromptSubmit": [{"matcher": "*", "hooks": [{"x": 1}, hook]}]}})
+    changed = json.loads(with_hooks(text, COMMANDS))["hooks"]["UserPromptSubmit"]
+    assert changed == [
+        {"matcher": "*", "hooks": [{"x": 1}, {**hook, "command": COMMANDS["UserPromptSubmit"]}]}
+    ]
+    left = json.loads(without_hooks(text))["hooks"]
+    assert left == {"UserPromptSubmit": [{"matcher": "*", "hooks": [{"x": 1}]}]}
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", '{"hooks": []}', '{"hooks": {"SessionStart": {}}}', "// note\n{}", '{"hooks": 1}']
+)
+def test_hooks_in_another_form_are_refused(text: str) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(NotEditable):
+        with_hooks(text, COMMANDS)
+
+
+@pytest.mark.parametrize("text", ["", "{}", OTHERS, '{"hooks": {"Stop": [5, {"hooks": 5}, {"hooks": [5]}]}}'])
+def test_where_nothing_is_of_memd_nothing_is_taken_out(text: str) -> None:
+    """The text stays the same, and odd elements are no trouble."""
+    assert without_hooks(text) == text
