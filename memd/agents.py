@@ -69,6 +69,18 @@ class Agent:
         self.supply = supply  # what embeds
 
     @property
+    def embeds(self) -> bool:
+        """Whether chunks that have no vector are to get one."""
+        return self.supply.embeds and not self.sync.vectors_rest
+
+    async def close(self) -> None:
+        """End what serves, what keeps the index up to date, and the index: each, though another may fail."""
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self.index.close)
+            stack.push_async_callback(self.sync.stop)
+            stack.push_async_callback(self.backend.close)
+
+    @property
     def queue(self) -> VectorQueue | None:
         """What gives chunks the vectors that are wanted of them; None: nobody does just now."""
         wanted = self.supply.wanted

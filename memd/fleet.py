@@ -148,8 +148,7 @@ class Fleet:
         running = self._running.pop(agent_id)
         running.task.cancel()
         await asyncio.wait([running.task])
-        await running.agent.sync.stop()
-        await running.agent.index.close()
+        await running.agent.close()
         self._supplies.pop(agent_id).release()
         log.info("agent.stopped", agent=agent_id)
 

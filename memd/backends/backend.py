@@ -52,3 +52,11 @@ class Backend(Protocol):
     async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
         """Lines of an indexed file; None for one that is missing, not indexed, or of no kind that may be seen."""
         ...
+
+    async def warm(self) -> None:
+        """Have what it needs ready before anybody asks; what fails is logged, and shows in status."""
+        ...
+
+    async def close(self) -> None:
+        """End what it has begun."""
+        ...

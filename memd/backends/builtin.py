@@ -4,7 +4,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import tzinfo
 
+import structlog
+
+from memd.backends import turns
 from memd.backends.backend import Answer, Excerpt, Question
 from memd.errors import TransientError
 from memd.model import Degraded, FallbackUse, Kind, Trace
@@ -12,11 +16,14 @@ from memd.paths import Root
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
 from memd.sources.fence import SourceError
+from memd.sources.redact.engine import Redactor
 from memd.store.embeddings import Space
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.loop import SyncLoop
 from memd.threads import Threads
+
+log = structlog.get_logger()
 
 MAX_CHARS = 12_000  # of one excerpt
 READERS = 4  # files that are read at a time, for one agent
@@ -38,6 +45,8 @@ class Builtin:
         sync: SyncLoop,
         max_bytes: int,
         fallback_of: Callable[[Space | None], FallbackUse | None],
+        redactor: Redactor | None = None,
+        zone: tzinfo | None = None,
     ) -> None:
         """Nothing is asked yet.
 
@@ -48,6 +57,8 @@ class Builtin:
             sync: Of the index.
             max_bytes: Of a file that is read.
             fallback_of: Tells of an embedding space whether it is that of a second provider, standing in.
+            redactor: Takes out of notes what is secret; None: nothing is taken out.
+            zone: That the times of turns are told in; None: UTC.
         """
         self._index = index
         self._roots = roots
@@ -55,6 +66,8 @@ class Builtin:
         self._sync = sync
         self._max_bytes = max_bytes
         self._fallback_of = fallback_of
+        self._redactor = redactor
+        self._zone = zone
         self._threads = Threads(READERS, f"memd-get-{index.file.stem}")
 
     async def search(self, question: Question) -> Answer:
@@ -80,6 +93,32 @@ class Builtin:
                 min_score=question.min_score,
             )
         return self._answer(found, fresh=fresh), trace
+
+    async def warm(self) -> None:
+        """Have the keyword index read once, and what is broken told before anybody asks.
+
+        Vectors are in memory since the index was opened, and its provider loads the model by itself.
+        """
+        agent = self._index.file.stem
+        try:
+            with self._damage_noticed():
+                trouble = await self._searcher.warm()
+        except TransientError as failure:
+            log.warning("backend.warm_up_failed", agent=agent, backend="builtin", reason=str(failure))
+            return
+        if trouble is not None:
+            self._sync.keyword_failed(trouble)
+            log.warning("backend.warm_up_failed", agent=agent, backend="builtin", reason=trouble)
+        if self._index.extension_trouble is not None:
+            log.warning(
+                "backend.vectors_limited",
+                agent=agent,
+                backend="builtin",
+                reason=self._index.extension_trouble,
+            )
+
+    async def close(self) -> None:
+        """Nothing: threads without work end by themselves, and the index is the agent's."""
 
     @contextlib.contextmanager
     def _damage_noticed(self) -> Iterator[None]:
@@ -120,6 +159,8 @@ class Builtin:
     async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
         """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen.
 
+        Of a transcript the turns on these lines, as they were read last: what is on disk may hold secrets.
+
         Raises:
             FilesBlocked: the disk does not answer.
         """
@@ -128,10 +169,17 @@ class Builtin:
             known = await self._index.find(path)
         if known is None or known.kind not in kinds:
             return None
+        if known.kind is Kind.SESSION:
+            return await self._get_turns(path, start_line, lines)
         try:
             async with asyncio.timeout(READ_S):
                 reading = await self._threads.run(
-                    notes.read_note, known.path, self._roots, max_bytes=self._max_bytes, now_ns=time.time_ns()
+                    notes.read_note,
+                    known.path,
+                    self._roots,
+                    max_bytes=self._max_bytes,
+                    now_ns=time.time_ns(),
+                    redactor=self._redactor,
                 )
         except SourceError:
             return None
@@ -140,6 +188,11 @@ class Builtin:
                 f"the file was not read within {READ_S:g} s: is a network mount down?"
             ) from timeout
         return excerpt(reading.document.lines, start_line, lines)
+
+    async def _get_turns(self, path: str, start_line: int, lines: int) -> Excerpt:
+        with self._damage_noticed():
+            found = await self._index.stretch(path, turns.line_of(start_line), lines, MAX_CHARS)
+        return turns.excerpt(found, start_line, MAX_CHARS, self._zone)
 
 
 def excerpt(text: Sequence[str], start_line: int, lines: int) -> Excerpt:

@@ -28,8 +28,9 @@ def access(
 ) -> Access:
     """What a request may see.
 
-    A request without a key is the owner's. With one, the first rule that matches decides, then the default. MEMORY.md
-    and USER.md are for the main session and direct chats; a key of an unknown shape counts as shared.
+    A request without a key is the owner's. With one, the first rule that matches decides, then the default. MEMORY.md,
+    USER.md and transcripts are for the main session and direct chats, whatever the rules; a key of an unknown shape
+    counts as shared. What was said in one conversation was not said to the others.
 
     Args:
         scope: The agent's rules.
@@ -47,7 +48,7 @@ def access(
     if _action(scope, key) == "deny":
         return Denied(f"channel {key.channel or 'unknown'}, chat type {key.chat_type or 'unknown'}")
     if not key.is_owner_private:
-        kinds -= {Kind.CURATED}
+        kinds -= {Kind.CURATED, Kind.SESSION}
     return Granted(kinds, direct=key.is_owner_private)
 
 

@@ -136,7 +136,7 @@ class Member:
         candidate = self.candidate
         if not isinstance(candidate, Recipe):
             self._live(candidate)
-            self._living.append(self._start(_warm(candidate)))
+            self._living.append(self._start(self._warm(Watched(candidate, self._heard))))
             if self._is_watched:
                 self._task = self._start(self._keep_acquainted(_Known(candidate), None))
             return
@@ -195,6 +195,20 @@ class Member:
         finally:
             await acquaintance.close()
 
+    async def _warm(self, provider: Provider) -> None:
+        """Load the model, so that the first question does not wait for it; try again until somebody has had an answer."""
+        failures = 0
+        while failures == 0 or self.trouble is not None:
+            try:
+                await provider.embed_query("warm-up")
+            except EmbedUnavailable:
+                failures += 1
+                await asyncio.sleep(
+                    delay_s(failures, self._tools.rng, first_s=FIRST_WAIT_S, cap_s=PROBE_CAP_S)
+                )
+            else:
+                return
+
     def _wait_s(self, failures: int, failure: MemdError) -> float | None:
         """Until the next question; None: there is none."""
         if not isinstance(failure, EmbedUnavailable):
@@ -214,8 +228,9 @@ class Member:
         await _end(before)
 
     def _live(self, provider: Provider) -> None:
-        # One that embeds here says by itself how it is; what it takes to leave it for another one is seen from here.
-        self.provider = Watched(provider, self._heard) if self._is_watched else provider
+        # One that embeds here says by itself how it is, once it has loaded its model; what it takes to leave it for another
+        # one is seen from here.
+        self.provider = Watched(provider, self._heard if self._is_watched else self._relieved)
         self.queue = queue = self._queue(self.provider)
         self._living.append(self._start(queue.run()))
         if isinstance(self.candidate, Recipe):
@@ -263,6 +278,11 @@ class Member:
         if is_new or isinstance(failure, BadReply):
             self._asked.set()
 
+    def _relieved(self, failure: Failure | None) -> None:
+        """Somebody had an answer of a provider that could not be warmed up."""
+        if failure is None and self.trouble is not None and not self._is_closed:
+            self._answered()
+
     def _failed(self, failure: MemdError) -> None:
         is_final = not isinstance(failure, EmbedUnavailable)
         since = self._tools.clock() if self.trouble is None else self.trouble.since
@@ -304,12 +324,6 @@ def in_words(failure: MemdError, candidate: Candidate) -> str:
             f"{failure}. Set {where}, then restart memd, or send it SIGHUP if the configuration has the key"
         )
     return str(failure)
-
-
-async def _warm(provider: Provider) -> None:
-    """Load the model, so that the first question does not wait for it."""
-    with contextlib.suppress(EmbedUnavailable):
-        await provider.embed_query("warm-up")
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -58,6 +58,42 @@ def test_a_shared_session_that_is_allowed_never_sees_memory_md(key: str) -> None
     assert asked(key, Scope(default="allow", rules=())) == NOTES
 
 
+@pytest.mark.parametrize(
+    ("key", "sees"),
+    [
+        (None, True),
+        ("main", True),
+        ("agent:main:main", True),
+        ("agent:main:cron:nightly", True),
+        ("agent:main:telegram:direct:4711", True),
+        ("agent:main:main:subagent:3", True),
+        ("agent:main:telegram:group:-100", False),
+        ("agent:main:telegram:group:-100:subagent:3", False),
+        ("agent:main:discord:channel:9", False),
+        ("agent:main:slack:room:7", False),
+        ("agent:main:hook:x", False),
+        ("agent:main:acp:x", False),
+        ("unheard:of:shape", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(default="allow", rules=()),
+        Scope(default="deny", rules=(Rule(action="allow"),)),
+        Scope(default="deny", rules=(Rule(action="allow", match=Match(key_prefix="")),)),
+    ],
+)
+def test_transcripts_are_for_the_owner_alone(key: str | None, sees: bool, scope: Scope) -> None:
+    """Whatever the rules allow, others see no transcript; asking for nothing else gives them nothing, not a denial."""
+    both: tuple[Source, ...] = ("memory", "sessions")
+    assert asked(key, scope, sources=both) == (ALL | {Kind.SESSION} if sees else NOTES)
+    only = asked(key, scope, sources=both, source="sessions")
+    assert only == (frozenset({Kind.SESSION}) if sees else frozenset())
+    assert asked(key, scope, sources=("sessions",)) == only
+
+
 def test_the_first_rule_that_matches_decides() -> None:
     """Rules are read in order; the default holds where none matches."""
     scope = Scope(

@@ -1,0 +1,63 @@
+"""Which engine answers an agent's searches."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from memd.backends.builtin import Builtin
+from memd.backends.fallback import Fallback, Patience
+from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.engine import Qmd
+from memd.config import AgentSettings
+from memd.store.index import Index
+from memd.sync.loop import SyncLoop
+from memd.sync.treatment import Treatment
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What engines that are programs of their own need to know of this process."""
+
+    environ: Mapping[str, str]
+    home: Path
+    turn: EmbedTurn  # one of them embeds at a time, whatever the number of agents
+
+
+def chosen(
+    agent: str,
+    settings: AgentSettings,
+    around: Around,
+    *,
+    builtin: Builtin,
+    index: Index,
+    sync: SyncLoop,
+    treatment: Treatment,
+) -> Builtin | Fallback[Qmd]:
+    """The engine that the settings name, with the built-in one behind it.
+
+    The text of the built-in index is kept up to date in any case: `get`, scope and the fence ask it, and a fallback finds it
+    ready. Its vectors are not: nobody shall pay twice, so they rest for as long as the other engine answers.
+    """
+    if settings.backend == "builtin":
+        return builtin
+    sync.rest_vectors()
+
+    def lean(on_builtin: bool) -> None:
+        (sync.want_vectors if on_builtin else sync.rest_vectors)()
+
+    async def create() -> Qmd:
+        return await Qmd.create(
+            agent,
+            settings,
+            directory=index.file.with_suffix(".qmd"),
+            index=index,
+            sync=sync,
+            treatment=treatment,
+            builtin=builtin,
+            turn=around.turn,
+            environ=around.environ,
+            home=around.home,
+        )
+
+    patience = Patience(settings.qmd.timeout_ms / 1000, settings.qmd.cooldown_seconds)
+    return Fallback(agent, "qmd", create, builtin, patience, leaned_on=lean)

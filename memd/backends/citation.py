@@ -1,0 +1,23 @@
+"""Where a hit stands, as an agent cites it."""
+
+from typing import Literal
+
+from memd.model import Hit
+
+Mode = Literal["auto", "on", "off"]
+
+
+def is_cited(mode: Mode, *, direct: bool) -> bool:
+    """Whether hits say where they stand: auto means in direct chats, and for the owner."""
+    return mode == "on" or (mode == "auto" and direct)
+
+
+def citation(hit: Hit) -> str:
+    """`path#L3-L9`, or `path#L3` for one line."""
+    lines = f"L{hit.start_line}" if hit.start_line == hit.end_line else f"L{hit.start_line}-L{hit.end_line}"
+    return f"{hit.path}#{lines}"
+
+
+def footer(hit: Hit) -> str:
+    """What the tools put below a snippet."""
+    return f"\n\nSource: {citation(hit)}"

@@ -1,0 +1,56 @@
+"""How much of an answer an agent reads at most: hits are cut to fit its context window, or dropped. Pure."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from memd.model import Hit
+from memd.text import safe_end
+
+STUMP_CHARS = 40  # less than this of a snippet tells nothing
+
+
+def clamp(hits: Iterable[Hit], most: int, footer: Callable[[Hit], str]) -> list[Hit]:
+    """The first hits that have room, the last of them cut where it must be.
+
+    A hit that would be a stump is dropped, with all that come after it: a larger number of hits only appends.
+
+    Args:
+        hits: The best first.
+        most: Characters (code points) of all snippets with their footers.
+        footer: What stands below the snippet of a hit.
+
+    Returns:
+        Hits whose last line is that of what is left of their snippet.
+    """
+    kept: list[Hit] = []
+    for hit in hits:
+        room = most - len(footer(hit))
+        if len(hit.snippet) > room:
+            short = _cut(hit, room)
+            return kept if short is None else [*kept, short]
+        kept.append(hit)
+        most = room - len(hit.snippet)
+    return kept
+
+
+def _cut(hit: Hit, room: int) -> Hit | None:
+    """The hit with as much of its snippet as has room, at the end of a line where that keeps half; None for a stump."""
+    if room < STUMP_CHARS:
+        return None
+    text = hit.snippet[: safe_end(hit.snippet, room)]
+    line_end = text.rfind("\n")
+    if 2 * line_end >= len(text) and line_end >= STUMP_CHARS:
+        text = text[:line_end]
+    text = text.rstrip()
+    if len(text) < STUMP_CHARS:
+        return None
+    end_line = _end_line(hit, text)
+    return msgspec.structs.replace(hit, snippet=text, end_line=end_line)
+
+
+def _end_line(hit: Hit, text: str) -> int:
+    """The line that a shorter snippet ends on; of a transcript, whose turns may have many lines, the hit's own."""
+    if hit.source == "sessions":
+        return hit.end_line
+    return min(hit.end_line, hit.start_line + text.count("\n"))

@@ -1,0 +1,300 @@
+"""Answers with the engine that was chosen, and with the built-in one while that fails."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+import structlog
+
+from memd.backends import standing
+from memd.backends.backend import Answer, Backend, Excerpt, Question
+from memd.backends.standing import FallenBack, Primary
+from memd.errors import TransientError
+from memd.model import FallbackUse, Kind, Trace
+from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
+
+log = structlog.get_logger()
+
+CLOSE_S = 5.0  # for which the end of one engine keeps the next from its beginning
+
+
+class Engine(Protocol):
+    """What was chosen to answer searches, and may be lost at any time."""
+
+    async def search(self, question: Question) -> Answer:
+        """The hits for a question.
+
+        Raises:
+            TransientError: it does not answer, or nonsense.
+        """
+        ...
+
+    async def run(self) -> None:
+        """What it does beside searches, for ever."""
+        ...
+
+    async def close(self) -> None:
+        """End all that it has begun; what still waits for an answer of it gets an error."""
+        ...
+
+
+E = TypeVar("E", bound=Engine)
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """How long things take, in seconds."""
+
+    ready_s: float  # from the beginning of its creation, for which searches wait for an engine
+    cooldown_s: float  # for which one that failed is left alone
+
+
+class Fallback(Generic[E]):
+    """Two engines as one: whatever happens to the first, a search is answered, and says by whom.
+
+    The first is made when it is first wanted, once for all who want it. One that fails is closed and dropped, and the search
+    that it failed at goes to the second. After the cool-down one search, and one alone, is put to a new one. The others
+    meanwhile are answered by the second at once: that one is at hand and up to date, and what failed a minute ago is likely
+    to fail again, so nobody but the one that tries it shall wait for that. The first is back when that search was answered.
+
+    Lines are always read by the second: the first knows places only.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        name: str,
+        create: Callable[[], Awaitable[E]],
+        second: Backend,
+        patience: Patience,
+        *,
+        leaned_on: Callable[[bool], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is made yet.
+
+        Args:
+            agent: Its id, for the log.
+            name: Of the first engine.
+            create: Makes one; raises a TransientError where that cannot be done now.
+            second: Answers in its place.
+            patience: With the first.
+            leaned_on: Told whenever searches begin or cease to go to the second.
+            clock: In seconds.
+        """
+        self.name = name
+        self.second = second
+        self.standing: standing.Standing = Primary()
+        self._agent = agent
+        self._create = create
+        self._patience = patience
+        self._leaned_on = leaned_on
+        self._clock = clock
+        self._engine: E | None = None
+        self._living: asyncio.Task[None] | None = None  # what the engine does beside searches
+        self._creating: asyncio.Task[None] | None = None
+        self._began = 0.0  # of the clock: the creation
+        self._is_late = False  # searches do not wait for its end any more
+        self._is_tried = False  # a search is put to an engine, after one has failed
+        self._ending: set[asyncio.Task[None]] = set()  # engines that were dropped
+        self._is_closed = False
+
+    # --- what is asked
+
+    async def search(self, question: Question) -> Answer:
+        """The hits for a question, of the first engine or, with the reason why, of the second."""
+        answer = await self._ask_first(question)
+        if answer is not None:
+            return answer
+        answer = await self.second.search(question)
+        return msgspec.structs.replace(answer, fallback=self.use or answer.fallback)
+
+    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+        """How the second engine would answer, and that it is not the first."""
+        answer, trace = await self.second.explain(question)
+        untold = FallbackUse(self.name, f"{self.name} does not tell how it comes to its hits")
+        return msgspec.structs.replace(answer, fallback=self.use or untold), trace
+
+    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+        """Lines of an indexed file, whichever engine answers searches."""
+        return await self.second.get(path, start_line=start_line, lines=lines, kinds=kinds)
+
+    async def warm(self) -> None:
+        """Have both ready before anybody asks."""
+        await self.second.warm()
+        self._begin()
+        if self._creating is not None:
+            await asyncio.wait([self._creating])
+
+    async def close(self) -> None:
+        """End what was begun; a second call waits for the same end."""
+        self._is_closed = True
+        if self._creating is not None:
+            self._creating.cancel()
+            await asyncio.wait([self._creating])
+        self._drop()
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    # --- how it stands
+
+    @property
+    def engine(self) -> E | None:
+        """The first engine, while it is the one that answers, or is about to."""
+        return self._engine if isinstance(self.standing, Primary) else None
+
+    @property
+    def use(self) -> FallbackUse | None:
+        """That the second engine stands in just now, and why; None: it does not."""
+        if isinstance(self.standing, FallenBack):
+            return FallbackUse(self.name, self.standing.reason)
+        if self._engine is None and self._is_late:
+            return FallbackUse(self.name, f"{self.name} is not ready yet")
+        return None
+
+    # --- the first engine
+
+    async def _ask_first(self, question: Question) -> Answer | None:
+        """What the first engine answers; None: it does not, just now."""
+        async with self._turn() as is_mine:
+            engine = await self._ready() if is_mine else None
+            if engine is None:
+                return None
+            try:
+                answer = await engine.search(question)
+            except (StoreClosed, StoreDamaged, StoreUnavailable):
+                return None  # of memd's own index, on which the second says more; the engine is not to blame
+            except TransientError as failure:
+                self._lose(engine, str(failure))
+                return None
+            except asyncio.CancelledError:
+                # Its engine was closed under it; unless it is the caller who went, which is no failure of anybody's.
+                if _is_cancelled():
+                    raise
+                self._lose(engine, f"{self.name} was closed")
+                return None
+            except Exception:
+                # A bug of ours in what is made of its answers: searches go on without it, and the log tells.
+                log.exception("backend.failed", agent=self._agent, backend=self.name)
+                self._lose(engine, f"memd failed at what {self.name} answered; its log has the details")
+                return None
+            if engine is self._engine and isinstance(self.standing, FallenBack):
+                self._enter(Primary())
+            return answer
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[bool]:
+        """Whether this search is put to the first engine: all are, but after a failure one after the other."""
+        if isinstance(self.standing, Primary):
+            yield not self._is_closed
+            return
+        is_mine = not self._is_tried and standing.may_be_tried(self.standing, self._clock())
+        self._is_tried = self._is_tried or is_mine
+        try:
+            yield is_mine and not self._is_closed
+        finally:
+            if is_mine:
+                self._is_tried = False
+
+    async def _ready(self) -> E | None:
+        """The engine, which is made if there is none; None: that failed, or takes too long."""
+        self._begin()
+        if self._creating is not None:
+            # Not awaited itself: who stops waiting does not take it from the others.
+            _, running = await asyncio.wait([self._creating], timeout=self._left_s())
+            self._is_late = bool(running)
+        return self._engine
+
+    def _left_s(self) -> float:
+        """How long a search waits for the engine that is being made: one that hangs costs its time once, not every time."""
+        return max(0.0, self._began + self._patience.ready_s - self._clock())
+
+    def _begin(self) -> None:
+        """Make an engine, unless there is one or it is being made."""
+        if self._engine is None and self._creating is None and not self._is_closed:
+            self._began = self._clock()
+            self._creating = asyncio.create_task(self._make())
+
+    async def _make(self) -> None:
+        try:
+            if self._ending:
+                await asyncio.wait(self._ending, timeout=CLOSE_S)
+            engine = await self._create()
+        except TransientError as failure:
+            self._fail(str(failure))
+        except Exception:
+            log.exception("backend.failed", agent=self._agent, backend=self.name)
+            self._fail(f"memd failed at making {self.name} ready; its log has the details")
+        else:
+            self._engine = engine
+            self._living = asyncio.create_task(self._live(engine))
+            log.info(
+                "backend.ready",
+                agent=self._agent,
+                backend=self.name,
+                took_s=round(self._clock() - self._began, 3),
+            )
+        finally:
+            self._creating = None
+
+    async def _live(self, engine: Engine) -> None:
+        try:
+            await engine.run()
+        except Exception:
+            log.exception("backend.failed", agent=self._agent, backend=self.name)
+            self._lose(engine, f"memd failed at keeping {self.name} up to date; its log has the details")
+
+    def _lose(self, engine: Engine, reason: str) -> None:
+        """An engine has failed. What was dropped already is no news."""
+        if engine is self._engine:
+            self._drop()
+            self._fail(reason)
+
+    def _fail(self, reason: str) -> None:
+        self._enter(standing.failed(self.standing, reason, self._clock(), self._patience.cooldown_s))
+
+    def _drop(self) -> None:
+        """Close the engine, while searches go on."""
+        engine, living = self._engine, self._living
+        self._engine = self._living = None
+        if engine is not None:
+            self._end(self._close(engine, living))
+
+    def _end(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _close(self, engine: Engine, living: asyncio.Task[None] | None) -> None:
+        if living is not None:
+            living.cancel()
+            await asyncio.wait([living])
+        try:
+            await engine.close()
+        except Exception:
+            log.exception("backend.close_failed", agent=self._agent, backend=self.name)
+
+    def _enter(self, after: standing.Standing) -> None:
+        before, self.standing = self.standing, after
+        match after:
+            case FallenBack(reason=reason):
+                log.warning(
+                    "backend.fallen_back",
+                    agent=self._agent,
+                    backend=self.name,
+                    reason=reason,
+                    retry_in_s=self._patience.cooldown_s,
+                )
+            case Primary():
+                log.info("backend.recovered", agent=self._agent, backend=self.name)
+        is_fallen = isinstance(after, FallenBack)
+        if is_fallen != isinstance(before, FallenBack):
+            self._leaned_on(is_fallen)
+
+
+def _is_cancelled() -> bool:
+    """Whether the task itself is to end, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,47 @@
+"""A question as qmd is asked it."""
+
+import re
+
+import msgspec
+
+from memd.search.query import Query
+
+MOST_TERMS = 12
+_MOST_CHARS = 2_000
+_SPACES = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_NEGATION = re.compile(r"(?<!\S)-+(?=\S)")
+_TYPED = re.compile(r"^(lex|vec|hyde|expand|intent):", re.IGNORECASE)
+
+
+class Words(msgspec.Struct, frozen=True):
+    """What documents are to hold: qmd finds by words those that hold all it is given."""
+
+    all: str  # empty where the question has no word
+    each: tuple[str, ...]  # the same one by one, the longest first: the rarest, mostly
+
+
+def words(asked: Query) -> Words:
+    """The telling words of a question, at most twelve; names and quotations as phrases.
+
+    A run of CJK characters is asked for by its adjacent pairs. Without that it would have to stand in a note just as it
+    stands in the question.
+    """
+    phrases = [f'"{phrase}"' for phrase in asked.phrases]
+    in_phrases = {word for phrase in asked.phrases for word in phrase.split()}
+    single = [word for word in asked.words if word not in in_phrases]
+    chosen = (phrases + single)[:MOST_TERMS]
+    return Words(" ".join(chosen), tuple(sorted(dict.fromkeys(chosen), key=len, reverse=True)))
+
+
+def sentence(text: str) -> str:
+    """A question as it was put, on one line, without what qmd would take for its own signs.
+
+    A word after a hyphen would be one that no document may hold, and ``lex:`` or ``expand:`` at the beginning a command.
+    """
+    flat = _NEGATION.sub("", _SPACES.sub(" ", text[: 4 * _MOST_CHARS]).strip())[:_MOST_CHARS].strip()
+    return _TYPED.sub(r"\1 ", flat)
+
+
+def unsaid(text: str) -> tuple[str, ...]:
+    """The words of a question that no message may repeat."""
+    return tuple(set(re.findall(r"\w{3,}", text[: 4 * _MOST_CHARS].lower())))

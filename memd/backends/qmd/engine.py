@@ -1,0 +1,452 @@
+"""The external engine qmd as a backend: it proposes places, and what is shown of them is memd's own."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, Self
+
+import msgspec
+
+from memd.backends.backend import Answer, Question
+from memd.backends.builtin import Builtin
+from memd.backends.qmd import asking, command, commands, environment, lookup, parse, places
+from memd.backends.qmd.collections import Wanted
+from memd.backends.qmd.commands import Mode, Version
+from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.environment import Places
+from memd.backends.qmd.export import Export
+from memd.backends.qmd.failure import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
+from memd.backends.qmd.parse import Entry
+from memd.backends.qmd.reading import Reading
+from memd.backends.qmd.runner import Runner
+from memd.backends.qmd.upkeep import Upkeep, Vectors, mode_of
+from memd.config import AgentSettings
+from memd.model import Degraded, Hit
+from memd.search.query import Query
+from memd.search.query import parse as parse_question
+from memd.search.rank import SUPPORT
+from memd.search.terms import held
+from memd.sources.redact.engine import rules_key
+from memd.store.files import KnownFile
+from memd.store.index import Index
+from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.sync.loop import SyncLoop
+from memd.sync.treatment import Treatment
+from memd.threads import Threads
+
+PROBE_S = 5.0
+WAIT_S = 0.5  # for an update that runs, or takes in what has just changed
+SETTLE_S = 2.0  # for the first collections of all
+READERS = 4  # threads for what is on the disk
+# So many results are asked for whatever a question wants: a larger max_results shall only append. Some are of files that the
+# asker may not see, or of one file in two collections.
+ASKED_FOR = 60
+_BUILTIN_HITS = 50
+_LEAST_S = 0.2  # that a second call is worth
+_MODES: Mapping[Mode, str] = {"search": "keyword", "vsearch": "vector", "query": "hybrid"}
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What status tells of qmd."""
+
+    command: str  # the program that runs
+    version: str | None
+    search_mode: str  # as it is asked now: "search" while there are no vectors for another one
+    collections: tuple[str, ...]
+    files: int | None  # that qmd found in them
+    exported: int  # files that memd keeps for qmd
+    left_alone: int  # files in the directories of the export that memd did not write
+    last_update: float | None  # unix time
+    update_failure: str | None
+    updating: bool
+    last_embed: float | None  # unix time
+    vector: Vectors
+    warnings: tuple[str, ...]
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A question on its way to qmd."""
+
+    question: Question
+    query: Query
+    collections: Mapping[str, Wanted]  # that the asker may search, by name
+    deadline: float  # of the monotonic clock
+
+
+class Qmd:
+    """One agent's qmd.
+
+    What it proposes is shown only if it is a file of the built-in index that the asker may see. The text is read from our
+    side, through the fence and the redaction, at the lines that qmd means. What qmd does not know yet, or never will,
+    is asked of the built-in index: a note that was written just now is found.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        settings: AgentSettings,
+        *,
+        directory: Path,
+        index: Index,
+        sync: SyncLoop,
+        treatment: Treatment,
+        builtin: Builtin,
+        turn: EmbedTurn,
+        runner: Runner,
+        version: Version | None,
+    ) -> None:
+        """Not to be called: see create."""
+        self._settings = settings
+        self._index = index
+        self._sync = sync
+        self._roots = tuple(treatment.roots)
+        self._builtin = builtin
+        self._runner = runner
+        self._version = version
+        self._base = directory
+        self._instead: dict[Mode, Mode] = {}  # of ways of asking that this qmd does not know
+        self._threads = threads = Threads(READERS, f"memd-qmd-{agent}")
+        copies = treatment.notes_redactor is not None
+        self._reading = Reading(index, treatment, threads)
+        self._export = Export(
+            Places(directory),
+            self._reading,
+            threads,
+            rules=f"{settings.redact.mode} {rules_key(settings.redact)}",
+            notes=copies,
+            session_days=settings.qmd.session_days,
+        )
+        self._upkeep = Upkeep(
+            agent,
+            settings.qmd,
+            runner=runner,
+            index=index,
+            roots=self._roots,
+            sessions="sessions" in settings.sources,
+            places=Places(directory),
+            export=self._export,
+            copies=copies,
+            threads=threads,
+            turn=turn,
+            damaged=sync.damaged,
+        )
+
+    @classmethod
+    async def create(
+        cls,
+        agent: str,
+        settings: AgentSettings,
+        *,
+        directory: Path,
+        index: Index,
+        sync: SyncLoop,
+        treatment: Treatment,
+        builtin: Builtin,
+        turn: EmbedTurn,
+        environ: Mapping[str, str],
+        home: Path,
+    ) -> Self:
+        """Find qmd, and see whether it answers; its collections come with run.
+
+        Args:
+            agent: Its id.
+            settings: Of the agent.
+            directory: Where its qmd keeps everything; made if missing.
+            index: Of the agent.
+            sync: Of the index.
+            treatment: Of the agent's files.
+            builtin: The built-in engine over the same index.
+            turn: To embed, shared by all agents.
+            environ: Of the daemon.
+            home: What ~ stands for.
+
+        Raises:
+            QmdUnavailable: it cannot be used.
+        """
+        threads = Threads(1, f"memd-qmd-find-{agent}")
+        program = await threads.run(
+            command.find, settings.qmd.command, workspace=settings.workspace, environ=environ, home=home
+        )
+        await threads.run(environment.prepare, Places(directory), environ, home)
+        runner = Runner(program, environment.environment(environ, Places(directory), program))
+        try:
+            parse.collections(await runner.ask(commands.LIST, timeout_s=PROBE_S))
+            version = await _version(runner)
+        except QmdFailed as failure:
+            raise QmdUnavailable(
+                f"{failure}. Does `{program} collection list` work in a terminal, and is what runs it (node) on the PATH of the daemon?"
+            ) from failure
+        return cls(
+            agent,
+            settings,
+            directory=directory,
+            index=index,
+            sync=sync,
+            treatment=treatment,
+            builtin=builtin,
+            turn=turn,
+            runner=runner,
+            version=version,
+        )
+
+    async def run(self) -> None:
+        """Keep qmd up to date, for ever."""
+        await self._upkeep.run()
+
+    async def close(self) -> None:
+        """Kill what runs of qmd; who waits for it gets a QmdFailed."""
+        await self._runner.close()
+
+    @property
+    def standing(self) -> Standing:
+        """How it stands."""
+        state = self._upkeep.state
+        return Standing(
+            command=str(self._runner.program),
+            version=None if self._version is None else ".".join(map(str, self._version)),
+            search_mode=self._mode,
+            collections=tuple(one.name for one in state.collections),
+            files=state.files,
+            exported=len(self._export.files),
+            left_alone=self._export.left_alone,
+            last_update=state.last_update,
+            update_failure=state.update_failure,
+            updating=self._upkeep.updating,
+            last_embed=state.last_embed,
+            vector=self._upkeep.vectors,
+            warnings=state.warnings,
+        )
+
+    # --- a search
+
+    async def search(self, question: Question) -> Answer:
+        """The hits for a question; what was written a moment ago is among them, or the answer is stale.
+
+        A score is qmd's own, and min_score is not compared with it: the scales of its ways of searching have nothing in
+        common with that of the built-in engine.
+
+        Raises:
+            QmdFailed: qmd does not answer, or nonsense.
+            StoreUnavailable: the built-in index does not.
+        """
+        try:
+            return await self._search(question)
+        except StoreDamaged as damage:
+            self._sync.damaged(str(damage))
+            raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
+
+    async def _search(self, question: Question) -> Answer:
+        is_fresh = await self._sync.catch_up()
+        await self._upkeep.settled(SETTLE_S)
+        await self._upkeep.caught_up(WAIT_S)
+        state = self._upkeep.state
+        if not state.collections and state.update_failure is not None:
+            raise QmdFailed(state.update_failure)
+        mode = self._mode
+        asked = _Asked(
+            question,
+            parse_question(question.text),
+            {one.name: one for one in state.collections if one.kinds & question.kinds},
+            time.monotonic() + self._settings.qmd.timeout_ms / 1000,
+        )
+        best = await self._all_words(asked, mode)
+        own, own_answer = await self._own(question)
+        hits = _merged(best, own)
+        if mode == "search" and len(hits) < question.max_results:
+            others = await self._any_words(asked, hits)
+            hits = places.once([*hits, *others])
+        return Answer(
+            hits=tuple(hits[: question.max_results]),
+            backend="qmd",
+            provider="qmd",
+            model="qmd",
+            mode=_MODES[mode],
+            stale=not is_fresh or (own_answer is not None and own_answer.stale),
+            degraded=self._degraded(own_answer),
+        )
+
+    @property
+    def _mode(self) -> Mode:
+        mode = mode_of(self._settings.qmd, self._upkeep.vectors)
+        return self._instead.get(mode, mode)
+
+    def _degraded(self, own: Answer | None) -> tuple[Degraded, ...]:
+        health = self._sync.health
+        vectors = self._upkeep.vectors
+        found = (
+            [Degraded("vector", f"qmd searches by words alone: {vectors.reason}")] if vectors.reason else []
+        )
+        found += [
+            Degraded(part, reason)
+            for part, reason in (
+                ("watcher", health.watcher),
+                ("rebuild", health.rebuild),
+                ("store", health.store),
+            )
+            if reason is not None
+        ]
+        return (*found, *(one for one in (() if own is None else own.degraded) if one.part == "keyword"))
+
+    async def _own(self, question: Question) -> tuple[list[Hit], Answer | None]:
+        """What the built-in index finds in files that qmd does not know, or not as they are now."""
+        unknown = await self._upkeep.unknown()
+        if not unknown:
+            return [], None
+        answer = await self._builtin.search(msgspec.structs.replace(question, max_results=_BUILTIN_HITS))
+        return [hit for hit in answer.hits if hit.path in unknown], answer
+
+    async def _all_words(self, asked: _Asked, mode: Mode) -> list[Hit]:
+        """What qmd finds for all of a question."""
+        words = asking.words(asked.query)
+        text = words.all if mode == "search" else asking.sentence(asked.question.text)
+        if not text or not asked.collections:
+            return []
+        try:
+            found = await self._ask(asked, lambda names: commands.search(mode, text, names, ASKED_FOR))
+        except UnknownOption:
+            other: Mode = "search" if mode == "query" else "query"
+            text = words.all if other == "search" else asking.sentence(asked.question.text)
+            if not text:
+                return []
+            found = await self._ask(asked, lambda names: commands.search(other, text, names, ASKED_FOR))
+            self._instead[mode] = other
+        return await self._hits(asked, found)
+
+    async def _any_words(self, asked: _Asked, before: Sequence[Hit]) -> list[Hit]:
+        """What qmd finds for a part of a question, as long as that is at least half of it or a name in it.
+
+        qmd looks for documents that hold all the words of a question, which few do.
+        """
+        words = asking.words(asked.query)
+        left_s = asked.deadline - time.monotonic()
+        if len(words.each) < 2 or not asked.collections or left_s < _LEAST_S:
+            return []
+        try:
+            if commands.takes_alternatives(self._version):
+                lines = (words.all, *words.each)
+                found = await self._ask(asked, lambda names: commands.alternatives(lines, names, ASKED_FOR))
+            else:
+                found = []
+                for word in words.each[:3]:
+                    found += await self._ask(
+                        asked, lambda names, word=word: commands.search("search", word, names, ASKED_FOR)
+                    )
+        except UnknownOption:
+            return []
+        except QmdFailed:
+            if before:
+                return []  # what was found is as good as before
+            raise
+        most = min((hit.score for hit in before), default=1.0)
+        hits = [
+            msgspec.structs.replace(hit, score=round(min(most, share), 4))
+            for hit in await self._hits(asked, found)
+            if (share := _share(asked.query, hit.snippet)) > 0
+        ]
+        hits.sort(key=lambda hit: -hit.score)
+        return places.in_turns(places.once(hits))
+
+    async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[Entry]:
+        """What qmd answers for some collections; one that has gone is added again, once."""
+        try:
+            return await self._ask_once(asked, arguments)
+        except CollectionMissing as missing:
+            try:
+                async with asyncio.timeout(max(_LEAST_S, asked.deadline - time.monotonic())):
+                    await self._upkeep.restore_collections()
+            except TimeoutError:
+                raise QmdFailed(f"{missing}; it could not be added again in time") from None
+            return await self._ask_once(asked, arguments)
+
+    async def _ask_once(self, asked: _Asked, arguments: "_Arguments") -> list[Entry]:
+        names = list(asked.collections)
+        groups = [names] if commands.takes_several(self._version) else [[name] for name in names]
+        unsaid = asking.unsaid(asked.question.text)
+        left_s = max(_LEAST_S, asked.deadline - time.monotonic())
+        runs = [
+            asyncio.create_task(self._runner.search(arguments(group), timeout_s=left_s, unsaid=unsaid))
+            for group in groups
+        ]
+        try:
+            said = [await run for run in runs]
+        finally:
+            for run in runs:
+                run.cancel()
+            await asyncio.gather(*runs, return_exceptions=True)
+        found = [entry for text in said for entry in parse.entries(text, "qmd search")]
+        return found if len(groups) == 1 else sorted(found, key=lambda entry: -entry.score)
+
+    # --- from results to hits
+
+    async def _hits(self, asked: _Asked, found: Sequence[Entry]) -> list[Hit]:
+        """What is shown of the places that qmd proposes, in its order."""
+        hits: list[Hit] = []
+        counts: dict[str, int] = {}
+        enough = 2 * asked.question.max_results + 10
+        alike: Callable[[Entry], str | None] | None = None
+        for entry in found:
+            path = lookup.directly(entry, asked.collections, self._roots, self._export.made_of)
+            known = None if path is None else await self._index.find(path)
+            if known is None and (entry.file is None or not commands.tells_names(self._version)):
+                alike = alike or await self._likeness(asked)
+                path = alike(entry)
+                known = None if path is None else await self._index.find(path)
+            # Whatever a collection holds: the index decides what a file is, and for whom.
+            if known is None or known.kind not in asked.question.kinds:
+                continue
+            if counts.get(known.kind.source, 0) >= enough:
+                continue
+            hit = await self._hit(asked, entry, known)
+            if hit is not None:
+                hits.append(hit)
+                counts[hit.source] = counts.get(hit.source, 0) + 1
+        return hits
+
+    async def _likeness(self, asked: _Asked) -> Callable[[Entry], str | None]:
+        # On a thread: it looks at the name of each file.
+        return await self._threads.run(
+            lookup.by_likeness,
+            asked.collections,
+            self._roots,
+            (await self._index.known()).values(),
+            self._export.files,
+            self._base,
+        )
+
+    async def _hit(self, asked: _Asked, entry: Entry, known: KnownFile) -> Hit | None:
+        text = await self._reading.page(known.path, known.kind)
+        if text is None:
+            return None
+        place = places.located(text.lines, entry)
+        if place is None:
+            return None
+        shown = places.shown(text, place, entry, asked.query.terms, self._settings.limits.max_snippet_chars)
+        return None if shown is None else places.hit_of(known.path, known.kind, entry.score, shown)
+
+
+class _Arguments(Protocol):
+    """Makes the arguments of a search in some collections."""
+
+    def __call__(self, names: Sequence[str]) -> tuple[str, ...]: ...
+
+
+def _merged(of_qmd: Sequence[Hit], own: Sequence[Hit]) -> list[Hit]:
+    """Hits of both, best first, with the sources taking turns."""
+    return places.in_turns(places.once(sorted((*of_qmd, *own), key=lambda hit: -hit.score)))
+
+
+def _share(query: Query, text: str) -> float:
+    """How much of a question a text holds, 0..1; 0: too little to be an answer."""
+    terms = held([text], query.terms)
+    share = query.share(terms)
+    is_named = any(term < len(query.phrases) for term in terms)
+    return share if share >= SUPPORT else SUPPORT * is_named
+
+
+async def _version(runner: Runner) -> Version | None:
+    """The version, where it says one; old ones do not."""
+    try:
+        return parse.version(await runner.ask(commands.VERSION, timeout_s=PROBE_S))
+    except QmdFailed:
+        return None

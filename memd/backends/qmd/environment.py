@@ -1,0 +1,126 @@
+"""What a qmd of one agent finds around it: its environment, and the directories that are its own."""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from memd.backends.qmd.failure import QmdUnavailable
+
+# What a program needs to run, to reach its models, and to use this machine's hardware. No key is among them.
+_PASSED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "QMD_EMBED_MODEL",
+    "QMD_GENERATE_MODEL",
+    "QMD_RERANK_MODEL",
+    "QMD_EMBED_PARALLELISM",
+    "QMD_EMBED_CONTEXT_SIZE",
+    "QMD_EXPAND_CONTEXT_SIZE",
+    "QMD_RERANK_CONTEXT_SIZE",
+    "QMD_FORCE_CPU",
+    "QMD_LLAMA_GPU",
+    "QMD_SQLITE_BUSY_TIMEOUT",
+)
+WORKING_DIRECTORY = (
+    "/"  # qmd looks for a configuration of the project in and above it, and runs what that tells
+)
+
+
+class Places(msgspec.Struct, frozen=True):
+    """The directories of one agent's qmd."""
+
+    base: Path  # <state>/agents/<id>.qmd
+
+    @property
+    def config(self) -> Path:
+        """Where qmd keeps its collections."""
+        return self.base / "config"
+
+    @property
+    def cache(self) -> Path:
+        """Where qmd keeps its index."""
+        return self.base / "cache"
+
+    @property
+    def index(self) -> Path:
+        """What qmd has made of the files; with -wal and -shm beside it."""
+        return self.cache / "qmd" / "index.sqlite"
+
+    @property
+    def models(self) -> Path:
+        """Where qmd looks for its models."""
+        return self.cache / "qmd" / "models"
+
+    @property
+    def record(self) -> Path:
+        """Which collections memd has added."""
+        return self.base / "collections.json"
+
+    @property
+    def manifest(self) -> Path:
+        """Which files memd has exported."""
+        return self.base / "exported.json"
+
+
+def environment(
+    environ: Mapping[str, str], places: Places, program: Path, working_directory: str = WORKING_DIRECTORY
+) -> dict[str, str]:
+    """The environment of every qmd of one agent.
+
+    The directory of the program comes first on PATH: what interprets it is often beside it, and a service's PATH is short.
+    """
+    passed = {name: environ[name] for name in _PASSED if name in environ}
+    path = [str(program.parent), *passed.get("PATH", os.defpath).split(os.pathsep)]
+    return passed | {
+        "PATH": os.pathsep.join(dict.fromkeys(path)),
+        "PWD": working_directory,
+        "XDG_CONFIG_HOME": str(places.config),
+        "QMD_CONFIG_DIR": str(places.config),
+        "XDG_CACHE_HOME": str(places.cache),
+        "NO_COLOR": "1",
+    }
+
+
+def prepare(places: Places, environ: Mapping[str, str], home: Path) -> None:
+    """Make the directories, and have the models that the user has already be those of the agent.
+
+    Blocks.
+
+    Raises:
+        QmdUnavailable: the directories cannot be made.
+    """
+    try:
+        for directory in (places.base, places.config, places.cache, places.cache / "qmd"):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise QmdUnavailable(f"{error.filename} cannot be made: {error.strerror}") from error
+    cache = environ.get("XDG_CACHE_HOME", "")
+    models = (Path(cache) if cache.startswith("/") else home / ".cache") / "qmd" / "models"
+    # Whatever is there stays; without the link the models are downloaded once more, which is no failure.
+    with contextlib.suppress(OSError):
+        if models.is_dir() and not os.path.lexists(places.models):
+            places.models.symlink_to(models, target_is_directory=True)

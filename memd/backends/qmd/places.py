@@ -1,0 +1,150 @@
+"""From what qmd proposes to what an agent reads: the lines it means, found again in our own text. Pure."""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
+
+from memd.backends.qmd.page import Page
+from memd.backends.qmd.parse import Entry
+from memd.model import Hit, Kind
+from memd.search.snippet import window
+from memd.search.terms import held
+
+_NEAR = 3  # lines around what qmd shows, where it shows nothing of which we know
+_SHORTEST = 4  # characters of a line that is looked for elsewhere
+
+
+def located(lines: Sequence[str], entry: Entry) -> tuple[int, int] | None:
+    """The lines that an entry shows, as they are now.
+
+    What qmd read may be older than what is on the disk. So its lines are compared with ours, and looked for where they
+    are not the same any more.
+
+    Args:
+        lines: All lines of the file.
+        entry: As qmd gave it.
+
+    Returns:
+        (first, last), from 1; None: what it shows is not in the file.
+    """
+    if not lines:
+        return None
+    shown = [_bare(line) for line in entry.snippet]
+    while shown and not shown[-1]:
+        shown.pop()
+    if not any(shown):
+        at = entry.line or entry.first
+        if at is None:
+            return (1, len(lines))
+        return (at, min(len(lines), at + (entry.count or 1) - 1)) if at <= len(lines) else None
+    if entry.first is not None and _fits(lines, entry.first, shown):
+        return entry.first, min(len(lines), entry.first + len(shown) - 1)
+    first = _found(lines, shown)
+    return None if first is None else (first, min(len(lines), first + len(shown) - 1))
+
+
+def _fits(lines: Sequence[str], first: int, shown: Sequence[str]) -> bool:
+    """Whether what is shown stands on the lines from one on."""
+    there = lines[max(0, first - 1) : first - 1 + len(shown)]
+    if first < 1 or len(there) < len(shown):
+        return False
+    *whole, last = shown
+    return all(_bare(line) == one for line, one in zip(there, whole, strict=False)) and _begins(
+        there[-1], last
+    )
+
+
+def _begins(line: str, shown: str) -> bool:
+    """Whether a line is one that is shown, which may be cut at its end."""
+    return _bare(line) == shown or (shown.endswith("...") and _bare(line).startswith(shown[:-3].rstrip()))
+
+
+def _bare(line: str) -> str:
+    return line.strip("\r\n \t\ufeff").replace("\0", "")
+
+
+def _found(lines: Sequence[str], shown: Sequence[str]) -> int | None:
+    """The line where what is shown begins, by its longest line; the place where most of the others fit, too."""
+    offset = max(range(len(shown)), key=lambda n: len(shown[n]))
+    if len(shown[offset]) < _SHORTEST:
+        return None
+    places = [n - offset + 1 for n, line in enumerate(lines) if _begins(line, shown[offset])]
+
+    def agreeing(first: int) -> int:
+        return sum(
+            0 < first + n <= len(lines) and bool(one) and _begins(lines[first + n - 1], one)
+            for n, one in enumerate(shown)
+        )
+
+    best = max(places, key=agreeing, default=None)
+    return None if best is None else max(1, best)
+
+
+def shown(
+    page: Page, place: tuple[int, int], entry: Entry, terms: Sequence[str], max_chars: int
+) -> tuple[int, int, str] | None:
+    """What an agent reads of a file: the window around the line that qmd means that holds the most of the question.
+
+    Args:
+        page: The file.
+        place: The lines that the entry shows.
+        entry: As qmd gave it.
+        terms: Of the question.
+        max_chars: The most characters.
+
+    Returns:
+        (first line, last line, text), in lines of the source; None: there is nothing but blank lines.
+    """
+    first, last = place
+    means = entry.line if entry.line is not None and first <= entry.line <= last else first
+    begin, end = _around(page.lines, first, last, means, max_chars)
+    text = "\n".join(page.lines[begin - 1 : end])
+    if terms and not held([text], terms):
+        # Found by its meaning: what qmd shows is as good as anything.
+        text = "\n".join(page.lines[first - 1 : end])
+        begin = first
+    if not text.strip():
+        return None
+    chosen = window(text, begin, terms, max_chars)
+    numbers = [page.number(line) for line in range(chosen.start_line, chosen.end_line + 1)]
+    return min(numbers), max(numbers), chosen.text
+
+
+def _around(lines: Sequence[str], first: int, last: int, means: int, most: int) -> tuple[int, int]:
+    """Lines around the one that is meant, up to so many characters on both sides of it."""
+    begin, room = means, most
+    while begin > 1 and (room := room - len(lines[begin - 2]) - 1) >= 0:
+        begin -= 1
+    end, room = means, most
+    while end < len(lines) and (room := room - len(lines[end]) - 1) >= 0:
+        end += 1
+    # Long lines leave no room: what qmd shows is within reach all the same.
+    return min(begin, max(first, means - _NEAR)), max(end, min(last, means + _NEAR))
+
+
+def in_turns(hits: Iterable[Hit]) -> list[Hit]:
+    """Hits with the sources taking turns, beginning with that of the best."""
+    by_source: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_source.setdefault(hit.source, []).append(hit)
+    return [hit for hit in chain.from_iterable(zip_longest(*by_source.values())) if hit is not None]
+
+
+def once(hits: Iterable[Hit]) -> list[Hit]:
+    """Hits without those that show a text, or lines, that one before shows."""
+    kept: list[Hit] = []
+    texts: set[str] = set()
+    for hit in hits:
+        overlaps = any(
+            one.path == hit.path and one.start_line <= hit.end_line and hit.start_line <= one.end_line
+            for one in kept
+        )
+        if not overlaps and hit.snippet not in texts:
+            kept.append(hit)
+            texts.add(hit.snippet)
+    return kept
+
+
+def hit_of(path: str, kind: Kind, score: float, found: tuple[int, int, str]) -> Hit:
+    """A hit as it is answered."""
+    first, last, text = found
+    return Hit(path, first, last, round(score, 4), text, kind.source)

@@ -1,0 +1,102 @@
+"""Runs qmd for one agent: a few searches at a time, and nothing any more once it is closed."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from memd.backends.qmd import parse, process
+from memd.backends.qmd.failure import QmdFailed
+
+SEARCHES = 4  # at a time: each is a process of its own that takes a processor for 0.15 s
+
+
+class Runner:
+    """The processes of one agent's qmd."""
+
+    def __init__(self, program: Path, environ: Mapping[str, str]) -> None:
+        """Nothing runs yet.
+
+        Args:
+            program: What to run.
+            environ: Of each run.
+        """
+        self.program = program
+        self._environ = environ
+        self._running: set[asyncio.Task[process.Ended]] = set()
+        self._searches = asyncio.Semaphore(SEARCHES)
+        self._is_closed = False
+
+    async def search(self, arguments: Sequence[str], *, timeout_s: float, unsaid: tuple[str, ...]) -> str:
+        """What a search prints.
+
+        Args:
+            arguments: Of qmd.
+            timeout_s: For its run; waiting for its turn does not count.
+            unsaid: Words that no message may repeat.
+
+        Raises:
+            QmdFailed.
+        """
+        async with self._searches:
+            return await self.ask(arguments, timeout_s=timeout_s, unsaid=unsaid)
+
+    async def ask(
+        self, arguments: Sequence[str], *, timeout_s: float, unsaid: tuple[str, ...] = (), quiet: bool = False
+    ) -> str:
+        """What a command prints.
+
+        Args:
+            arguments: Of qmd.
+            timeout_s: After so many seconds it is killed.
+            unsaid: Words that no message may repeat.
+            quiet: How much it prints does not matter; the end of that is enough.
+
+        Raises:
+            QmdFailed.
+        """
+        what = _called(arguments)
+        if self._is_closed:
+            raise QmdFailed(f"{what} was not begun: memd has closed this qmd")
+        task = asyncio.create_task(
+            process.run(
+                (str(self.program), *arguments),
+                what=what,
+                environ=self._environ,
+                timeout_s=timeout_s,
+                max_output=None if quiet else process.MAX_OUTPUT,
+            )
+        )
+        self._running.add(task)
+        try:
+            ended = await task
+        except asyncio.CancelledError:
+            if self._was_closed() and not _is_cancelled():
+                raise QmdFailed(f"{what} was ended: memd has closed this qmd") from None
+            raise
+        finally:
+            self._running.discard(task)
+        return parse.checked(ended, what, unsaid)
+
+    def _was_closed(self) -> bool:
+        return self._is_closed  # which has changed while something was awaited
+
+    async def close(self) -> None:
+        """Kill what runs, and begin nothing any more."""
+        self._is_closed = True
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+
+
+def _is_cancelled() -> bool:
+    """Whether the task itself is to end, and not only what it waits for."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
+
+
+def _called(arguments: Sequence[str]) -> str:
+    """What a command is called in messages: never by what it is given."""
+    first = arguments[:2] if arguments[0] == "collection" else arguments[:1]
+    return " ".join(("qmd", *first))

@@ -1,0 +1,102 @@
+"""When qmd is to update its index, and when to embed: times in, times out. Pure."""
+
+import msgspec
+
+BOOT_TRIES = 3  # at an update that a lock or a timeout has stopped
+FIRST_RETRY_S = 0.5
+RETRY_S = 60.0  # after a failure that waiting a moment does not mend
+LONGEST_RETRY_S = 3600.0
+# An update that took a second is not begun again by a search within four: searches shall not keep qmd busy all the time.
+REST = 4
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How often things are done, in seconds."""
+
+    interval_s: float  # between updates; 0: only after changes
+    debounce_s: float  # from the first change that is not in, until it is taken in
+    embed_s: float  # between embeddings; 0: once
+
+
+class Updates(msgspec.Struct, frozen=True):
+    """What there has been of updates; times are of one clock, in seconds."""
+
+    ended: float | None = None  # the last one, however it ended
+    took_s: float = 0.0
+    failures: int = 0  # in a row
+    passing: bool = False  # the last failure was a lock or a timeout
+    unseen: float | None = None  # the first change that no update has taken in
+
+
+class Embeddings(msgspec.Struct, frozen=True):
+    """What there has been of embeddings."""
+
+    ended: float | None = None  # the last one, however it ended
+    failures: int = 0  # in a row
+
+
+def noticed(past: Updates, now: float) -> Updates:
+    """Files have changed."""
+    return past if past.unseen is not None else msgspec.structs.replace(past, unseen=now)
+
+
+def began(past: Updates) -> Updates:
+    """An update begins: it takes in every change until now."""
+    return msgspec.structs.replace(past, unseen=None)
+
+
+def ended(past: Updates, now: float, *, took_s: float, failed: bool, passing: bool = False) -> Updates:
+    """An update is over.
+
+    Args:
+        past: What was before, changes that came meanwhile included.
+        now: Of the clock.
+        took_s: How long it took.
+        failed: Whether it did.
+        passing: Whether trying again in a moment may help.
+    """
+    failures = past.failures + 1 if failed else 0
+    return Updates(now, took_s, failures, failed and passing, past.unseen)
+
+
+def update_at(past: Updates, pace: Pace) -> float | None:
+    """When the next update is due; None: not before something changes."""
+    if past.ended is None:
+        return 0.0
+    if past.failures:
+        quickly = past.passing and past.failures < BOOT_TRIES
+        wait_s = (
+            FIRST_RETRY_S * 2.0 ** (past.failures - 1)
+            if quickly
+            else max(RETRY_S, min(pace.interval_s, 10 * RETRY_S))
+        )
+        return past.ended + wait_s
+    due = [past.ended + pace.interval_s] if pace.interval_s else []
+    if past.unseen is not None:
+        due.append(past.unseen + pace.debounce_s)
+    return min(due, default=None)
+
+
+def hurried_at(past: Updates, pace: Pace) -> float:
+    """When an update may begin that a search asks for."""
+    if past.ended is None:
+        return 0.0
+    if past.failures:
+        at = update_at(past, pace)
+        assert at is not None, "after a failure there is another try"
+        return at
+    return past.ended + REST * past.took_s
+
+
+def embedded(past: Embeddings, now: float, *, failed: bool) -> Embeddings:
+    """An embedding is over."""
+    return Embeddings(now, past.failures + 1 if failed else 0)
+
+
+def embed_at(past: Embeddings, pace: Pace) -> float | None:
+    """When the next embedding is due; None: never again by itself."""
+    if past.ended is None:
+        return 0.0
+    if past.failures:
+        return past.ended + min(LONGEST_RETRY_S, RETRY_S * 2.0 ** min(past.failures - 1, 30))
+    return past.ended + pace.embed_s if pace.embed_s else None

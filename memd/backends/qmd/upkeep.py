@@ -1,0 +1,495 @@
+"""Keeps one agent's qmd up to date: its collections, its index and, where it embeds, its vectors."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from memd.backends.qmd import commands, folder, parse, timetable
+from memd.backends.qmd.collections import Added, Wanted, as_added, reaches, steps, wanted
+from memd.backends.qmd.commands import Mode
+from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.environment import Places
+from memd.backends.qmd.export import CURATED, NOTES, Export
+from memd.backends.qmd.failure import AlreadyExists, Broken, CollectionMissing, Locked, QmdFailed, TimedOut
+from memd.backends.qmd.parse import Listed
+from memd.backends.qmd.runner import Runner
+from memd.backends.qmd.timetable import Embeddings, Pace, Updates
+from memd.config import Qmd as Settings
+from memd.errors import TransientError
+from memd.model import Kind
+from memd.paths import SESSIONS, Root, find_place
+from memd.store.files import KnownFile
+from memd.store.index import Index
+from memd.store.trouble import StoreClosed, StoreDamaged
+from memd.threads import Threads
+
+log = structlog.get_logger()
+
+COMMAND_S = 30.0
+UPDATE_S = 120.0
+EMBED_S = 600.0  # killed then, it goes on the next time where it was
+
+
+class Vectors(msgspec.Struct, frozen=True):
+    """What is known of qmd's vectors, by what it did, not by what it should."""
+
+    enabled: bool  # the mode of searching needs them
+    available: bool
+    reason: str | None  # why they are not
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """How the upkeep stands."""
+
+    collections: tuple[Wanted, ...] = ()  # that can be searched
+    files: int | None = None  # that qmd found in them
+    last_update: float | None = None  # unix time
+    update_failure: str | None = None
+    last_embed: float | None = None  # unix time
+    embed_failure: str | None = None
+    vectors: int | None = None  # None: nobody has counted them
+    warnings: tuple[str, ...] = ()
+
+
+class Upkeep:
+    """What one agent's qmd does beside searches."""
+
+    def __init__(
+        self,
+        agent: str,
+        settings: Settings,
+        *,
+        runner: Runner,
+        index: Index,
+        roots: tuple[Root, ...],
+        sessions: bool,
+        places: Places,
+        export: Export,
+        copies: bool,
+        threads: Threads,
+        turn: EmbedTurn,
+        damaged: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is done yet.
+
+        Args:
+            agent: Its id.
+            settings: Of its qmd.
+            runner: Runs it.
+            index: Of the agent: what is there to be found.
+            roots: Of the agent.
+            sessions: Whether transcripts are a source.
+            places: Of its qmd.
+            export: Of what qmd knows by copies.
+            copies: Whether notes are among that.
+            threads: For what is on the disk.
+            turn: To embed.
+            damaged: Told when the index turns out to be damaged.
+            clock: In seconds.
+        """
+        self._agent = agent
+        self._settings = settings
+        self._runner = runner
+        self._index = index
+        self._roots = roots
+        self._sessions = sessions
+        self._places = places
+        self._export = export
+        self._copies = copies
+        self._threads = threads
+        self._turn = turn
+        self._damaged = damaged
+        self._clock = clock
+        self._born = clock()
+        self._pace = Pace(
+            settings.update_minutes * 60, settings.debounce_seconds, settings.embed_minutes * 60
+        )
+        self._updates = Updates()
+        self._embeddings = Embeddings()
+        self._nudged = asyncio.Event()  # what is due must be looked at again
+        self._is_hurried = False
+        self._ended = asyncio.Event()  # set, and replaced, at the end of each update
+        self._added: dict[str, Added] | None = None  # None: not read yet
+        self._seen: Mapping[str, bytes] = {}  # file -> its hash, as qmd has it
+        self._seen_version: int | None = None
+        self._embedded: Mapping[str, bytes] = {}  # likewise, what it has vectors of
+        self._beyond: frozenset[str] = frozenset()  # files of the index that qmd never sees
+        self._ensuring = asyncio.Lock()
+        self._is_repaired = False  # its index was dropped; that helps once or never
+        self.updating = False
+        self.state = State()
+
+    # --- what a search asks
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the mode of searching needs vectors."""
+        return self._settings.search_mode != "search"
+
+    @property
+    def vectors(self) -> Vectors:
+        """What is known of the vectors."""
+        found = self.state.vectors
+        if not self.embeds:
+            return Vectors(enabled=False, available=bool(found), reason=None)
+        if found:
+            return Vectors(enabled=True, available=True, reason=None)
+        return Vectors(
+            enabled=True,
+            available=False,
+            reason=self.state.embed_failure or "qmd has not embedded anything yet",
+        )
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether files have changed since qmd was told to look."""
+        return self._seen_version != self._index.version
+
+    async def caught_up(self, wait_s: float) -> None:
+        """Have qmd take in what has changed, and wait for it, but no longer than so many seconds.
+
+        One that needs its time is not begun at each search.
+        """
+        if not self.is_behind:
+            return
+        if not self.updating:
+            self._is_hurried = True
+            self._nudged.set()
+            if timetable.hurried_at(self._updates, self._pace) > self._clock() + wait_s:
+                return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while self.is_behind:
+                    failures = self._updates.failures
+                    await self._ended.wait()
+                    if self._updates.failures > failures:
+                        return
+
+    async def settled(self, wait_s: float) -> None:
+        """Wait until there is a collection, or it is known that there is none.
+
+        Args:
+            wait_s: From the beginning of all, at most: a qmd that does not come to an end with its collections holds up those
+                who ask while it is new, and no later search.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, self._born + wait_s - self._clock())):
+                while not self.state.collections and self._updates.ended is None:
+                    await self._ended.wait()
+
+    async def unknown(self) -> frozenset[str]:
+        """The files of the index that qmd does not know, or not as they are now."""
+        # A qmd that is asked by meaning finds nothing that has no vector yet.
+        has = self._embedded if self.vectors.enabled and self.vectors.available else self._seen
+        if has is self._seen and not self.is_behind:
+            return self._beyond
+        known = await self._index.known()
+        now = time.time()
+        return frozenset(
+            path
+            for path, one in known.items()
+            if has.get(path) != one.hash and not self._export.is_over(one, now)
+        )
+
+    async def restore_collections(self) -> None:
+        """Add again what somebody has taken away.
+
+        Raises:
+            QmdFailed.
+        """
+        await self._ensure()
+
+    # --- for ever
+
+    async def run(self) -> None:
+        """Update and embed when it is time, for ever; what fails is in the state."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._notice())
+            tasks.create_task(self._keep_updated())
+            if self.embeds:
+                tasks.create_task(self._keep_embedded())
+
+    async def _notice(self) -> None:
+        version = self._index.version
+        while True:
+            await self._index.changed_since(version)
+            version = self._index.version
+            self._updates = timetable.noticed(self._updates, self._clock())
+            self._nudged.set()
+
+    async def _keep_updated(self) -> None:
+        while True:
+            await self._until_due()
+            await self._update()
+
+    async def _until_due(self) -> None:
+        while True:
+            at = timetable.update_at(self._updates, self._pace)
+            if self._is_hurried:
+                hurried_at = timetable.hurried_at(self._updates, self._pace)
+                at = hurried_at if at is None else min(at, hurried_at)
+            left_s = None if at is None else at - self._clock()
+            if left_s is not None and left_s <= 0:
+                return
+            self._nudged.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._nudged.wait()
+
+    async def _update(self) -> None:
+        began = self._clock()
+        self._is_hurried = False
+        self._updates = timetable.began(self._updates)
+        failed: str | None = None
+        passing = False
+        self.updating = True
+        try:
+            await self._bring_up_to_date()
+        except StoreClosed:
+            raise
+        except TransientError as failure:
+            failed, passing = str(failure), isinstance(failure, Locked | TimedOut)
+        except StoreDamaged as damage:
+            failed = str(damage)
+            self._damaged(failed)
+        finally:
+            self.updating = False
+            took_s = self._clock() - began
+            self._updates = timetable.ended(
+                self._updates, self._clock(), took_s=took_s, failed=failed is not None, passing=passing
+            )
+            self._ended.set()
+            self._ended = asyncio.Event()
+        if failed is None:
+            self._become(last_update=time.time(), update_failure=None)
+            log.debug("qmd.updated", agent=self._agent, took_s=round(took_s, 3))
+        else:
+            self._become(update_failure=failed)
+            log.warning("qmd.update_failed", agent=self._agent, reason=failed)
+        self._nudged.set()
+
+    async def _bring_up_to_date(self) -> None:
+        version = self._index.version
+        known = await self._index.known()
+        if await self._export.bring(known):
+            await self._drop_index("what it was made of was redacted by other rules")
+        await self._ensure()
+        try:
+            said = await self._runner.ask(commands.UPDATE, timeout_s=UPDATE_S, quiet=True)
+        except Broken as failure:
+            if self._is_repaired:
+                raise
+            self._is_repaired = True
+            await self._drop_index(str(failure))
+            said = await self._runner.ask(commands.UPDATE, timeout_s=UPDATE_S, quiet=True)
+        now = time.time()
+        files = {path: file for path, one in known.items() if (file := self._file(one)) is not None}
+        seen = {
+            path: one.hash
+            for path, one in known.items()
+            if self._export.is_over(one, now) or self._has(one, files.get(path))
+        }
+        unindexed = [
+            f"collection {one.name}: memd indexes no file in {one.directory}, so none is shown; add it to extra_paths"
+            for one in self.state.collections
+            if one.custom and not any(file.is_relative_to(one.directory) for file in files.values())
+        ]
+        self._become(files=parse.files_indexed(said), warnings=(*self.state.warnings, *unindexed))
+        self._beyond = frozenset(known.keys() - seen.keys())
+        self._seen, self._seen_version = seen, version
+
+    async def _drop_index(self, reason: str) -> None:
+        """Delete what qmd has made of the files: it makes it again. What is deleted in it would stay in its free pages."""
+        log.warning("qmd.index_dropped", agent=self._agent, reason=reason)
+        self._seen, self._seen_version = {}, None
+        await self._threads.run(self._delete_index)
+
+    def _delete_index(self) -> None:
+        index = self._places.index
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                index.with_name(index.name + suffix).unlink(missing_ok=True)
+        except OSError as error:
+            raise QmdFailed(f"{index} is damaged and cannot be deleted: {error.strerror}") from error
+
+    def _file(self, one: KnownFile) -> Path | None:
+        """Where a note is that qmd reads itself."""
+        place = None if self._export.concerns(one) else find_place(one.path, self._roots)
+        return None if place is None else place[0].directory.joinpath(*place[1])
+
+    def _has(self, one: KnownFile, file: Path | None) -> bool:
+        """Whether qmd knows a file that is there, once it has looked."""
+        if self._export.concerns(one):
+            entry = self._export.files.get(one.path)
+            kinds = {kind for each in self.state.collections if each.exported for kind in each.kinds}
+            return entry is not None and entry.state == one.hash.hex() and one.kind in kinds
+        return file is not None and any(
+            reaches(each, file) for each in self.state.collections if not each.exported
+        )
+
+    # --- collections
+
+    async def _ensure(self) -> None:
+        """Have the collections be those that are wanted.
+
+        Raises:
+            QmdFailed: none of them can be had.
+        """
+        async with self._ensuring:
+            await self._ensure_alone()
+
+    async def _ensure_alone(self) -> None:
+        added = await self._read_record()
+        wished = await self._threads.run(self._wanted)
+        work = steps(wished, await self._list(), added)
+        warnings = await self._threads.run(self._amiss)
+        for name in work.remove:
+            with contextlib.suppress(CollectionMissing):
+                await self._runner.ask(commands.remove(name), timeout_s=COMMAND_S, quiet=True)
+            added.pop(name, None)
+        if self._copies and work.remove:
+            await self._drop_index("it has notes that were not redacted")
+        refused: QmdFailed | None = None
+        have = [one for one in wished if one not in work.add]
+        for one in work.add:
+            # Before: a collection that was added when the daemon was killed is its own at the next start.
+            added[one.name] = as_added(one)
+            await self._write_record(added)
+            try:
+                await self._add(one)
+            except AlreadyExists as failure:
+                del added[one.name]
+                warnings.append(f"collection {one.name}: {failure}")
+            except (Locked, TimedOut):
+                raise
+            except QmdFailed as failure:
+                del added[one.name]
+                refused = failure
+                warnings.append(f"collection {one.name}: {failure}")
+            else:
+                have.append(one)
+                log.info("qmd.collection_added", agent=self._agent, collection=one.name)
+        if work.add or work.remove:
+            await self._write_record(added)
+        self._tell(warnings)
+        self._become(collections=tuple(one for one in wished if one in have), warnings=tuple(warnings))
+        if refused is not None and not have:
+            raise refused
+
+    def _tell(self, warnings: Sequence[str]) -> None:
+        for warning in warnings:
+            if warning not in self.state.warnings:
+                log.warning("qmd.collection_unusable", agent=self._agent, reason=warning)
+
+    async def _add(self, one: Wanted) -> None:
+        try:
+            await self._runner.ask(
+                commands.add(one.directory, one.name, one.pattern), timeout_s=UPDATE_S, quiet=True
+            )
+        except AlreadyExists:
+            # Under this name it is what is wanted; under another it is somebody else's.
+            if one.name not in {listed.name for listed in await self._list()}:
+                raise
+
+    async def _list(self) -> list[Listed]:
+        return parse.collections(await self._runner.ask(commands.LIST, timeout_s=COMMAND_S))
+
+    def _wanted(self) -> tuple[Wanted, ...]:
+        base = self._places.base
+        return wanted(
+            self._agent,
+            self._roots,
+            [
+                msgspec.structs.replace(one, path=Path(os.path.realpath(one.path)))
+                for one in self._settings.collections
+            ],
+            sessions=base / SESSIONS if self._sessions else None,
+            copies={Kind.CURATED: base / CURATED, Kind.NOTE: base / NOTES} if self._copies else None,
+            is_directory=_is_directory,
+        )
+
+    def _amiss(self) -> list[str]:
+        """What is wrong with the collections of the configuration."""
+        if self._copies:
+            return []
+        return [
+            f"collection {one.path}: there is no such directory"
+            for one in self._settings.collections
+            if not one.path.is_dir()
+        ]
+
+    async def _read_record(self) -> dict[str, Added]:
+        if self._added is None:
+            data = await self._threads.run(folder.get, self._places.base, self._places.record.name)
+            try:
+                self._added = msgspec.json.decode(data, type=dict[str, Added]) if data else {}
+            except msgspec.DecodeError:
+                self._added = {}
+        return self._added
+
+    async def _write_record(self, added: Mapping[str, Added]) -> None:
+        data = msgspec.json.encode(added)
+        await self._threads.run(folder.put, self._places.base, self._places.record.name, data)
+
+    # --- vectors
+
+    async def _keep_embedded(self) -> None:
+        await self.count_vectors()
+        while True:
+            while self.state.last_update is None:
+                await self._ended.wait()
+            at = timetable.embed_at(self._embeddings, self._pace)
+            if at is None:
+                return
+            await asyncio.sleep(max(0.0, at - self._clock()))
+            await self._embed()
+
+    async def _embed(self) -> None:
+        failed: str | None = None
+        async with self._turn:
+            began, seen = self._clock(), self._seen
+            try:
+                await self._runner.ask(commands.EMBED, timeout_s=EMBED_S, quiet=True)
+            except QmdFailed as failure:
+                failed = str(failure)
+        self._embeddings = timetable.embedded(self._embeddings, self._clock(), failed=failed is not None)
+        if failed is None:
+            self._embedded = seen
+            self._become(last_embed=time.time(), embed_failure=None)
+            log.info("qmd.embedded", agent=self._agent, took_s=round(self._clock() - began, 3))
+        else:
+            self._become(embed_failure=failed)
+            log.warning("qmd.embed_failed", agent=self._agent, reason=failed)
+        await self.count_vectors(otherwise=failed is None)
+
+    async def count_vectors(self, *, otherwise: bool = False) -> None:
+        """Ask qmd how many vectors it has.
+
+        Args:
+            otherwise: Whether there are any, where qmd does not tell.
+        """
+        try:
+            found = parse.vectors(await self._runner.ask(commands.STATUS, timeout_s=COMMAND_S))
+        except QmdFailed:
+            found = None
+        self._become(vectors=int(otherwise) if found is None else found)
+
+    def _become(self, **changes: object) -> None:
+        self.state = msgspec.structs.replace(self.state, **changes)
+
+
+def _is_directory(path: Path) -> bool:
+    """Whether there is a directory, and no link to one: what lies behind a link is not the agent's, and qmd follows it."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def mode_of(settings: Settings, vectors: Vectors) -> Mode:
+    """How qmd is asked: by words while it has no vectors, for without them the other ways find nothing."""
+    return settings.search_mode if vectors.available or not vectors.enabled else "search"

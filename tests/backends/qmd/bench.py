@@ -1,0 +1,176 @@
+"""One agent with qmd, as the daemon puts it together, without watcher and wire."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from memd.backends.backend import Answer, Question
+from memd.backends.builtin import Builtin
+from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.engine import Qmd
+from memd.config import AgentSettings, SyncSettings
+from memd.config import Qmd as Settings
+from memd.model import Kind
+from memd.search.searcher import Searcher
+from memd.sources.roots import roots_of
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from memd.sync.dirty import Dirty
+from memd.sync.loop import SyncLoop
+from memd.sync.treatment import treatment_of
+from memd.threads import Threads
+from memd.watch.debounce import Debouncer
+from tests.engines.supplies import OneSpeaker
+from tests.fakes import HashingProvider
+from tests.wait import until_async
+
+FINGERPRINT = Fingerprint("c1", "t1", ("memory",))
+PATIENCE_MS = 60_000  # for a search; other work on the machine is no failure
+
+
+class Bench:
+    """The parts of one agent."""
+
+    def __init__(
+        self,
+        home: Path,
+        command: str,
+        *,
+        environ: Mapping[str, str] | None,
+        qmd: Mapping[str, Any],
+        **settings: Any,
+    ) -> None:
+        self.home = home
+        self.workspace = Path(os.path.realpath(home)) / "workspace"
+        (self.workspace / "memory").mkdir(parents=True, exist_ok=True)
+        self.settings = AgentSettings(
+            workspace=self.workspace,
+            sync=SyncSettings(wait_ms=5000),
+            qmd=Settings(command=command, **({"timeout_ms": PATIENCE_MS} | dict(qmd))),
+            **settings,
+        )
+        self.roots = roots_of(self.settings)
+        self.treatment = treatment_of(self.settings, self.roots)
+        self.index = Index(home / "main.sqlite")
+        dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
+        self.sync = SyncLoop(
+            "main",
+            self.settings,
+            self.treatment,
+            self.index,
+            FINGERPRINT,
+            dirty=dirty,
+            spaces=None,
+            rng=Random(1),
+        )
+        searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()), Threads(1, "computing"))
+        self.builtin = Builtin(
+            self.index,
+            self.roots,
+            searcher,
+            self.sync,
+            self.treatment.max_bytes,
+            lambda _: None,
+            redactor=self.treatment.notes_redactor,
+            zone=self.treatment.zone,
+        )
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
+        self.turn = EmbedTurn()
+        self.qmd: Qmd
+
+    @property
+    def directory(self) -> Path:
+        """Where qmd keeps everything."""
+        return self.home / "main.qmd"
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the workspace."""
+        file = self.workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    async def settle(self) -> None:
+        """Have the index follow the files."""
+        async with asyncio.timeout(30):
+            await self.sync.settled(self.sync.request())
+
+    async def create(self) -> Qmd:
+        """A qmd of the agent, which does not run yet."""
+        return await Qmd.create(
+            "main",
+            self.settings,
+            directory=self.directory,
+            index=self.index,
+            sync=self.sync,
+            treatment=self.treatment,
+            builtin=self.builtin,
+            turn=self.turn,
+            environ=self.environ,
+            home=self.home,
+        )
+
+    async def ready(self) -> None:
+        """Wait until qmd has taken in what there is."""
+        await self.settle()
+        await until_async(lambda: not self.qmd._upkeep.is_behind, 60)
+
+    async def ask(
+        self, text: str, *, max_results: int = 6, kinds: frozenset[Kind] = frozenset(Kind)
+    ) -> Answer:
+        """Search."""
+        return await self.qmd.search(
+            Question(text=text, kinds=kinds, max_results=max_results, min_score=0.35)
+        )
+
+    async def found(self, text: str, **how: Any) -> list[str]:
+        """The files of the hits."""
+        return [hit.path for hit in (await self.ask(text, **how)).hits]
+
+
+@asynccontextmanager
+async def indexing(
+    home: Path,
+    command: str | Path,
+    *,
+    environ: Mapping[str, str] | None = None,
+    qmd: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Bench]:
+    """An agent whose index follows its files, and which has no qmd yet."""
+    bench = Bench(home, str(command), environ=environ, qmd=qmd or {}, **settings)
+    await bench.index.open()
+    await bench.index.adopt(FINGERPRINT)
+    running = asyncio.create_task(bench.sync.run())
+    try:
+        yield bench
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        await bench.sync.stop()
+        await bench.index.close()
+
+
+@asynccontextmanager
+async def serving(
+    home: Path, command: str | Path, *, notes: Mapping[str, str] | None = None, **how: Any
+) -> AsyncIterator[Bench]:
+    """An agent with some notes and a qmd that knows them."""
+    async with indexing(home, command, **how) as bench:
+        for name, text in (notes or {}).items():
+            bench.write(name, text)
+        await bench.settle()
+        bench.qmd = await bench.create()
+        living = asyncio.create_task(bench.qmd.run())
+        try:
+            await bench.ready()
+            yield bench
+        finally:
+            living.cancel()
+            await asyncio.wait([living])
+            await bench.qmd.close()

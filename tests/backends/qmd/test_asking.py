@@ -1,0 +1,55 @@
+import pytest
+
+from memd.backends.qmd.asking import MOST_TERMS, sentence, unsaid, words
+from memd.search.query import parse
+
+
+@pytest.mark.parametrize(
+    ("question", "together"),
+    [
+        ("which database did we pick?", "database pick"),
+        ("-rf --help", "rf help"),
+        ("数据库选型", "数据 据库 库选 选型"),
+        ("memd.search failed", '"memd search" failed'),
+        ('what is "the plan" now', '"the plan" now'),
+        ("???", ""),
+        ("a\0b", "b"),
+    ],
+)
+def test_documents_are_to_hold_the_telling_words(question: str, together: str) -> None:
+    """Not those that questions are built of; single Chinese characters neither."""
+    assert words(parse(question)).all == together
+
+
+def test_there_are_at_most_twelve_words() -> None:
+    """The first ones; one by one the longest of them come first."""
+    asked = words(parse(" ".join("abcdefghijklmnop"[:n] for n in range(3, 16))))
+    assert len(asked.each) == MOST_TERMS
+    assert asked.each[0] == "abcdefghijklmn"
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("  where\n is\tit? ", "where is it?"),
+        ("-rf --help x -y", "rf help x y"),
+        ("a-b - c", "a-b - c"),
+        ("lex: x", "lex  x"),
+        ("Expand:x", "Expand x"),
+        ("a\0b", "a b"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_has_no_signs_of_qmds_own(question: str, asked: str) -> None:
+    """One line, without options, excluded words or typed lines."""
+    assert sentence(question) == asked
+
+
+def test_a_long_question_is_cut() -> None:
+    """An argument has a limit, and no model reads so much."""
+    assert len(sentence("x " * 100_000)) <= 2_000
+
+
+def test_the_words_of_a_question_are_not_to_be_repeated() -> None:
+    """Whatever their case; short ones say nothing."""
+    assert set(unsaid("Is the Safe in 厨房的柜子?")) == {"the", "safe", "厨房的柜子"}

@@ -1,0 +1,463 @@
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from memd.backends.backend import Question
+from memd.backends.qmd.failure import QmdFailed, QmdUnavailable
+from memd.config import Collection, Redact, SessionSettings, UserRule
+from memd.model import Kind
+from tests.backends.qmd.bench import indexing, serving
+from tests.backends.qmd.test_export import SECRET, transcript
+from tests.backends.qmd.test_process import lives
+from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says
+from tests.wait import until_async
+
+EVERYTHING = frozenset(Kind)
+IN_GROUPS = frozenset({Kind.NOTE})
+NOTES = {
+    "MEMORY.md": "# Memory\n\nthe kestrel nests in the tower\n",
+    "memory/birds.md": "# Birds\n\nA kestrel hovers.\nA heron waits.\n",
+    "memory/other.md": "nothing of interest\n",
+}
+
+
+# --- what is found
+
+
+async def test_hits_are_those_of_qmd_read_on_our_side(tmp_path: Path, standin: Standin) -> None:
+    """With qmd's scores, true lines and our own text."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        answer = await bench.ask("heron")
+        [hit] = answer.hits
+        assert (hit.path, hit.start_line, hit.end_line, hit.source) == ("memory/birds.md", 1, 4, "memory")
+        assert hit.snippet == "# Birds\n\nA kestrel hovers.\nA heron waits."
+        assert hit.score == 0.5
+        assert (answer.backend, answer.provider, answer.model, answer.mode) == (
+            "qmd",
+            "qmd",
+            "qmd",
+            "keyword",
+        )
+        assert not answer.stale
+        assert answer.degraded == ()
+        assert answer.fallback is None
+
+
+async def test_a_question_is_found_by_a_part_of_its_words(tmp_path: Path, standin: Standin) -> None:
+    """Documents that hold all of them are rare; what holds less than half is no answer."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        assert await bench.found("where does the heron sleep?") == ["memory/birds.md"]
+        assert await bench.found("heron telescope budget quarterly") == []
+
+
+async def test_an_old_qmd_is_asked_word_by_word(tmp_path: Path, standin: Standin) -> None:
+    """One collection at a time, too: it cannot do better."""
+    standin.play("--version", says("qmd 1.0.0\n"))
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        assert await bench.found("where does the heron sleep?") == ["memory/birds.md"]
+        asked = [call["arguments"] for call in standin.calls("search")]
+        assert all(arguments.count("-c") == 1 for arguments in asked)
+        assert not standin.calls("query")
+
+
+async def test_a_note_written_just_now_is_found(tmp_path: Path, standin: Standin) -> None:
+    """Even while qmd cannot take it in: what it does not know is asked of the built-in index."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("update", delayed(600))
+        bench.write("memory/new.md", "a zebra crossed the yard\n")
+        await bench.settle()
+        answer = await bench.ask("zebra")
+        assert [hit.path for hit in answer.hits] == ["memory/new.md"]
+        assert not answer.stale
+        assert await bench.found("heron") == ["memory/birds.md"]
+
+
+async def test_a_search_has_qmd_take_in_what_is_new(tmp_path: Path, standin: Standin) -> None:
+    """At once, and not only after the debounce."""
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"debounce_seconds": 3600}) as bench:
+        before = len(standin.calls("update"))
+        bench.write("memory/new.md", "a zebra crossed the yard\n")
+        await bench.settle()
+        assert await bench.found("zebra") == ["memory/new.md"]
+        await until_async(lambda: len(standin.calls("update")) > before, 30)
+
+
+async def test_what_has_changed_or_gone_since_is_not_shown_as_it_was(
+    tmp_path: Path, standin: Standin
+) -> None:
+    """A line that is not there any more is no hit, a line that has moved is shown where it is now."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("update", delayed(600))
+        bench.write("memory/birds.md", "new first line\n\nanother\n\nA heron waits.\n")
+        (bench.workspace / "MEMORY.md").unlink()
+        await bench.settle()
+        [hit] = (await bench.ask("heron")).hits
+        assert hit.snippet.endswith("A heron waits.")
+        assert hit.end_line == 5
+        assert await bench.found("kestrel") == []
+
+
+async def test_files_that_qmd_never_sees_are_found(tmp_path: Path, standin: Standin) -> None:
+    """It passes over some directories and endings; memd indexes them, and finds them."""
+    notes = NOTES | {
+        "memory/build/x.md": "an albatross",
+        "memory/LOUD.MD": "loud albatross",
+        "memory/heron.md": "heron",
+    }
+    async with serving(tmp_path, standin.program, notes=notes) as bench:
+        assert set(await bench.found("albatross")) == {"memory/build/x.md", "memory/LOUD.MD"}
+
+
+async def test_a_larger_max_results_only_appends(tmp_path: Path, standin: Standin) -> None:
+    """Whatever mixture the hits are of."""
+    notes = {
+        f"memory/{n}.md": f"kestrel {'kestrel ' * n} {'tower' if n % 2 else ''}\nnote {n}\n"
+        for n in range(12)
+    }
+    async with serving(tmp_path, standin.program, notes=notes) as bench:
+        most = await bench.found("kestrel tower", max_results=12)
+        assert len(most) == 12
+        for count in (1, 2, 5, 7, 11):
+            assert await bench.found("kestrel tower", max_results=count) == most[:count]
+
+
+async def test_awkward_questions_are_answered(tmp_path: Path, standin: Standin) -> None:
+    """None of them is an option, a failure, or too long for an argument."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        for question in (
+            "",
+            "   ",
+            "???",
+            "-rf",
+            "--help",
+            "zz\0qq",
+            "x" * 100_000,
+            "数据库\n选型",
+            "lex: q",
+        ):
+            assert await bench.found(question) == []
+
+
+async def test_chinese_questions_find_chinese_notes(tmp_path: Path, standin: Standin) -> None:
+    """Though the question does not stand in the note as it was put."""
+    notes = NOTES | {"memory/会议 记录.md": "# 会议\n\n数据库选型:我们选择了 PostgreSQL,因为需要事务。\n"}
+    async with serving(tmp_path, standin.program, notes=notes) as bench:
+        assert await bench.found("数据库是怎么选的?") == ["memory/会议 记录.md"]
+
+
+# --- who may see what
+
+
+async def test_a_group_never_sees_curated_notes(tmp_path: Path, standin: Standin) -> None:
+    """Their collection is not searched for it, and a MEMORY.md anywhere else is none of its hits."""
+    notes = NOTES | {
+        "memory/deep/MEMORY.md": "a kestrel for the owner\n",
+        "memory/build/USER.md": "kestrel owner\n",
+    }
+    async with serving(tmp_path, standin.program, notes=notes) as bench:
+        assert await bench.found("kestrel", kinds=IN_GROUPS) == ["memory/birds.md"]
+        for call in standin.calls("search"):
+            assert "memory-root-main" not in call["arguments"]
+        assert len(await bench.found("kestrel")) == 4
+        assert await bench.found("kestrel", kinds=frozenset()) == []
+
+
+async def test_only_indexed_files_are_hits(tmp_path: Path, standin: Standin) -> None:
+    """Whatever qmd proposes: nothing excluded, linked, outside, or above."""
+    (tmp_path / "secret.md").write_text("kestrel password\n")
+    async with serving(tmp_path, standin.program, notes=NOTES, exclude=("private.md",)) as bench:
+        bench.write("memory/private.md", "kestrel diary\n")
+        (bench.workspace / "memory" / "link.md").symlink_to(tmp_path / "secret.md")
+        await bench.settle()
+        standin.play(
+            "search",
+            answers(
+                *(
+                    {"file": f"qmd://memory-dir-main/{name}", "score": 0.9, "snippet": "@@ -1,1 @@\nkestrel"}
+                    for name in (
+                        "private.md",
+                        "link.md",
+                        "../../secret.md",
+                        "../MEMORY.md",
+                        "/etc/passwd",
+                        ".x.md",
+                    )
+                ),
+                {"file": str(tmp_path / "secret.md"), "score": 0.9, "snippet": "kestrel password"},
+                {"file": "qmd://elsewhere/secret.md", "score": 0.9, "snippet": "kestrel password"},
+                {"file": "qmd://memory-dir-main/birds.md", "score": 0.5, "line": 3},
+            ),
+        )
+        assert await bench.found("kestrel") == ["memory/birds.md"]
+
+
+async def test_secrets_of_notes_do_not_reach_qmd(tmp_path: Path, standin: Standin) -> None:
+    """Where notes are redacted, qmd knows copies, and hits have the names and lines of the notes."""
+    redact = Redact(mode="all", extra=(UserRule(name="word", pattern="swordfish"),))
+    notes = NOTES | {"memory/code.md": "first\n\nthe word for the kestrel is swordfish\n"}
+    async with serving(tmp_path, standin.program, notes=notes, redact=redact) as bench:
+        [hit] = [hit for hit in (await bench.ask("word kestrel")).hits if hit.path == "memory/code.md"]
+        assert (hit.start_line, hit.end_line) == (1, 3)
+        assert hit.snippet.endswith("the word for the kestrel is [REDACTED:word]")
+        assert await bench.found("kestrel", kinds=IN_GROUPS) == ["memory/birds.md", "memory/code.md"]
+        held = [file for file in bench.directory.rglob("*") if file.is_file()]
+        assert held
+        assert not [file for file in held if b"swordfish" in file.read_bytes()]
+
+
+async def test_sessions_are_found_by_their_pages(tmp_path: Path, standin: Standin) -> None:
+    """As lines of the transcript, redacted, taking turns with notes; not for whom they are not meant."""
+    transcript(
+        tmp_path / "talks", "one", "hello", "hi", "where does the kestrel nest?", f"up there, {SECRET}"
+    )
+    sessions = SessionSettings(paths=(tmp_path / "talks",))
+    async with serving(
+        tmp_path, standin.program, notes=NOTES, sources=("memory", "sessions"), sessions=sessions
+    ) as bench:
+        answer = await bench.ask("kestrel")
+        assert [hit.source for hit in answer.hits[:2]] in (["memory", "sessions"], ["sessions", "memory"])
+        [hit] = [hit for hit in answer.hits if hit.source == "sessions"]
+        assert hit.path == "sessions/talks/one.jsonl"
+        assert hit.start_line <= 3 <= hit.end_line <= 4
+        assert "User: where does the kestrel nest?" in hit.snippet
+        assert SECRET not in hit.snippet
+        assert "sessions/talks/one.jsonl" not in await bench.found("kestrel", kinds=IN_GROUPS)
+        assert await bench.found("kestrel", kinds=frozenset({Kind.SESSION})) == ["sessions/talks/one.jsonl"]
+
+
+async def test_each_agents_qmd_is_its_own(tmp_path: Path, standin: Standin) -> None:
+    """Its directories and environment are; no key of the daemon reaches it, and no project's configuration is found."""
+    environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-x", "QMD_CONFIG_DIR": "/elsewhere"}
+    async with serving(tmp_path, standin.program, notes=NOTES, environ=environ) as bench:
+        await bench.ask("kestrel")
+        for call in standin.calls():
+            assert call["environ"]["XDG_CACHE_HOME"] == str(bench.directory / "cache")
+            assert call["environ"]["QMD_CONFIG_DIR"] == str(bench.directory / "config")
+            assert "OPENAI_API_KEY" not in call["environ"]
+            assert call["directory"] == "/"
+        assert bench.directory.stat().st_mode & 0o777 == 0o700
+
+
+# --- what fails
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (dies(), "qmd search was ended by signal 11"),
+        (dies(signal.SIGKILL), "qmd search was ended by signal 9"),
+        (says(""), "qmd search printed nothing"),
+        (says("Segmentation fault"), "qmd search printed no JSON"),
+        (floods(300_000), "too much output"),
+        (says("", stderr="Error: model kestrel is broken\nError: gone\n", status=3), "status 3: Error: gone"),
+    ],
+)
+async def test_a_search_that_goes_wrong_is_a_failure(
+    act: dict[str, object], reason: str, tmp_path: Path, standin: Standin
+) -> None:
+    """With a reason that a person understands, and that holds no memory."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("search", act)
+        with pytest.raises(QmdFailed, match=reason) as failed:
+            await bench.ask("kestrel")
+        assert "kestrel" not in str(failed.value)
+
+
+async def test_a_search_that_hangs_is_killed_in_time(tmp_path: Path, standin: Standin) -> None:
+    """With its children, which ignore every polite signal."""
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"timeout_ms": 1500}) as bench:
+        standin.play("search", hangs())
+        with pytest.raises(QmdFailed, match="qmd search did not end within"):
+            await bench.ask("kestrel")
+        assert standin.children()
+        await until_async(lambda: not any(map(lives, standin.children())), 30)
+
+
+async def test_a_search_that_nobody_waits_for_is_killed(tmp_path: Path, standin: Standin) -> None:
+    """And is no failure: the next one is answered."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("search", hangs())
+        waiting = asyncio.create_task(bench.ask("kestrel"))
+        await until_async(lambda: len(standin.children()) == 2, 30)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        await until_async(lambda: not any(map(lives, standin.children())), 30)
+        standin.play("search", USUAL)
+        assert await bench.found("heron") == ["memory/birds.md"]
+
+
+async def test_a_collection_that_has_gone_is_added_again(tmp_path: Path, standin: Standin) -> None:
+    """Once, and the search is put again."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        state = bench.directory / "cache" / "standin.json"
+        held = json.loads(state.read_text())
+        del held["collections"]["memory-dir-main"]
+        state.write_text(json.dumps(held))
+        assert await bench.found("heron") == ["memory/birds.md"]
+        standin.play("search", says("", stderr="Collection not found: memory-dir-main", status=1))
+        with pytest.raises(QmdFailed, match="not found"):
+            await bench.ask("heron")
+
+
+async def test_many_searches_at_once_are_all_answered(tmp_path: Path, standin: Standin) -> None:
+    """A few at a time; waiting for one's turn is not hanging."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        found = await asyncio.gather(*(bench.found("heron") for _ in range(20)))
+        assert found == [["memory/birds.md"]] * 20
+
+
+async def test_a_link_to_documents_is_a_collection_of_them(tmp_path: Path, standin: Standin) -> None:
+    """One of the configuration may be reached by a link, relative ones included; hits have the names of the index."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("a gannet dives\n")
+    (tmp_path / "link").symlink_to(tmp_path / "docs")
+    custom = (Collection(path=tmp_path / "link", pattern="a.md"),)
+    extra = (tmp_path / "docs",)
+    async with serving(
+        tmp_path, standin.program, notes=NOTES, qmd={"collections": custom}, extra_paths=extra
+    ) as bench:
+        assert bench.qmd.standing.warnings == ()
+        assert "custom-1-main" in bench.qmd.standing.collections
+        assert await bench.found("gannet") == [str(tmp_path / "docs" / "a.md")]
+
+
+async def test_an_unknown_way_of_searching_is_replaced_by_another(tmp_path: Path, standin: Standin) -> None:
+    """That it is unknown is found out once."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("search", says("", stderr="error: unknown option '--json'", status=1))
+        assert await bench.found("heron") == ["memory/birds.md"]
+        assert bench.qmd.standing.search_mode == "query"
+        before = len(standin.calls("search"))
+        assert await bench.found("heron") == ["memory/birds.md"]
+        assert len(standin.calls("search")) == before
+
+
+async def test_without_vectors_qmd_is_asked_by_words(tmp_path: Path, standin: Standin) -> None:
+    """Its other ways find nothing then, and say nothing; what is missing is told."""
+    standin.play("embed", says("", stderr="Error: no model for this machine", status=1))
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "vsearch"}) as bench:
+        await until_async(
+            lambda: bench.qmd.standing.vector.reason and "no model" in bench.qmd.standing.vector.reason, 30
+        )
+        answer = await bench.ask("heron")
+        assert [hit.path for hit in answer.hits] == ["memory/birds.md"]
+        assert answer.mode == "keyword"
+        assert [part.part for part in answer.degraded] == ["vector"]
+        vector = bench.qmd.standing.vector
+        assert (vector.enabled, vector.available) == (True, False)
+
+
+async def test_with_vectors_qmd_is_asked_by_meaning(tmp_path: Path, standin: Standin) -> None:
+    """With the question as it was put, in its other forms too."""
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "vsearch"}) as bench:
+        await until_async(lambda: bench.qmd.standing.vector.available, 30)
+        standin.play(
+            "vsearch",
+            answers({"file": "memory-dir-main/other.md", "score": 0.71, "snippet": "nothing of interest"}),
+        )
+        answer = await bench.ask("what bores us?")
+        assert [(hit.path, hit.score) for hit in answer.hits] == [("memory/other.md", 0.71)]
+        assert (answer.mode, answer.degraded) == ("vector", ())
+        assert standin.calls("vsearch")[-1]["arguments"][-1] == "what bores us?"
+        assert bench.qmd.standing.last_embed is not None
+
+
+async def test_what_has_no_vector_yet_is_found_by_its_words(tmp_path: Path, standin: Standin) -> None:
+    """A note that qmd knows and has not embedded is nothing to a search by meaning."""
+    settings = {"search_mode": "vsearch", "debounce_seconds": 0}
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd=settings) as bench:
+        await until_async(lambda: bench.qmd.standing.vector.available, 30)
+        standin.play("vsearch", answers())
+        assert await bench.found("heron") == []
+        bench.write("memory/new.md", "a zebra crossed the yard\n")
+        await bench.ready()
+        assert await bench.found("zebra") == ["memory/new.md"]
+        assert len(standin.calls("embed")) == 1
+
+
+# --- how it begins
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (
+            says("", stderr="/usr/bin/env: 'node': No such file or directory", status=127),
+            "No such file.*PATH of the daemon",
+        ),
+        (says(""), "printed nothing"),
+        (dies(), "signal 11"),
+        (floods(300_000), "too much output"),
+    ],
+)
+async def test_a_qmd_that_does_not_work_is_not_used(
+    act: dict[str, object], reason: str, tmp_path: Path, standin: Standin
+) -> None:
+    """The reason says what to try."""
+    standin.play("collection list", act)
+    async with indexing(tmp_path, standin.program) as bench:
+        with pytest.raises(QmdUnavailable, match=reason):
+            await bench.create()
+
+
+async def test_a_qmd_that_is_not_there_is_not_used(tmp_path: Path) -> None:
+    """The reason says how to install it."""
+    async with indexing(tmp_path, "./no/qmd") as bench:
+        with pytest.raises(QmdUnavailable, match="npm install"):
+            await bench.create()
+
+
+async def test_a_qmd_that_takes_no_collection_fails_searches(tmp_path: Path, standin: Standin) -> None:
+    """With what it said; and not by answering nothing."""
+    standin.play("collection add", says("", stderr="Error: disk is full", status=1))
+    async with indexing(tmp_path, standin.program) as bench:
+        bench.write("memory/a.md", "kestrel")
+        await bench.settle()
+        bench.qmd = await bench.create()
+        living = asyncio.create_task(bench.qmd.run())
+        with pytest.raises(QmdFailed, match="disk is full"):
+            await bench.ask("kestrel")
+        living.cancel()
+        await asyncio.wait([living])
+
+
+async def test_the_first_searches_are_answered_while_qmd_reads(tmp_path: Path, standin: Standin) -> None:
+    """By what memd has of its own, until qmd has collections."""
+    standin.play("collection add", delayed(600))
+    async with indexing(tmp_path, standin.program) as bench:
+        bench.write("memory/a.md", "kestrel")
+        await bench.settle()
+        bench.qmd = await bench.create()
+        living = asyncio.create_task(bench.qmd.run())
+        answer = await bench.qmd.search(
+            Question(text="kestrel", kinds=EVERYTHING, max_results=6, min_score=0.35)
+        )
+        assert [hit.path for hit in answer.hits] == ["memory/a.md"]
+        living.cancel()
+        await asyncio.wait([living])
+
+
+async def test_it_tells_how_it_stands(tmp_path: Path, standin: Standin) -> None:
+    """By facts; what is wrong with the configuration among them."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "unknown.md").write_text("kestrel")
+    custom = (Collection(path=docs, name="Docs"), Collection(path=tmp_path / "missing"))
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"collections": custom}) as bench:
+        standing = bench.qmd.standing
+        assert standing.command == str(standin.program)
+        assert (standing.version, standing.search_mode) == ("2.8.3", "search")
+        assert standing.collections == ("memory-root-main", "memory-dir-main", "docs-main")
+        assert standing.files == 4
+        assert standing.last_update is not None
+        assert (standing.update_failure, standing.updating) == (None, False)
+        assert (standing.vector.enabled, standing.vector.available) == (False, False)
+        assert "missing: there is no such directory" in standing.warnings[0]
+        assert "docs-main" in standing.warnings[1]
+        assert "extra_paths" in standing.warnings[1]
+        assert await bench.found("kestrel") == ["MEMORY.md", "memory/birds.md"]

@@ -1,0 +1,270 @@
+import json
+from typing import Any
+
+import pytest
+
+from memd.backends.qmd import parse
+from memd.backends.qmd.failure import (
+    AlreadyExists,
+    Broken,
+    CollectionMissing,
+    Locked,
+    QmdFailed,
+    UnknownOption,
+)
+from memd.backends.qmd.parse import Entry, Listed, NoAnswer, collections, entries
+from memd.backends.qmd.process import Ended
+
+REAL = """[
+  {
+    "docid": "#21253b",
+    "score": 0.56,
+    "file": "qmd://cur-main/MEMORY.md",
+    "line": 4,
+    "title": "Memory",
+    "snippet": "@@ -3,3 @@ (2 before, 0 after)\\n- one.\\n- 二\\n"
+  }
+]
+"""
+
+
+def one(**fields: Any) -> Entry:
+    [entry] = entries(json.dumps([fields]), "qmd search")
+    return entry
+
+
+def test_a_real_answer_is_read() -> None:
+    """Collection, file, the line that is meant and the lines that are shown."""
+    assert entries(REAL, "qmd search") == [
+        Entry(
+            score=0.56,
+            collection="cur-main",
+            file="MEMORY.md",
+            docid="21253b",
+            line=4,
+            first=3,
+            count=3,
+            snippet=("- one.", "- 二", ""),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        "[1/2] loading model [ok]\n" + REAL,
+        REAL + "\nTip: run 'qmd embed' [soon]\n",
+        "\x1b[?25l{ not json } []\n" + REAL,
+        "\ufeff" + REAL,
+        json.dumps({"results": json.loads(REAL)}),
+        "[" * 30_000 + "\n" + REAL[:0] + "",
+    ][:-1],
+)
+def test_noise_around_an_answer_is_passed_over(stdout: str) -> None:
+    """The first list of results counts, wherever it stands."""
+    assert [entry.file for entry in entries(stdout, "qmd search")] == ["MEMORY.md"]
+
+
+@pytest.mark.parametrize(
+    "stdout", ["[]", "  [ ]\n", "No results found.\n", "✗ no results found for x", '{"results": []}']
+)
+def test_nothing_found_is_an_answer(stdout: str) -> None:
+    """An empty list, or a line that says so in words."""
+    assert entries(stdout, "qmd search") == []
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        "",
+        " \n",
+        "Segmentation fault",
+        '[{"docid": "#',
+        "[1, 2]",
+        '{"error": 1}',
+        "[" * 100_000,
+        "null",
+        '["a"]',
+    ],
+)
+def test_anything_else_is_an_error(stdout: str) -> None:
+    """Silence, too: a program that crashed quietly must not look like a memory without an answer."""
+    with pytest.raises(NoAnswer, match="qmd search printed"):
+        entries(stdout, "qmd search")
+
+
+@pytest.mark.parametrize(
+    ("fields", "collection", "file"),
+    [
+        ({"file": "qmd://notes/a/b c.md"}, "notes", "a/b c.md"),
+        ({"file": "qmd:///notes/a.md"}, "notes", "a.md"),
+        ({"file": "qmd://notes/why?.md?index=other"}, "notes", "why?.md"),
+        ({"file": "notes/a/b.md"}, "notes", "a/b.md"),
+        ({"file": "a/b.md", "collection": "notes"}, "notes", "a/b.md"),
+        ({"file": "notes/b.md", "collection": "notes"}, "notes", "b.md"),
+        ({"path": "/home/me/b.md"}, None, "/home/me/b.md"),
+        ({"displayPath": "notes/会议.md"}, "notes", "会议.md"),
+        ({"docid": "#ABC123"}, None, None),
+    ],
+)
+def test_every_way_of_naming_a_file_is_understood(
+    fields: dict[str, Any], collection: str | None, file: str | None
+) -> None:
+    """As a URL, below its collection, beside it, by its whole path, or by its hash alone."""
+    entry = one(**fields)
+    assert (entry.collection, entry.file) == (collection, file)
+
+
+@pytest.mark.parametrize(
+    ("score", "read"),
+    [
+        (0.5, 0.5),
+        ("0.25", 0.25),
+        (1.7, 1.0),
+        (-1, 0.0),
+        (None, 0.0),
+        ("high", 0.0),
+        (float("nan"), 0.0),
+        ([], 0.0),
+    ],
+)
+def test_a_score_is_between_0_and_1(score: Any, read: float) -> None:
+    """Whatever stands there."""
+    assert one(file="c/a.md", score=score).score == read
+
+
+@pytest.mark.parametrize(
+    ("fields", "line", "first", "snippet"),
+    [
+        ({"snippet": "@@ -3,2 @@ (2 before)\na\nb"}, None, 3, ("a", "b")),
+        ({"snippet": "@@ -7 @@\na"}, None, 7, ("a",)),
+        ({"snippet": "@@ -3,2 +3,2 @@\na"}, None, 3, ("a",)),
+        ({"snippet": "a\nb", "line": 9}, 9, None, ("a", "b")),
+        ({"body": "a"}, None, None, ("a",)),
+        ({"snippet": "@@ -0,0 @@\n"}, None, None, ()),
+        ({"line": True}, None, None, ()),
+        ({"line": -4, "snippet": 3}, None, None, ()),
+        ({"line": 10**40}, None, None, ()),
+    ],
+)
+def test_lines_are_read_as_far_as_they_are_told(
+    fields: dict[str, Any], line: int | None, first: int | None, snippet: tuple[str, ...]
+) -> None:
+    """From the field, and from the header of the snippet."""
+    entry = one(file="c/a.md", **fields)
+    assert (entry.line, entry.first, entry.snippet) == (line, first, snippet)
+
+
+def test_results_that_name_no_file_are_none() -> None:
+    """They are left out of an answer that has others."""
+    assert [
+        e.file for e in entries('[{"score": 1}, {"file": "c/a.md"}, {"file": 3, "docid": "x"}]', "x")
+    ] == ["a.md"]
+
+
+# --- collections
+
+
+REAL_LIST = """Collections (2):
+
+memory-root-main (qmd://memory-root-main/)
+  Pattern:  {MEMORY,USER}.md
+  Files:    1
+  Updated:  1s ago
+
+notes (qmd://notes/)
+  Pattern:  **/*.md
+  Files:    7
+  Updated:  1s ago
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("stdout", "listed"),
+    [
+        (
+            REAL_LIST,
+            [Listed("memory-root-main", None, "{MEMORY,USER}.md", 1), Listed("notes", None, "**/*.md", 7)],
+        ),
+        ("No collections found. Run 'qmd collection add .' to begin.\n", []),
+        ("[]", []),
+        ('["a", "b"]', [Listed("a"), Listed("b")]),
+        ('[{"name": "a", "path": "/x", "mask": "*.md"}]', [Listed("a", "/x", "*.md")]),
+        (
+            '{"collections": [{"name": "a", "pwd": "/x", "glob": "*.md", "files": 3}]}',
+            [Listed("a", "/x", "*.md", 3)],
+        ),
+        ('{"a": {"path": "/x", "pattern": "**/*.md"}}', [Listed("a", "/x", "**/*.md")]),
+        ("warming up [1/2]\n" + '["a"]', [Listed("a")]),
+        ("notes\n  Path:     /x y\n  Pattern:  **/*.md\n", [Listed("notes", "/x y", "**/*.md")]),
+        ("- a\n- b\n", [Listed("a"), Listed("b")]),
+    ],
+)
+def test_every_shape_of_a_list_is_read(stdout: str, listed: list[Listed]) -> None:
+    """JSON with names or objects, and the text that versions print in place of it."""
+    assert collections(stdout) == listed
+
+
+def test_a_list_that_is_nothing_is_an_error() -> None:
+    """Nothing is removed or added on its account."""
+    with pytest.raises(NoAnswer):
+        collections(" \n")
+
+
+# --- the rest
+
+
+@pytest.mark.parametrize(
+    ("stderr", "kind"),
+    [
+        ("SqliteError: database is locked", Locked),
+        ("SQLITE_BUSY: try again", Locked),
+        ("database disk image is malformed", Broken),
+        ("SqliteError: UNIQUE constraint failed: documents.path", Broken),
+        ("Collection not found: notes", CollectionMissing),
+        ("collection 'x' does not exist", CollectionMissing),
+        ("Unknown collection: x", CollectionMissing),
+        ("error: unknown option '--json'", UnknownOption),
+        ("unrecognized option: -n", UnknownOption),
+        ("Unexpected argument", UnknownOption),
+        ("Unknown command: vsearch", UnknownOption),
+        ("Collection 'a' already exists.", AlreadyExists),
+        ("out of memory", QmdFailed),
+    ],
+)
+def test_a_failure_is_told_by_what_follows_from_it(stderr: str, kind: type[QmdFailed]) -> None:
+    """The status is in the message, with what was said last."""
+    with pytest.raises(QmdFailed, match="qmd search ended with exit status 1") as failed:
+        parse.checked(Ended(1, "", stderr), "qmd search")
+    assert type(failed.value) is kind
+
+
+def test_a_crash_names_its_signal() -> None:
+    """Whatever was printed before it."""
+    with pytest.raises(QmdFailed, match="qmd search was ended by signal 11"):
+        parse.checked(Ended(-11, REAL, ""), "qmd search")
+
+
+@pytest.mark.parametrize(
+    ("stdout", "version"),
+    [
+        ("qmd 2.8.3 (facd35e)\n", (2, 8, 3)),
+        ("1.0.6", (1, 0, 6)),
+        ("v3.0", (3, 0)),
+        ("Usage: qmd", None),
+        ("", None),
+    ],
+)
+def test_the_version_is_read(stdout: str, version: tuple[int, ...] | None) -> None:
+    """Where there is one."""
+    assert parse.version(stdout) == version
+
+
+def test_counts_are_read_from_what_commands_say() -> None:
+    """Of files from an update, of vectors from a status; None where they do not tell."""
+    said = "Indexed: 1 new, 2 updated, 3 unchanged, 4 removed\n\nIndexed: 0 new, 0 updated, 7 unchanged, 0 removed\n"
+    assert parse.files_indexed(said) == 13
+    assert parse.files_indexed("done") is None
+    assert parse.vectors("Documents\n  Total: 8\n  Vectors:  12 embedded\n") == 12
+    assert parse.vectors("nothing") is None

@@ -1,0 +1,173 @@
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from memd.backends.qmd.failure import QmdFailed, TimedOut
+from memd.backends.qmd.process import MAX_OUTPUT, Ended, run
+from tests.wait import until, until_async
+
+FOREVER_S = 60.0
+# A family whose members ignore what can be ignored, and hold on to stdout; each writes its pid into a file.
+FAMILY = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.fork(); os.fork()
+open(sys.argv[1], "a").write(f"{os.getpid()}\\n")
+time.sleep(600)
+"""
+
+
+async def python(code: str, *arguments: str, timeout_s: float = FOREVER_S, **how: Any) -> Ended:
+    return await run(
+        (sys.executable, "-ISc", code, *arguments),
+        what="qmd search",
+        environ={"A": "1"},
+        timeout_s=timeout_s,
+        **how,
+    )
+
+
+def pids(file: Path) -> list[int]:
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs: one that nobody has buried yet does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+async def test_what_a_program_says_and_how_it_ends_is_told() -> None:
+    """Its status, its output, and the end of its errors."""
+    ended = await python("import sys; print('out'); sys.stderr.write('x' * 100_000 + 'end'); sys.exit(3)")
+    assert (ended.status, ended.stdout) == (3, "out\n")
+    assert ended.stderr.endswith("xend")
+    assert len(ended.stderr) <= 40_000
+
+
+async def test_a_program_stands_alone() -> None:
+    """Its environment is what it is given, its stdin is empty, its group its own, and no project's directory its own."""
+    code = "import os, sys; print(sorted({*os.environ} - {'LC_CTYPE'}), sys.stdin.read(), os.getpgrp() == os.getpid(), os.getcwd())"
+    assert (await python(code)).stdout == "['A']  True /\n"
+
+
+async def test_text_that_is_not_utf8_is_read() -> None:
+    """What cannot be decoded is replaced."""
+    ended = await python("import sys; sys.stdout.buffer.write(b'a\\xff\\xe4\\xb8')")
+    assert ended.stdout.startswith("a\ufffd")
+
+
+async def test_too_much_output_is_the_end() -> None:
+    """A program that never stops talking is killed long before it fills the memory."""
+    with pytest.raises(QmdFailed, match="qmd search produced too much output, over 200,000 bytes"):
+        await python("while True: print('x' * 1000)")
+    exactly = await python(f"print('x' * {MAX_OUTPUT - 1})")
+    assert len(exactly.stdout) == MAX_OUTPUT
+
+
+async def test_output_that_does_not_matter_may_be_long() -> None:
+    """Only its end is kept."""
+    ended = await python("for n in range(50_000): print(n)", max_output=None)
+    assert ended.status == 0
+    assert ended.stdout.endswith("49999\n")
+    assert len(ended.stdout) < MAX_OUTPUT
+
+
+async def test_a_program_that_does_not_start_is_a_failure() -> None:
+    """Whatever the reason."""
+    for program in ("/nowhere/qmd", "/", "a\0b"):
+        with pytest.raises(QmdFailed, match="qmd search could not be started"):
+            await run((program,), what="qmd search", environ={}, timeout_s=1)
+    with pytest.raises(QmdFailed, match="could not be started"):
+        await run(("/bin/true", "x" * 5_000_000), what="qmd search", environ={}, timeout_s=1)
+
+
+async def timed_out(book: Path) -> None:
+    """A whole family is given some time."""
+    with pytest.raises(TimedOut, match="qmd search did not end within 2 s, and was killed"):
+        await python(FAMILY, str(book), timeout_s=2.0)
+
+
+async def given_up(book: Path) -> None:
+    """A whole family runs for somebody who goes away."""
+    waiting = asyncio.create_task(python(FAMILY, str(book)))
+    await until_async(lambda: len(pids(book)) == 4, 30)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+
+
+@pytest.mark.parametrize("runs", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("ends", [timed_out, given_up])
+def test_nothing_is_left_of_a_program_that_is_killed(
+    ends: Callable[[Path], Coroutine[Any, Any, None]], runs: Callable[..., None], tmp_path: Path
+) -> None:
+    """Neither its children nor theirs, whatever signals they ignore; in either event loop."""
+    book = tmp_path / "pids"
+    runs(ends(book))
+    assert pids(book)
+    until(lambda: not any(map(lives, pids(book))), 30)
+
+
+async def test_nobody_waits_for_who_holds_the_output_of_a_program_that_has_ended(tmp_path: Path) -> None:
+    """What was said counts; who was left behind is killed."""
+    book = tmp_path / "pids"
+    code = (
+        "import os, sys, time\n"
+        "if os.fork(): print('done', flush=True); sys.exit(0)\n"
+        "open(sys.argv[1], 'a').write(str(os.getpid())); time.sleep(600)"
+    )
+    assert (await python(code, str(book))).stdout == "done\n"
+    await until_async(lambda: not any(map(lives, pids(book))), 30)
+
+
+async def test_who_has_left_the_group_holds_up_nobody() -> None:
+    """A program that begins a session of its own and keeps stdout open is not waited for."""
+    code = "import os, sys, time\nif os.fork(): print('done', flush=True); sys.exit(0)\nos.setsid(); time.sleep(2)"
+    assert (await python(code)).stdout == "done\n"
+
+
+async def test_no_zombie_is_left() -> None:
+    """Every child of ours has been buried when its run is over."""
+    with pytest.raises(TimedOut):
+        await python("import time; time.sleep(600)", timeout_s=0.3)
+    await asyncio.gather(*(python("pass") for _ in range(5)))
+
+    def zombies() -> list[str]:
+        mine = f") Z {os.getpid()} "
+        stats = []
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                stats.append(file.read_text())
+            except OSError:
+                continue
+        return [stat for stat in stats if mine in stat]
+
+    await until_async(lambda: not zombies(), 30)
+
+
+async def test_who_gives_up_while_a_program_starts_leaves_nothing(tmp_path: Path) -> None:
+    """A run that is cancelled at any moment of its beginning ends."""
+    book = tmp_path / "pids"
+    for steps in range(12):
+        waiting = asyncio.create_task(python(FAMILY, str(book)))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    await until_async(lambda: not any(map(lives, pids(book))), 30)
+
+
+async def test_the_signal_that_ended_a_program_is_told() -> None:
+    """As a negative status."""
+    code = "import os; os.kill(os.getpid(), 11)"
+    assert (await python(code)).status == -signal.SIGSEGV

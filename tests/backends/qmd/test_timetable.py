@@ -1,0 +1,101 @@
+import pytest
+
+from memd.backends.qmd.timetable import (
+    Embeddings,
+    Pace,
+    Updates,
+    began,
+    embed_at,
+    embedded,
+    ended,
+    hurried_at,
+    noticed,
+    update_at,
+)
+
+PACE = Pace(interval_s=300, debounce_s=15, embed_s=3600)
+
+
+@pytest.mark.parametrize(
+    ("past", "pace", "at"),
+    [
+        (Updates(), PACE, 0.0),  # at the start
+        (Updates(unseen=90), PACE, 0.0),
+        (Updates(ended=100), PACE, 400),
+        (Updates(ended=100, unseen=120), PACE, 135),
+        (Updates(ended=100, unseen=395), PACE, 400),
+        (Updates(ended=100), Pace(0, 15, 0), None),  # without a timer
+        (Updates(ended=100, unseen=120), Pace(0, 15, 0), 135),
+        (Updates(ended=100, failures=1, passing=True), PACE, 100.5),  # a lock: three tries
+        (Updates(ended=100, failures=2, passing=True), PACE, 101),
+        (Updates(ended=100, failures=3, passing=True), PACE, 400),
+        (Updates(ended=100, failures=1), PACE, 400),
+        (Updates(ended=100, failures=1, unseen=101), Pace(0, 15, 0), 160),
+    ],
+)
+def test_an_update_is_due(past: Updates, pace: Pace, at: float | None) -> None:
+    """At the start, after a while, after changes, and again after a failure that may pass."""
+    assert update_at(past, pace) == at
+
+
+def test_many_changes_are_taken_in_together() -> None:
+    """The first one counts, so that changes that never cease are no reason to wait for ever."""
+    past = Updates(ended=100.0)
+    for now in (110.0, 115.0, 120.0):
+        past = noticed(past, now)
+    assert update_at(past, PACE) == 125
+
+
+def test_a_change_during_an_update_waits_for_the_next() -> None:
+    """What came after the beginning may not have been seen."""
+    past = noticed(began(noticed(Updates(), 1.0)), 6.0)
+    past = ended(past, 7.0, took_s=2.0, failed=False)
+    assert update_at(past, PACE) == 21
+
+
+def test_a_success_forgets_failures() -> None:
+    """And a failure is counted."""
+    past = ended(Updates(), 1.0, took_s=1.0, failed=True, passing=True)
+    past = ended(past, 2.0, took_s=1.0, failed=True)
+    assert (past.failures, past.passing) == (2, False)
+    assert ended(past, 3.0, took_s=1.0, failed=False).failures == 0
+
+
+@pytest.mark.parametrize(
+    ("past", "at"),
+    [
+        (Updates(), 0.0),
+        (Updates(ended=100, took_s=0.25), 101.0),
+        (Updates(ended=100, took_s=60), 340),
+        (Updates(ended=100, failures=1, passing=True), 100.5),
+        (Updates(ended=100, failures=1), 400),
+    ],
+)
+def test_searches_do_not_keep_qmd_busy(past: Updates, at: float) -> None:
+    """They begin an update only when the last one is over for four times as long as it took, and none that fails."""
+    assert hurried_at(past, PACE) == at
+
+
+@pytest.mark.parametrize(
+    ("past", "pace", "at"),
+    [
+        (Embeddings(), PACE, 0.0),
+        (Embeddings(ended=10.0), PACE, 3610),
+        (Embeddings(ended=10.0), Pace(300, 15, 0), None),  # once
+        (Embeddings(ended=10.0, failures=1), PACE, 70),
+        (Embeddings(ended=10.0, failures=2), PACE, 130),
+        (Embeddings(ended=10.0, failures=6), PACE, 10 + 1920),
+        (Embeddings(ended=10.0, failures=7), PACE, 3610),
+        (Embeddings(ended=10.0, failures=500), Pace(300, 15, 0), 3610),
+    ],
+)
+def test_embedding_is_due(past: Embeddings, pace: Pace, at: float | None) -> None:
+    """At once, then every so often; after a failure in a minute, and twice as long each time, up to an hour."""
+    assert embed_at(past, pace) == at
+
+
+def test_one_success_ends_the_backoff() -> None:
+    """The next failure begins with a minute again."""
+    past = embedded(embedded(Embeddings(), 1.0, failed=True), 2.0, failed=True)
+    assert past.failures == 2
+    assert embedded(past, 3.0, failed=False) == Embeddings(3.0, 0)

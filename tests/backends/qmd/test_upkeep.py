@@ -1,0 +1,231 @@
+import asyncio
+import json
+from pathlib import Path
+
+from memd.backends.qmd.engine import Qmd
+from memd.config import Redact, UserRule
+from tests.backends.qmd.bench import Bench, indexing, serving
+from tests.fakes.qmd_standin import USUAL, Standin, delayed, says
+from tests.wait import until_async
+
+NOTES = {"MEMORY.md": "kestrel\n", "memory/birds.md": "A heron waits.\n"}
+LOCKED = says("", stderr="SqliteError: database is locked", status=1)
+
+
+def collections(bench: Bench) -> dict[str, dict[str, str]]:
+    """What the stand-in has."""
+    state = json.loads((bench.directory / "cache" / "standin.json").read_text())
+    found: dict[str, dict[str, str]] = state["collections"]
+    return found
+
+
+async def lived(bench: Bench, qmd: Qmd, standin: Standin, updates: int = 1) -> None:
+    """A life of an engine, until it has updated so often."""
+    before = len(standin.calls("update"))
+    living = asyncio.create_task(qmd.run())
+    await until_async(
+        lambda: (
+            len(standin.calls("update")) >= before + updates
+            and not qmd.standing.updating
+            and (qmd.standing.last_update or qmd.standing.update_failure)
+        ),
+        30,
+    )
+    living.cancel()
+    await asyncio.wait([living])
+    await qmd.close()
+
+
+async def test_collections_are_added_once(tmp_path: Path, standin: Standin) -> None:
+    """The next life finds them as they are."""
+    async with indexing(tmp_path, standin.program) as bench:
+        for _ in range(2):
+            await lived(bench, await bench.create(), standin)
+        assert set(collections(bench)) == {"memory-root-main", "memory-dir-main"}
+        assert len(standin.calls("collection add")) == 2
+        assert not standin.calls("collection remove")
+
+
+async def test_a_collection_that_differs_is_made_anew(tmp_path: Path, standin: Standin) -> None:
+    """What memd has added for another workspace goes; what somebody else has added stays."""
+    async with indexing(tmp_path, standin.program) as bench:
+        await lived(bench, await bench.create(), standin)
+        record = bench.directory / "collections.json"
+        record.write_text(record.read_text().replace(str(bench.workspace / "memory"), "/old/memory"))
+        state_file = bench.directory / "cache" / "standin.json"
+        state = json.loads(state_file.read_text())
+        state["collections"]["theirs"] = {"path": "/theirs", "pattern": "*"}
+        state_file.write_text(json.dumps(state))
+        await lived(bench, await bench.create(), standin)
+        assert [call["arguments"][2] for call in standin.calls("collection remove")] == ["memory-dir-main"]
+        assert set(collections(bench)) == {"memory-root-main", "memory-dir-main", "theirs"}
+
+
+async def test_a_name_that_is_taken_is_used(tmp_path: Path, standin: Standin) -> None:
+    """It is what an earlier life was interrupted at. A place that another name has is left to that one."""
+    async with indexing(tmp_path, standin.program) as bench:
+        standin.play("collection list", says("No collections found.\n"), says('["memory-root-main"]'))
+        standin.play("collection add", says("", stderr="Collection 'x' already exists.", status=1))
+        qmd = await bench.create()
+        await lived(bench, qmd, standin)
+        assert qmd.standing.collections == ("memory-root-main",)
+        assert "collection memory-dir-main:" in qmd.standing.warnings[0]
+
+
+async def test_a_directory_that_comes_later_becomes_a_collection(tmp_path: Path, standin: Standin) -> None:
+    """Memd makes none in anybody's workspace."""
+    async with serving(
+        tmp_path, standin.program, notes={"MEMORY.md": "kestrel"}, qmd={"debounce_seconds": 0}
+    ) as bench:
+        assert bench.qmd.standing.collections == ("memory-root-main", "memory-dir-main")
+    other = tmp_path / "other"
+    async with indexing(other, standin.program, qmd={"debounce_seconds": 0}) as bench:
+        (bench.workspace / "memory").rmdir()
+        bench.qmd = await bench.create()
+        living = asyncio.create_task(bench.qmd.run())
+        await until_async(lambda: bench.qmd.standing.collections == ("memory-root-main",), 30)
+        assert not (bench.workspace / "memory").exists()
+        bench.write("memory/a.md", "heron")
+        await bench.settle()
+        await until_async(lambda: len(bench.qmd.standing.collections) == 2, 30)
+        living.cancel()
+        await asyncio.wait([living])
+
+
+async def test_what_lies_behind_a_link_does_not_reach_qmd(tmp_path: Path, standin: Standin) -> None:
+    """A memory directory that is a link is none for memd, and so it is none for qmd."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.md").write_text("kestrel")
+    async with indexing(tmp_path, standin.program) as bench:
+        (bench.workspace / "memory").rmdir()
+        (bench.workspace / "memory").symlink_to(tmp_path / "elsewhere")
+        await lived(bench, await bench.create(), standin)
+        assert set(collections(bench)) == {"memory-root-main"}
+
+
+async def test_a_lock_is_tried_again_at_once(tmp_path: Path, standin: Standin) -> None:
+    """Three times."""
+    async with indexing(tmp_path, standin.program) as bench:
+        standin.play("update", LOCKED, LOCKED, USUAL)
+        qmd = await bench.create()
+        await lived(bench, qmd, standin, updates=3)
+        assert qmd.standing.update_failure is None
+        assert qmd.standing.last_update is not None
+
+
+async def test_a_failed_update_fails_no_search(tmp_path: Path, standin: Standin) -> None:
+    """It is told in status, and what is new is found by memd itself."""
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"debounce_seconds": 0}) as bench:
+        standin.play("update", says("", stderr="Error: no such column", status=1))
+        bench.write("memory/new.md", "a zebra\n")
+        await bench.settle()
+        await until_async(lambda: bench.qmd.standing.update_failure, 30)
+        assert (
+            bench.qmd.standing.update_failure == "qmd update ended with exit status 1: Error: no such column"
+        )
+        assert await bench.found("zebra") == ["memory/new.md"]
+        assert await bench.found("heron") == ["memory/birds.md"]
+
+
+async def test_an_index_that_is_broken_is_made_anew(tmp_path: Path, standin: Standin) -> None:
+    """Once: it holds nothing that qmd cannot read again."""
+    broken = says("", stderr="SqliteError: database disk image is malformed", status=1)
+    async with indexing(tmp_path, standin.program) as bench:
+        qmd = await bench.create()
+        index = bench.directory / "cache" / "qmd" / "index.sqlite"
+        index.write_text("rubbish")
+        standin.play("update", broken, USUAL)
+        await lived(bench, qmd, standin, updates=2)
+        assert qmd.standing.update_failure is None
+        assert not index.exists()
+        standin.play("update", broken)
+        qmd = await bench.create()
+        await lived(bench, qmd, standin, updates=2)
+        assert "malformed" in (qmd.standing.update_failure or "")
+
+
+async def test_what_qmd_has_made_of_secrets_goes_with_them(tmp_path: Path, standin: Standin) -> None:
+    """Once notes are redacted, or by other rules, it reads all anew: what is deleted in a database stays in its file."""
+
+    async def made(redact: Redact) -> bytes:
+        async with indexing(tmp_path, standin.program, redact=redact) as bench:
+            bench.write("memory/a.md", "the word is swordfish or cutlass\n")
+            await bench.settle()
+            qmd = await bench.create()
+            await lived(bench, qmd, standin)
+            index = bench.directory / "cache" / "qmd" / "index.sqlite"
+            kept = index.read_bytes() if index.exists() else b""
+            index.write_bytes((bench.directory / "cache" / "standin.json").read_bytes())
+            return kept
+
+    rule = UserRule(name="word", pattern="swordfish")
+    assert await made(Redact()) == b""
+    assert await made(Redact()) != b""
+    assert await made(Redact(mode="all", extra=(rule,))) == b""
+    assert b"swordfish" not in await made(Redact(mode="all", extra=(rule,)))
+    other = UserRule(name="other", pattern="cutlass")
+    assert await made(Redact(mode="all", extra=(rule, other))) == b""
+
+
+async def test_changes_are_taken_in_by_themselves(tmp_path: Path, standin: Standin) -> None:
+    """After the debounce, without any search."""
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"debounce_seconds": 0.05}) as bench:
+        before = len(standin.calls("update"))
+        bench.write("memory/new.md", "a zebra\n")
+        await bench.settle()
+        await until_async(lambda: len(standin.calls("update")) > before, 30)
+        await until_async(lambda: not bench.qmd._upkeep.is_behind, 30)
+
+
+async def test_a_search_waits_for_an_update_but_not_for_long(tmp_path: Path, standin: Standin) -> None:
+    """Half a second at most, be it one that hangs."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("update", delayed(600))
+        bench.write("memory/new.md", "a zebra\n")
+        await bench.settle()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert await bench.found("zebra") == ["memory/new.md"]
+        assert loop.time() - began < 30
+
+
+async def test_one_agent_embeds_at_a_time(tmp_path: Path, standin: Standin) -> None:
+    """Whoever comes second waits for the turn that all share."""
+    async with indexing(tmp_path, standin.program, qmd={"search_mode": "vsearch"}) as bench:
+        qmd = await bench.create()
+        async with bench.turn:
+            living = asyncio.create_task(qmd.run())
+            await until_async(lambda: qmd.standing.last_update, 30)
+            await until_async(lambda: bench.turn._waiters, 30)
+            assert not standin.calls("embed")
+        await until_async(lambda: qmd.standing.last_embed, 30)
+        living.cancel()
+        await asyncio.wait([living])
+
+
+async def test_embedding_fails_nothing_else(tmp_path: Path, standin: Standin) -> None:
+    """It waits a minute for the next try; status says why there are no vectors."""
+    standin.play("embed", says("", stderr="NoBinaryFoundError\n", status=1))
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "query"}) as bench:
+        await until_async(lambda: "NoBinaryFound" in (bench.qmd.standing.vector.reason or ""), 30)
+        assert bench.qmd.standing.update_failure is None
+        assert await bench.found("heron") == ["memory/birds.md"]
+        assert len(standin.calls("embed")) == 1
+
+
+async def test_vectors_are_those_that_qmd_counts(tmp_path: Path, standin: Standin) -> None:
+    """An embedding that went well and gave none is not taken for vectors."""
+    standin.play("embed", says("all good\n"))
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "vsearch"}) as bench:
+        await until_async(lambda: bench.qmd.standing.last_embed, 30)
+        await until_async(lambda: len(standin.calls("status")) >= 2, 30)
+        vector = bench.qmd.standing.vector
+        assert (vector.enabled, vector.available) == (True, False)
+
+
+async def test_in_the_mode_of_words_nothing_is_embedded(tmp_path: Path, standin: Standin) -> None:
+    """Nobody needs the vectors, and models are large."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        await bench.found("heron")
+        assert not standin.calls("embed")
+        assert not bench.qmd.standing.vector.enabled

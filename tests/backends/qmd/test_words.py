@@ -1,0 +1,36 @@
+import pytest
+
+from memd.backends.qmd.words import last_words, plain
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("", ""),
+        ("\n \n", ""),
+        ("one\ntwo\n", "two"),
+        ("Error: no such model\nHint: run doctor\n", "Error: no such model"),
+        (
+            "file:///x/store.js:46\n  throw new Error('x')\n  ^\n\nError: it broke\n    at run (file:///x)\n\nNode.js v22.1.0\n",
+            "Error: it broke",
+        ),
+        ("\x1b[31mfailed\x1b[0m \x1b[?25lhere\r\n", "failed here"),
+        ("\x1b]0;title\x07a\x00b\u202ec error", "a b c error"),
+        ("error " + "x" * 900, "error " + "x" * 194),
+    ],
+)
+def test_the_line_that_tells_what_went_wrong_is_repeated(said: str, words: str) -> None:
+    """The last line that speaks of trouble, as plain text of at most 200 characters."""
+    assert last_words(said) == words
+
+
+def test_lines_that_quote_a_question_are_not_repeated() -> None:
+    """Programs print what they were asked; memory never enters a message."""
+    said = "Error: cannot expand 'Where is the SAFE?'\nsomething else\n"
+    assert last_words(said, ("where", "safe")) == "something else"
+    assert last_words("Error about safe", ("safe",)) == ""
+
+
+def test_a_plain_line_is_one_line() -> None:
+    """Whatever would move a cursor is gone."""
+    assert plain("a\tb\x9b\x7f\u2028c") == "a b c"

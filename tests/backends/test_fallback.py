@@ -1,0 +1,437 @@
+"""Two engines as one, with engines and a clock that the test holds in its hands."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+from structlog.testing import capture_logs
+
+from memd.backends.backend import Answer, Excerpt, Question
+from memd.backends.fallback import Fallback, Patience
+from memd.backends.standing import FallenBack, Primary
+from memd.errors import TransientError
+from memd.model import FallbackUse, Kind, Trace
+from memd.store.trouble import StoreClosed, StoreUnavailable
+from tests.wait import until_async
+
+QUESTION = Question(text="lighthouse", kinds=frozenset(Kind), max_results=6, min_score=0.0)
+
+
+class Failed(TransientError):
+    """The test lets an engine fail."""
+
+
+class First:
+    """An engine that answers, unless it is told to wait or to fail."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.closed = 0
+        self.running = False
+        self.failure: BaseException | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.run_failure: Exception | None = None
+        self.close_failure: Exception | None = None
+
+    async def search(self, question: Question) -> Answer:
+        self.asked += 1
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        return Answer(backend="first", provider="first", model="first", mode="keyword")
+
+    async def run(self) -> None:
+        if self.run_failure is not None:
+            raise self.run_failure
+        self.running = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.running = False
+
+    async def close(self) -> None:
+        self.closed += 1
+        self.failure = Failed("closed")
+        self.gate.set()
+        if self.close_failure is not None:
+            raise self.close_failure
+
+
+class Second:
+    """The engine behind it, which always answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.warmed = 0
+        self.answer = Answer(backend="second", provider="p", model="m", mode="hybrid")
+
+    async def search(self, question: Question) -> Answer:
+        self.asked += 1
+        return self.answer
+
+    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+        trace = Trace(terms=(), match="", vector_weight=0.7, text_weight=0.3, min_score=0, candidates=())
+        return self.answer, trace
+
+    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+        return Excerpt(path, start_line, start_line, None)
+
+    async def warm(self) -> None:
+        self.warmed += 1
+
+    async def close(self) -> None:
+        return None
+
+
+class Bench:
+    """A pair of engines; create can be made to fail, or to wait."""
+
+    def __init__(self, *, ready_s: float = 5.0, cooldown_s: float = 60.0) -> None:
+        self.now = 1000.0
+        self.made: list[First] = []
+        self.attempts = 0
+        self.failure: Exception | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.prepare: Callable[[First], None] = lambda _: None
+        self.leaned: list[bool] = []
+        self.second = Second()
+        self.both = Fallback(
+            "main",
+            "first",
+            self._create,
+            self.second,
+            Patience(ready_s, cooldown_s),
+            leaned_on=self.leaned.append,
+            clock=lambda: self.now,
+        )
+
+    async def _create(self) -> First:
+        self.attempts += 1
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        engine = First()
+        self.prepare(engine)
+        self.made.append(engine)
+        return engine
+
+    async def search(self) -> str:
+        """Who answers."""
+        async with asyncio.timeout(10):
+            return (await self.both.search(QUESTION)).backend
+
+    async def reason(self) -> str | None:
+        """Why the second answers; None: the first does."""
+        async with asyncio.timeout(10):
+            fallback = (await self.both.search(QUESTION)).fallback
+        return None if fallback is None else fallback.reason
+
+
+async def ends(work: Awaitable[object]) -> None:
+    """Wait for the end of something, whatever it is."""
+    with suppress(asyncio.CancelledError):
+        await work
+
+
+async def test_the_first_engine_answers() -> None:
+    """It is made at the first search, once, and what it does beside searches goes on."""
+    bench = Bench()
+    assert [await bench.search() for _ in range(3)] == ["first"] * 3
+    assert (bench.attempts, bench.made[0].running, bench.second.asked) == (1, True, 0)
+    assert bench.leaned == []
+    assert bench.both.use is None
+    await bench.both.close()
+
+
+async def test_many_first_searches_make_one_engine() -> None:
+    """All of them wait for it, and are answered by it."""
+    bench = Bench()
+    bench.gate.clear()
+    searches = [asyncio.create_task(bench.search()) for _ in range(50)]
+    await until_async(lambda: bench.attempts)
+    bench.gate.set()
+    assert await asyncio.gather(*searches) == ["first"] * 50
+    assert bench.attempts == 1
+    await bench.both.close()
+
+
+async def test_a_search_that_the_first_fails_at_is_answered_by_the_second() -> None:
+    """The engine is closed and dropped, and until the cool-down is over nobody asks for another."""
+    bench = Bench()
+    await bench.search()
+    bench.made[0].failure = Failed("it crashed")
+    assert await bench.reason() == "it crashed"
+    await until_async(lambda: bench.made[0].closed)
+    assert not bench.made[0].running
+    assert bench.both.standing == FallenBack(1000.0, "it crashed", 1060.0)
+    bench.now = 1059.9
+    assert await bench.reason() == "it crashed"
+    assert (bench.attempts, bench.made[0].asked, bench.leaned) == (1, 2, [True])
+    await bench.both.close()
+
+
+async def test_after_the_cool_down_the_next_search_tries_anew() -> None:
+    """A new engine is made, and once it has answered it is the first again."""
+    bench = Bench()
+    bench.failure = Failed("not installed")
+    assert await bench.reason() == "not installed"
+    bench.failure, bench.now = None, 1060.0
+    assert await bench.search() == "first"
+    assert (bench.both.standing, bench.attempts, bench.leaned) == (Primary(), 2, [True, False])
+    assert await bench.reason() is None
+    await bench.both.close()
+
+
+async def test_a_new_attempt_that_fails_begins_another_cool_down() -> None:
+    """The reason is the new one, the beginning the first, and each attempt is one."""
+    bench = Bench()
+    bench.failure = Failed("not installed")
+    await bench.search()
+    bench.failure, bench.now = Failed("no rights"), 1060.0
+    assert await bench.reason() == "no rights"
+    assert await bench.reason() == "no rights"
+    assert bench.both.standing == FallenBack(1000.0, "no rights", 1120.0)
+    assert (bench.attempts, bench.leaned) == (2, [True])
+    await bench.both.close()
+
+
+async def test_only_one_search_waits_for_a_new_attempt() -> None:
+    """While it is made, and while it is at its first answer, the others are answered by the second at once."""
+    bench = Bench()
+    bench.failure = Failed("not installed")
+    await bench.search()
+    bench.failure, bench.now = None, 1060.0
+    bench.gate.clear()
+    tries = asyncio.create_task(bench.search())
+    await until_async(lambda: bench.attempts == 2)
+    assert [await bench.search() for _ in range(20)] == ["second"] * 20
+
+    def hold(engine: First) -> None:
+        engine.gate.clear()
+
+    bench.prepare = hold
+    bench.gate.set()
+    await until_async(lambda: bench.made and bench.made[0].asked)
+    assert [await bench.search() for _ in range(20)] == ["second"] * 20
+    bench.made[0].gate.set()
+    assert await tries == "first"
+    assert await bench.search() == "first"
+    assert bench.attempts == 2
+    await bench.both.close()
+
+
+async def test_an_engine_that_hangs_at_its_beginning_costs_its_time_once() -> None:
+    """Those who came while it was new are answered after that time, those who come later at once."""
+    bench = Bench(ready_s=0.05)
+    bench.gate.clear()
+    searches = [asyncio.create_task(bench.reason()) for _ in range(10)]
+    assert await asyncio.gather(*searches) == ["first is not ready yet"] * 10
+    bench.now += 0.05
+    assert await bench.search() == "second"
+    assert bench.both.use == FallbackUse("first", "first is not ready yet")
+    assert (bench.attempts, bench.both.standing) == (1, Primary())
+    bench.gate.set()
+    await until_async(lambda: bench.both.engine is not None)
+    assert await bench.reason() is None
+    await bench.both.close()
+
+
+async def test_searches_that_an_engine_was_closed_under_count_as_one_failure() -> None:
+    """The first failure closes it; what the others hear of that is no news."""
+    bench = Bench()
+    await bench.search()
+    engine = bench.made[0]
+    engine.gate.clear()
+    searches = [asyncio.create_task(bench.search()) for _ in range(20)]
+    await until_async(lambda: engine.asked == 21)
+    engine.failure = Failed("it hangs")
+    engine.gate.set()
+    assert await asyncio.gather(*searches) == ["second"] * 20
+    assert bench.both.standing == FallenBack(1000.0, "it hangs", 1060.0)
+    await bench.both.close()
+    assert engine.closed == 1
+
+
+async def test_a_caller_who_goes_is_no_failure() -> None:
+    """Neither while the engine is made, which goes on for the others, nor while it searches."""
+    bench = Bench()
+    bench.gate.clear()
+    gone, waits = (asyncio.create_task(bench.search()) for _ in range(2))
+    await until_async(lambda: bench.attempts)
+    gone.cancel()
+    await ends(gone)
+    bench.gate.set()
+    assert await waits == "first"
+    bench.made[0].gate.clear()
+    gone = asyncio.create_task(bench.search())
+    await until_async(lambda: bench.made[0].asked == 2)
+    gone.cancel()
+    await ends(gone)
+    bench.made[0].gate.set()
+    assert await bench.search() == "first"
+    assert (bench.attempts, bench.both.standing, bench.made[0].closed) == (1, Primary(), 0)
+    await bench.both.close()
+
+
+async def test_a_caller_who_goes_leaves_the_attempt_to_the_next() -> None:
+    """What he began after the cool-down is not in the way of whoever comes next."""
+    bench = Bench()
+    bench.failure = Failed("not installed")
+    await bench.search()
+    bench.failure, bench.now = None, 1060.0
+    bench.gate.clear()
+    gone = asyncio.create_task(bench.search())
+    await until_async(lambda: bench.attempts == 2)
+    gone.cancel()
+    await ends(gone)
+    comes = asyncio.create_task(bench.search())
+    bench.gate.set()
+    assert await comes == "first"
+    assert bench.attempts == 2
+    await bench.both.close()
+
+
+async def test_an_engine_whose_work_is_cancelled_is_lost() -> None:
+    """The caller was not cancelled, and has his answer."""
+    bench = Bench()
+    await bench.search()
+    bench.made[0].failure = asyncio.CancelledError()
+    assert await bench.search() == "second"
+    assert isinstance(bench.both.standing, FallenBack)
+    await bench.both.close()
+
+
+@pytest.mark.parametrize("where", ["create", "search", "run"])
+async def test_a_bug_is_logged_and_falls_back(where: str) -> None:
+    """With its traceback in the log, a reason in the reply, and an answer to the search."""
+    bench = Bench()
+    bug = IndexError("a bug")
+    with capture_logs() as logs:
+        match where:
+            case "create":
+                bench.failure = bug
+            case "search":
+                await bench.search()
+                bench.made[0].failure = bug
+            case _:
+                bench.prepare = lambda engine: setattr(engine, "run_failure", bug)
+                await bench.both.warm()
+                await until_async(lambda: isinstance(bench.both.standing, FallenBack))
+        reason = await bench.reason()
+    assert reason is not None
+    assert reason.startswith("memd failed at")
+    assert [event["log_level"] for event in logs if event.get("exc_info")] == ["error"]
+    await bench.both.close()
+
+
+async def test_trouble_of_memds_own_index_is_not_the_engines() -> None:
+    """The second engine tells of it; the first one stays."""
+    bench = Bench()
+    await bench.search()
+    for failure in (StoreUnavailable("full"), StoreClosed("stopped")):
+        bench.made[0].failure = failure
+        assert await bench.search() == "second"
+    assert bench.both.standing == Primary()
+    await bench.both.close()
+
+
+async def test_what_the_second_says_of_its_provider_stays() -> None:
+    """Unless it stands in for the first one, which is told then."""
+    bench = Bench()
+    bench.second.answer = Answer(
+        backend="second", provider="p", model="m", mode="hybrid", fallback=FallbackUse("openai", "no key")
+    )
+    await bench.search()
+    bench.made[0].failure = StoreUnavailable("full")
+    assert await bench.reason() == "no key"
+    bench.made[0].failure = Failed("it crashed")
+    assert await bench.reason() == "it crashed"
+    await bench.both.close()
+
+
+async def test_what_is_explained_is_the_second() -> None:
+    """And the answer says so, whether or not the first one answers searches."""
+    bench = Bench()
+    await bench.search()
+    answer, _ = await bench.both.explain(QUESTION)
+    assert (answer.backend, bench.attempts) == ("second", 1)
+    assert answer.fallback == FallbackUse("first", "first does not tell how it comes to its hits")
+    bench.made[0].failure = Failed("it crashed")
+    await bench.search()
+    assert (await bench.both.explain(QUESTION))[0].fallback == FallbackUse("first", "it crashed")
+    await bench.both.close()
+
+
+async def test_lines_are_read_whichever_engine_answers() -> None:
+    """Reading neither makes the first engine nor changes who answers."""
+    bench = Bench()
+    excerpt = await bench.both.get("a.md", start_line=3, lines=1, kinds=frozenset(Kind))
+    assert (excerpt, bench.attempts) == (Excerpt("a.md", 3, 3, None), 0)
+    await bench.both.close()
+
+
+async def test_warming_up_makes_the_engine() -> None:
+    """And has the second one ready too; a failure is told in the log, and the cool-down begins."""
+    bench = Bench()
+    await bench.both.warm()
+    assert (bench.attempts, bench.second.warmed, bench.both.engine) == (1, 1, bench.made[0])
+    await bench.both.close()
+    bench = Bench()
+    bench.failure = Failed("not installed")
+    with capture_logs() as logs:
+        await bench.both.warm()
+    assert bench.both.standing == FallenBack(1000.0, "not installed", 1060.0)
+    assert [event["event"] for event in logs if event["log_level"] == "warning"] == ["backend.fallen_back"]
+    await bench.both.close()
+
+
+async def test_closing_ends_everything() -> None:
+    """What an engine does beside searches, and the engine, though its end fails; later searches go to the second."""
+    bench = Bench()
+    await bench.search()
+    bench.made[0].close_failure = OSError("the test lets this fail")
+    with capture_logs() as logs:
+        await bench.both.close()
+    assert (bench.made[0].closed, bench.made[0].running) == (1, False)
+    assert [event["event"] for event in logs] == ["backend.close_failed"]
+    assert await bench.search() == "second"
+    await bench.both.close()
+    assert (bench.attempts, bench.made[0].closed) == (1, 1)
+
+
+async def test_closing_gives_up_an_engine_that_is_being_made() -> None:
+    """Whoever waits for it is answered by the second."""
+    bench = Bench()
+    bench.gate.clear()
+    waits = asyncio.create_task(bench.search())
+    await until_async(lambda: bench.attempts)
+    await bench.both.close()
+    assert await waits == "second"
+    assert bench.made == []
+
+
+async def test_a_new_engine_is_made_when_the_one_before_has_ended() -> None:
+    """Two of them would be in each other's way."""
+    bench = Bench(cooldown_s=0.0)
+    await bench.search()
+    before = bench.made[0]
+    ended = asyncio.Event()
+    close = before.close
+
+    async def close_slowly() -> None:
+        await ended.wait()
+        await close()
+
+    before.close = close_slowly  # type: ignore[method-assign]
+    before.failure = Failed("it crashed")
+    assert await bench.search() == "second"
+    tries = asyncio.create_task(bench.search())
+    await until_async(lambda: bench.both._creating is not None)
+    assert bench.attempts == 1
+    ended.set()
+    assert await tries == "first"
+    assert bench.attempts == 2
+    await bench.both.close()
