@@ -5,6 +5,7 @@ import contextlib
 import gc
 import os
 import resource
+import socket as socketlib
 import sys
 import threading
 import time
@@ -19,9 +20,12 @@ import uvloop
 from memd import logs, notify
 from memd.agents import Agent, Agents
 from memd.backends.builtin import Builtin
+from memd.backends.choice import Around, chosen
+from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings, Config
 from memd.configfile.load import ConfigError, load
 from memd.embed.choose import Choice, choose
+from memd.embed.credentials import with_credentials
 from memd.embed.keyfile import read_small
 from memd.embed.logins import Surroundings
 from memd.engines.engines import Choose, Engines
@@ -50,6 +54,7 @@ from memd.sync.follow import follow
 from memd.sync.loop import SyncLoop
 from memd.sync.poll import look_by_scan
 from memd.sync.timetable import scan_now_and_then
+from memd.sync.treatment import treatment_of
 from memd.threads import Threads
 from memd.version import VERSION
 from memd.watch.debounce import Debouncer
@@ -116,7 +121,7 @@ def main(
 
 def _choose_here(settings: AgentSettings) -> Choice:
     """The provider that the settings mean, with the keys of this process's user."""
-    return choose(settings, Surroundings(os.environ, Path.home(), read_small))
+    return choose(settings, Surroundings(with_credentials(os.environ, read_small), Path.home(), read_small))
 
 
 def _leave_the_loop_room() -> None:
@@ -172,6 +177,7 @@ async def serve(
         FatalError: it cannot run here, and says why.
     """
     notifier = notify.Notifier(environ)
+    given = listener.given(environ, places.socket)
     # Listening first: a reload that is wished for while the file is read is one of what it says afterwards.
     signals = Signals(asyncio.get_running_loop(), on_stop)
     config = load(places.config, environ, Path.home())
@@ -190,11 +196,16 @@ async def serve(
             engines = Engines(Tools(embeddings, tasks, Random(), patience), choose)
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
+            around = Around(environ, Path.home(), EmbedTurn())
             fleet = Fleet(
-                agents, engines, tasks, lambda *parts: build_agent(places.state, computing, *parts), keep
+                agents,
+                engines,
+                tasks,
+                lambda *parts: build_agent(places.state, computing, around, *parts),
+                keep,
             )
             await fleet.follow(None, config)
-            async with _listening(places.socket, Handlers(agents, facts)):
+            async with _listening(places.socket, given, Handlers(agents, facts)):
                 manager = tasks.create_task(
                     _tell_manager(notifier, agents, notify.watchdog_interval_s(environ))
                 )
@@ -216,7 +227,7 @@ async def serve(
 
 
 async def build_agent(
-    state: Path, computing: Threads, agent_id: str, settings: AgentSettings, supply: Supply
+    state: Path, computing: Threads, around: Around, agent_id: str, settings: AgentSettings, supply: Supply
 ) -> Agent:
     """Open one agent's index, decide whether it can serve as it is, and wire up what works on it.
 
@@ -241,17 +252,28 @@ async def build_agent(
         ),
         time.monotonic,
     )
-    sync = SyncLoop(agent_id, settings, roots, index, wanted, dirty=dirty, spaces=supply, rng=Random())
+    treatment = treatment_of(settings, roots)
+    sync = SyncLoop(agent_id, settings, treatment, index, wanted, dirty=dirty, spaces=supply, rng=Random())
     if rebuild is not None:
         sync.rebuild(rebuild)
     searcher = Searcher(index, settings, supply, computing)
-    max_bytes = int(settings.max_file_mb * 1_000_000)
-    backend = Builtin(index, roots, searcher, sync, max_bytes, supply.fallback_use)
+    builtin = Builtin(
+        index,
+        roots,
+        searcher,
+        sync,
+        treatment.max_bytes,
+        supply.fallback_use,
+        redactor=treatment.notes_redactor,
+        zone=treatment.zone,
+    )
     return Agent(
         agent_id,
         settings,
         index=index,
-        backend=backend,
+        backend=chosen(
+            agent_id, settings, around, builtin=builtin, index=index, sync=sync, treatment=treatment
+        ),
         sync=sync,
         dirty=dirty,
         roots=roots,
@@ -302,6 +324,7 @@ async def keep(agent: Agent) -> None:
         tasks.create_task(agent.sync.run())
         tasks.create_task(_follow_files(agent))
         tasks.create_task(_scan_now_and_then(agent))
+        tasks.create_task(agent.backend.warm())
 
 
 async def _follow_files(agent: Agent) -> None:
@@ -385,18 +408,21 @@ def _sole_daemon(places: Places) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _listening(path: Path, handlers: Handlers) -> AsyncIterator[None]:
-    """Answer whoever connects."""
+async def _listening(path: Path, given: socketlib.socket | None, handlers: Handlers) -> AsyncIterator[None]:
+    """Answer whoever connects, at a socket that the service manager has opened or at one of our own."""
     connections: set[Connection] = set()
-    listening = listener.bind(path)
-    server = await asyncio.get_running_loop().create_unix_server(
-        lambda: Connection(handlers.of_client(), os.getuid(), VERSION, connections), sock=listening
+    # Not create_unix_server: from Python 3.13 on, that removes the path at the end, whoever it belongs to.
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Connection(handlers.of_client(), os.getuid(), VERSION, connections),
+        sock=listener.bind(path) if given is None else given,
+        backlog=listener.BACKLOG,
     )
     try:
         yield
     finally:
         server.close()
-        listener.remove(path)
+        if given is None:
+            listener.remove(path)
         for connection in list(connections):
             connection.close()
 

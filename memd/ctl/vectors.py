@@ -16,6 +16,8 @@ def total(report: StatusReport) -> Vectors:
 
 def in_words(vectors: Vectors) -> str:
     """How many are there, how many wait, and how long that takes."""
+    if vectors.note is not None and not vectors.waiting:
+        return f"{vectors.done:,} done; {vectors.note}" if vectors.done else vectors.note
     if not vectors.waiting:
         return f"all {vectors.done:,} done" if vectors.done else "none"
     everything = vectors.done + vectors.waiting

@@ -12,9 +12,10 @@ import structlog
 from memd.agents import Agent, Agents, AgentUnavailable, ForeignSession, LeftOut, UnknownAgent
 from memd.backends import scope
 from memd.backends.backend import Answer, Question
+from memd.backends.citation import citation, footer, is_cited
+from memd.backends.clamp import clamp
 from memd.config import AgentSettings
 from memd.errors import MemdError, TransientError
-from memd.model import Hit
 from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
 from memd.store.trouble import StoreClosed, StoreDamaged
@@ -136,7 +137,7 @@ class Handlers:
         question = _question(agent, granted, request)
         async with client.turn(agent.id):
             answer = await agent.backend.search(question)
-        return _found(agent, granted, answer)
+        return _found(agent, granted, answer, request.max_chars)
 
     async def _explain(self, request: wire.Explain, client: Client) -> wire.Explanation:
         agent, granted = await self._meant_by(request, request.source)
@@ -393,6 +394,8 @@ def _question(agent: Agent, granted: scope.Granted, request: wire.Search | wire.
         raise BadRequest(f"max_results is {max_results}; it must be 1 to {MAX_RESULTS}")
     if not 0 <= min_score <= 1:
         raise BadRequest(f"min_score is {min_score}; it must be 0 to 1")
+    if isinstance(request, wire.Search) and (request.max_chars or 0) < 0:
+        raise BadRequest("max_chars counts characters; 0 means as many as there are")
     return Question(text=request.query, kinds=granted.kinds, max_results=max_results, min_score=min_score)
 
 
@@ -417,13 +420,14 @@ async def _settled(agent: Agent, ticket: int) -> PassReport:
         raise PassFailed(f"agent {agent.id}: {failure}") from failure
 
 
-def _found(agent: Agent, granted: scope.Granted, answer: Answer) -> wire.Found:
-    mode = agent.settings.citations
-    citations = mode == "on" or (mode == "auto" and granted.direct)
+def _found(agent: Agent, granted: scope.Granted, answer: Answer, max_chars: int | None = 0) -> wire.Found:
+    citations = is_cited(agent.settings.citations, direct=granted.direct)
+    most = agent.settings.limits.max_injected_chars if max_chars is None else max_chars
+    hits = clamp(answer.hits, most, footer if citations else lambda _: "") if most else answer.hits
     return wire.Found(
         results=[
-            wire.Hit(**msgspec.structs.asdict(hit), citation=_citation(hit) if citations else None)
-            for hit in answer.hits
+            wire.Hit(**msgspec.structs.asdict(hit), citation=citation(hit) if citations else None)
+            for hit in hits
         ],
         backend=answer.backend,
         provider=answer.provider,
@@ -448,11 +452,6 @@ def _fallback_reason(answer: Answer, granted: scope.Granted) -> str | None:
     return answer.fallback.reason if granted.direct else "its owner can see why"
 
 
-def _citation(hit: Hit) -> str:
-    lines = f"L{hit.start_line}" if hit.start_line == hit.end_line else f"L{hit.start_line}-L{hit.end_line}"
-    return f"{hit.path}#{lines}"
-
-
 def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> wire.SyncReport:
     reasons = [f"agent {name} cannot run: {each.reason}" for name, each in left_out.items()]
     if not reasons:
@@ -463,16 +462,19 @@ def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> 
 
 async def _report(agents: Sequence[Agent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:
     counts = [await agent.index.counts() for agent in agents]
-    waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.supply.embeds)
-    keyword_only = [agent.supply.trouble for agent in agents if agent.queue is None and agent.supply.trouble]
+    waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
+    embedding = [agent for agent in agents if not agent.sync.vectors_rest]
+    keyword_only = [
+        agent.supply.trouble for agent in embedding if agent.queue is None and agent.supply.trouble
+    ]
     troubles = [
         trouble
-        for agent in agents
+        for agent in embedding
         if agent.queue is not None and (trouble := agent.queue.trouble_of(agent.id)) is not None
     ]
     notes = [
         note
-        for agent in agents
+        for agent in embedding
         if agent.queue is not None and (note := agent.queue.note_of(agent.id)) is not None
     ]
     return wire.SyncReport(

@@ -3,12 +3,13 @@
 import asyncio
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from memd.agents import Agent, LeftOut
-from memd.server import provider
+from memd.server import backend, provider
 from memd.server.embedding import embedding
 from memd.store.chunks import Counts
 from memd.store.embeddings import EmbeddingStore
@@ -16,6 +17,12 @@ from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire
 
 COUNT_S = 5.0  # for which an index may keep the status of all others waiting
+
+
+_UNHEARD = {
+    "unknown_format": "transcript in no known format",
+    "subagent": "transcript of a subagent",
+}
 
 
 class Facts:
@@ -51,29 +58,33 @@ async def agent_status(agent: Agent) -> wire.AgentStatus:
     Raises:
         StoreClosed: the agent was stopped.
     """
-    counts, broken = await _counts(agent)
+    held = await _held(agent)
+    counts, broken = held.counts, held.broken
     health = agent.sync.health
     last = agent.sync.last_pass
     skipped = dict(health.skipped)
     if counts.set_aside:
         skipped["text cannot be embedded"] = counts.set_aside
+    skipped |= {_UNHEARD.get(why, why): n for why, n in _below("sessions.", held.tallies).items()}
     progress = agent.sync.progress
+    answers, provider_name, model = backend.answering(agent)
     return wire.AgentStatus(
         workspace=str(agent.settings.workspace),
-        backend=agent.settings.backend,
-        provider=agent.supply.provider_name,
-        model=agent.supply.model_name,
+        backend=answers,
+        provider=provider_name,
+        model=model,
         files=counts.files,
         chunks=counts.chunks,
         vectors=wire.Vectors(
             done=counts.done,
-            waiting=counts.waiting if agent.supply.embeds else 0,
-            eta_s=agent.queue.eta_s(counts.waiting) if agent.queue is not None else None,
+            waiting=counts.waiting if agent.embeds else 0,
+            eta_s=agent.queue.eta_s(counts.waiting) if agent.embeds and agent.queue is not None else None,
+            note=f"they rest while {answers} answers" if agent.sync.vectors_rest else None,
         ),
         dirty=agent.sync.pending,
         skipped=skipped,
         keyword=wire.Health(ok=not (health.keyword or broken), reason=health.keyword or broken),
-        vector=_vector_health(agent),
+        vector=backend.vector(agent),
         watcher=wire.Health(ok=health.watcher is None, reason=health.watcher or health.watcher_note),
         provider_health=provider.health(agent),
         store_bytes=agent.index.store_bytes,
@@ -85,7 +96,7 @@ async def agent_status(agent: Agent) -> wire.AgentStatus:
         store=_health(broken or health.store),
         damaged=[str(file) for file in agent.index.damaged_files()],
         embedding=None
-        if agent.queue is None
+        if agent.queue is None or agent.sync.vectors_rest
         else embedding(
             agent.queue, agent.id, use_cache=agent.settings.cache.enabled, trouble=agent.supply.trouble
         ),
@@ -93,7 +104,15 @@ async def agent_status(agent: Agent) -> wire.AgentStatus:
         chosen=agent.supply.engine.choice.because,
         passed_over=provider.passed_over(agent),
         fallback=provider.fallback(agent),
+        sessions=_sessions(agent, held),
+        redacted=_below("redacted.", held.tallies),
+        backend_fallback=backend.fallback(agent),
+        qmd=backend.qmd(agent),
     )
+
+
+def _below(prefix: str, tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name.removeprefix(prefix): n for name, n in tallies.items() if name.startswith(prefix)}
 
 
 def left_out_status(left_out: LeftOut) -> wire.AgentStatus:
@@ -110,7 +129,7 @@ def left_out_status(left_out: LeftOut) -> wire.AgentStatus:
         dirty=0,
         skipped={},
         keyword=wire.Health(),
-        vector=wire.Health(),
+        vector=wire.VectorHealth(),
         watcher=wire.Health(),
         provider_health=wire.Health(),
         store_bytes=0,
@@ -124,11 +143,20 @@ def _health(trouble: str | None) -> wire.Health:
     return wire.Health(ok=trouble is None, reason=trouble)
 
 
-async def _counts(agent: Agent) -> tuple[Counts, str | None]:
-    """What the index holds, and why that cannot be told."""
+class _Held(msgspec.Struct, frozen=True):
+    """What an index holds."""
+
+    counts: Counts = Counts(0, 0, 0, 0, 0)
+    sessions: tuple[int, int] = (0, 0)  # transcripts, turns
+    tallies: Mapping[str, int] = {}
+    broken: str | None = None  # why that cannot be told
+
+
+async def _held(agent: Agent) -> _Held:
     try:
         async with asyncio.timeout(COUNT_S):
-            return await agent.index.counts(), None
+            counts = await agent.index.counts()
+            return _Held(counts, await agent.index.session_counts(), await agent.index.tallies())
     except StoreClosed:
         raise
     except StoreDamaged as damage:
@@ -138,7 +166,19 @@ async def _counts(agent: Agent) -> tuple[Counts, str | None]:
         broken = str(trouble)
     except TimeoutError:
         broken = f"the index has not answered for {COUNT_S:g} s"
-    return Counts(0, 0, 0, 0, 0), broken
+    return _Held(broken=broken)
+
+
+def _sessions(agent: Agent, held: _Held) -> wire.Sessions | None:
+    if "sessions" not in agent.settings.sources:
+        return None
+    files, turns = held.sessions
+    return wire.Sessions(
+        files=files,
+        turns=turns,
+        waiting=agent.sync.growing,
+        lines_skipped=_below("lines.", held.tallies),
+    )
 
 
 def for_session(report: wire.StatusReport, *, is_private: bool) -> wire.StatusReport:
@@ -156,6 +196,7 @@ def for_session(report: wire.StatusReport, *, is_private: bool) -> wire.StatusRe
 
 
 def _for_anybody(status: wire.AgentStatus) -> wire.AgentStatus:
+    fallback = status.backend_fallback
     return wire.AgentStatus(
         workspace="",
         backend=status.backend,
@@ -167,23 +208,14 @@ def _for_anybody(status: wire.AgentStatus) -> wire.AgentStatus:
         dirty=0,
         skipped={},
         keyword=wire.Health(ok=status.keyword.ok),
-        vector=wire.Health(ok=status.vector.ok),
+        vector=wire.VectorHealth(
+            ok=status.vector.ok, enabled=status.vector.enabled, available=status.vector.available
+        ),
         watcher=wire.Health(ok=status.watcher.ok),
         provider_health=wire.Health(ok=status.provider_health.ok),
         store_bytes=0,
         store=wire.Health(ok=status.store.ok),
+        backend_fallback=None
+        if fallback is None
+        else msgspec.structs.replace(fallback, reason="its owner can see why"),
     )
-
-
-def _vector_health(agent: Agent) -> wire.Health:
-    if not agent.supply.embeds:
-        return wire.Health(
-            ok=agent.settings.provider == "none", reason="keyword search only: there is no embedding provider"
-        )
-    if agent.supply.wanted is None:
-        return wire.Health(ok=False, reason="keyword search only, until the embedding provider has answered")
-    if agent.index.extension_trouble is not None:
-        return wire.Health(
-            ok=False, reason=f"{agent.index.extension_trouble}; vectors are compared in memory"
-        )
-    return wire.Health()

@@ -3,13 +3,14 @@
 import codecs
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from memd.model import Document, Kind, Stamp
 from memd.paths import Root, find_place, is_curated
 from memd.sources.fence import Missing, SourceError, open_inside, refusal
+from memd.sources.redact.engine import Redactor
 
 _PIECE_BYTES = 1 << 20
 
@@ -31,9 +32,12 @@ class Reading(msgspec.Struct, frozen=True):
     document: Document
     sha256: bytes  # of the bytes on the disk
     stamp: Stamp  # from before the first byte was read: a write during the reading shows in the next scan
+    tally: Mapping[str, int] = {}  # redacted.<kind> -> how often
 
 
-def read_note(path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int) -> Reading:
+def read_note(
+    path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int, redactor: Redactor | None = None
+) -> Reading:
     """Read the note of this name in the index.
 
     Args:
@@ -42,6 +46,7 @@ def read_note(path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int) 
         max_bytes: What the configuration allows.
         now_ns: Unix time in nanoseconds. A file written only a moment before may be written again without its
             stamp changing, so its stamp is given back as one that no later scan will meet.
+        redactor: Takes out what is secret; None: nothing is taken out.
 
     Raises:
         Missing: there is no such file, or no root holds one of this name.
@@ -65,8 +70,14 @@ def read_note(path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int) 
     if raw is None:
         raise TooLarge(path, f"larger than {max_bytes} bytes")
     kind = Kind.CURATED if is_curated(path) else Kind.NOTE
-    document = Document(path=path, kind=kind, lines=lines_of(decoded(raw)))
-    return Reading(document, hashlib.sha256(raw).digest(), settled(stamp, now_ns))
+    lines, tally = lines_of(decoded(raw)), dict[str, int]()
+    if redactor is not None:
+        # By its lines: what an editor takes for one keeps its number, whatever ends it.
+        redacted = redactor.redact("\n".join(lines))
+        lines = tuple(redacted.text.split("\n")) if lines else lines
+        tally = {f"redacted.{kind}": count for kind, count in redacted.counts.items()}
+    document = Document(path=path, kind=kind, lines=lines)
+    return Reading(document, hashlib.sha256(raw).digest(), settled(stamp, now_ns), tally)
 
 
 def decoded(raw: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Files into the index: read through the fence, cut, with the vectors that are known already."""
+"""Notes into the index: read through the fence, cut, with the vectors that are known already."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from memd.chunk import markdown
-from memd.config import Chunking
-from memd.model import FoundFile, TextHash
-from memd.paths import Root
+from memd.model import Chunk, FoundFile, TextHash
 from memd.sources import notes
 from memd.sources.fence import SourceError
 from memd.sources.notes import Reading
-from memd.store.embeddings import KnownVectors
+from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import Change, KnownFile
 from memd.store.index import Index
+from memd.sync.treatment import Treatment
 from memd.threads import Threads
 
 
@@ -24,24 +23,31 @@ class Applied(msgspec.Struct, frozen=True):
     taken: frozenset[str]  # what the index holds as it is now
     changed: int  # how many of them it held otherwise before, or not at all
     failed: Mapping[str, SourceError]
+    stale: frozenset[str] = frozenset()  # somebody else changed what the index holds of them meanwhile
 
 
-def read_and_cut(found: FoundFile, roots: Sequence[Root], chunking: Chunking, max_bytes: int) -> Change:
-    """Read a file and cut it.
+def read_and_cut(found: FoundFile, treatment: Treatment) -> Change:
+    """Read a note and cut it.
 
     Raises:
         SourceError: it cannot be read.
     """
-    return _cut(found, _read(found, roots, max_bytes), chunking)
+    return _cut(found, _read(found, treatment), treatment)
 
 
-def _read(found: FoundFile, roots: Sequence[Root], max_bytes: int) -> Reading:
-    return notes.read_note(found.path, roots, max_bytes=max_bytes, now_ns=time.time_ns())
+def _read(found: FoundFile, treatment: Treatment) -> Reading:
+    return notes.read_note(
+        found.path,
+        treatment.roots,
+        max_bytes=treatment.max_bytes,
+        now_ns=time.time_ns(),
+        redactor=treatment.notes_redactor,
+    )
 
 
-def _cut(found: FoundFile, reading: Reading, chunking: Chunking) -> Change:
-    chunks = markdown.chunk(reading.document, chunking.tokens, chunking.overlap)
-    return Change(_as_read(found, reading), reading.sha256, chunks)
+def _cut(found: FoundFile, reading: Reading, treatment: Treatment) -> Change:
+    chunks = markdown.chunk(reading.document, treatment.chunking.tokens, treatment.chunking.overlap)
+    return Change(_as_read(found, reading), reading.sha256, chunks, reading.tally)
 
 
 def _as_read(found: FoundFile, reading: Reading) -> FoundFile:
@@ -49,28 +55,34 @@ def _as_read(found: FoundFile, reading: Reading) -> FoundFile:
     return msgspec.structs.replace(found, stamp=reading.stamp)
 
 
+async def known_vectors(
+    vectors: KnownVectors | None, cut: Sequence[Sequence[Chunk]]
+) -> tuple[Mapping[TextHash, bytes], frozenset[TextHash], Space | None]:
+    """What is known of the texts of some chunks: vectors by text, texts that are refused, and the space of both."""
+    hashes = [chunk.hash for chunks in cut for chunk in chunks]
+    if vectors is None or not hashes:
+        return {}, frozenset(), None if vectors is None else vectors.space
+    return await vectors.get(hashes), await vectors.refused(hashes), vectors.space
+
+
 async def apply_files(
     index: Index,
     group: Sequence[FoundFile],
     known: Mapping[str, KnownFile],
     *,
-    roots: Sequence[Root],
-    chunking: Chunking,
-    max_bytes: int,
+    treatment: Treatment,
     vectors: KnownVectors | None,
     threads: Threads,
 ) -> Applied:
-    """Make the index hold some files as they are now; those that cannot be read stay as they were in it.
+    """Make the index hold some notes as they are now; those that cannot be read stay as they were in it.
 
     Together, because each way to a thread and back, and each transaction, costs as much as a small file.
 
     Args:
         index: Where to.
-        group: The files; see plan.groups.
+        group: The notes; see plan.groups.
         known: What the index held of them when the pass began, by path.
-        roots: Of the agent.
-        chunking: Of the agent.
-        max_bytes: Of a file that is indexed.
+        treatment: Of the agent.
         vectors: What is known; None where there is no provider, or no cache.
         threads: Where files are read.
 
@@ -80,15 +92,10 @@ async def apply_files(
     # A pass that went in between may have indexed one of them since. Files that it holds as they are need no cutting.
     held = [found.path for found in group if found.path in known]
     now = await index.known(held) if held else {}
-    read = await threads.run(_read_all, group, now, roots, chunking, max_bytes)
+    read = await threads.run(_read_all, group, now, treatment)
     await index.restamp(read.same)
-    hashes = [chunk.hash for one in read.changes for chunk in one.chunks]
-    vector_of: dict[TextHash, bytes] = {}
-    refused: frozenset[TextHash] = frozenset()
-    if vectors is not None and hashes:
-        vector_of, refused = await vectors.get(hashes), await vectors.refused(hashes)
     if read.changes:
-        space = None if vectors is None else vectors.space
+        vector_of, refused, space = await known_vectors(vectors, [one.chunks for one in read.changes])
         await index.replace_all(read.changes, vector_of, refused, space)
     taken = frozenset(found.path for found in [*read.same, *(one.found for one in read.changes)])
     return Applied(taken, len(read.changes), read.failed)
@@ -103,14 +110,12 @@ class _Read(msgspec.Struct, frozen=True):
 def _read_all(
     group: Sequence[FoundFile],
     known: Mapping[str, KnownFile],
-    roots: Sequence[Root],
-    chunking: Chunking,
-    max_bytes: int,
+    treatment: Treatment,
 ) -> _Read:
     read = _Read([], [], {})
     for found in group:
         try:
-            reading = _read(found, roots, max_bytes)
+            reading = _read(found, treatment)
         except SourceError as trouble:
             read.failed[found.path] = trouble
             continue
@@ -118,5 +123,5 @@ def _read_all(
         if before is not None and (before.hash, before.kind) == (reading.sha256, found.kind):
             read.same.append(_as_read(found, reading))
         else:
-            read.changes.append(_cut(found, reading, chunking))
+            read.changes.append(_cut(found, reading, treatment))
     return read

@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from memd.config import AgentSettings
-from memd.model import TextHash, embedded_text
-from memd.paths import Root
+from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.sources.fence import SourceError
 from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
 from memd.sync.apply import read_and_cut
+from memd.sync.apply_sessions import read_and_cut_session
+from memd.sync.treatment import Treatment
 from memd.text import estimate_tokens
 from memd.threads import Threads
 
@@ -26,9 +26,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 async def cost(
-    roots: Sequence[Root],
-    settings: AgentSettings,
-    max_bytes: int,
+    treatment: Treatment,
     vectors: KnownVectors | None,
     *,
     held: frozenset[TextHash] = frozenset(),
@@ -39,26 +37,24 @@ async def cost(
     """Read and cut every file, and see which texts have a vector.
 
     Args:
-        roots: Of the agent.
-        settings: Of the agent.
-        max_bytes: Of a file that is indexed.
+        treatment: Of the agent.
         vectors: What is known; None where there is no provider, or no cache.
         held: Texts whose vectors the index has and hands on.
         force: Nothing that is known would be used.
         embeds: Whether there is a provider; without one nothing is embedded.
         threads: Where files are read.
     """
-    found = (await threads.run(scan, roots, max_bytes=max_bytes)).found
+    found = (await threads.run(scan, treatment.roots, max_bytes=treatment.max_bytes)).found
     texts: dict[TextHash, int] = {}
     chunks: list[TextHash] = []
     files = 0
     for file in found.values():
         try:
-            cut = await threads.run(read_and_cut, file, roots, settings.chunking, max_bytes)
+            cut = await threads.run(_chunks_of, file, treatment)
         except SourceError:
             continue
         files += 1
-        for chunk in cut.chunks:
+        for chunk in cut:
             chunks.append(chunk.hash)
             texts[chunk.hash] = estimate_tokens(embedded_text(chunk.context, chunk.text))
     known, refused = await _known(texts, None if force else vectors)
@@ -68,6 +64,12 @@ async def cost(
         missing = {}
     cached = sum(text_hash in known for text_hash in chunks)
     return Cost(files, len(chunks), cached, len(missing), sum(missing.values()))
+
+
+def _chunks_of(file: FoundFile, treatment: Treatment) -> Sequence[Chunk]:
+    if file.kind is Kind.SESSION:
+        return read_and_cut_session(file, treatment).chunks
+    return read_and_cut(file, treatment).chunks
 
 
 async def _known(

@@ -18,6 +18,7 @@ class Taken(msgspec.Struct, frozen=True):
     paths: frozenset[Path]
     everything: bool  # scan all roots
     force: bool  # read every file, whatever its stamp says
+    eager: bool = False  # transcripts too, however little they have grown
 
 
 class Dirty:
@@ -33,8 +34,11 @@ class Dirty:
         self._paths: set[Path] = set()
         self._everything = False
         self._force = False
+        self._eager = False
         self._hurried = False
+        self._called_for = False  # everything, now
         self._begun = 0
+        self._everything_ended = 0  # the number of the last pass over everything that has ended
         self._running: dict[int, float] = {}  # number -> when it began
         self._changed = asyncio.Event()
         self._done = asyncio.Condition()
@@ -53,18 +57,33 @@ class Dirty:
     def mark(self, paths: Iterable[Path]) -> None:
         """These paths changed."""
         self._paths.update(paths)
-        self._debouncer.mark(self._clock())
-        self._changed.set()
+        if self._paths:
+            self._debouncer.mark(self._clock())
+            self._changed.set()
 
-    def mark_all(self, *, force: bool = False) -> int:
-        """Everything must be looked at, now; the number of the pass that will have begun after this call."""
+    @property
+    def awaits_paths(self) -> bool:
+        """Whether paths are marked."""
+        return bool(self._paths)
+
+    @property
+    def awaits_everything(self) -> bool:
+        """Whether everything must be looked at, and no pass has begun to."""
+        return self._everything
+
+    def mark_all(self, *, force: bool = False, eager: bool = False) -> int:
+        """Everything must be looked at, now; a number for wait_for_everything."""
         self._everything = True
         self._force |= force
-        return self.hurry()
+        self._eager |= eager
+        self._called_for = True
+        self._changed.set()
+        return self._begun + 1
 
     def hurry(self) -> int:
         """What is marked is needed now; the number of the pass that takes it."""
         self._hurried = True
+        self._called_for = self._everything
         self._changed.set()
         return self._begun + 1
 
@@ -73,28 +92,45 @@ class Dirty:
         self._paths |= taken.paths
         self._everything |= taken.everything
         self._force |= taken.force
+        self._eager |= taken.eager
 
     async def take(self) -> Taken:
         """Wait until a pass is due, and take all marks for it. There is no await between looking and taking."""
-        while not self._is_due:
-            self._changed.clear()
-            due_at = self._debouncer.due_at()
-            wait_s = None if due_at is None else max(0.0, due_at - self._clock())
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._changed.wait()
-        return self._take()
+        while not (self._called_for or self._is_due):
+            await self._moved()
+        taken = self._begin(everything=self._everything, force=self._force, eager=self._eager)
+        self._everything = self._force = self._eager = self._called_for = False
+        return taken
+
+    async def paths_due(self) -> None:
+        """Wait until there is something for take_due_paths."""
+        while not (self._is_due and self._paths):
+            await self._moved()
 
     def take_due_paths(self) -> Taken | None:
-        """The marks of a pass that is due now, if it is one over some paths: it may go between two groups of files of a long one."""
-        return self._take() if self._is_due and self._paths and not self._everything else None
+        """The paths whose pass is due now: one over them may go between two groups of files of a long one.
 
-    def _take(self) -> Taken:
+        What else is wanted waits for the end of that: whoever saves a note must not wait for thousands of files because
+        somebody has asked for all of them.
+        """
+        if not (self._is_due and self._paths):
+            return None
+        return self._begin(everything=False, force=False, eager=False)
+
+    async def _moved(self) -> None:
+        self._changed.clear()
+        due_at = self._debouncer.due_at()
+        wait_s = None if due_at is None else max(0.0, due_at - self._clock())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._changed.wait()
+
+    def _begin(self, *, everything: bool, force: bool, eager: bool) -> Taken:
         self._begun += 1
         self._running[self._begun] = self._clock()
-        taken = Taken(self._begun, frozenset(self._paths), self._everything, self._force)
+        taken = Taken(self._begun, frozenset(self._paths), everything, force, eager)
         self._paths = set()
-        self._everything = self._force = self._hurried = False
+        self._hurried = False
         self._debouncer.clear()
         return taken
 
@@ -107,6 +143,8 @@ class Dirty:
         """A pass ended, well or not."""
         async with self._done:
             self._running.pop(taken.number, None)
+            if taken.everything:
+                self._everything_ended = taken.number
             self._done.notify_all()
 
     async def wait_for(self, number: int) -> None:
@@ -119,6 +157,18 @@ class Dirty:
             await self._done.wait_for(lambda: self._closed or self._has_ended(number))
             if not self._has_ended(number):
                 raise StoreClosed("the agent was stopped before its index was brought up to date")
+
+    async def wait_for_everything(self, number: int) -> int:
+        """Wait until a pass over everything has ended that began after mark_all gave this number; which one.
+
+        Raises:
+            StoreClosed: there will be no such pass.
+        """
+        async with self._done:
+            await self._done.wait_for(lambda: self._closed or self._everything_ended >= number)
+            if self._everything_ended < number:
+                raise StoreClosed("the agent was stopped before its index was brought up to date")
+            return self._everything_ended
 
     def _has_ended(self, number: int) -> bool:
         return number <= self._begun and number not in self._running

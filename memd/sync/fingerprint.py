@@ -5,7 +5,9 @@ import msgspec
 from memd.chunk.markdown import LONGEST
 from memd.config import AgentSettings
 from memd.embed.provider import Identity
-from memd.store.meta import CHUNKING, TOKENIZER, Fingerprint
+from memd.sources.redact.engine import rules_key
+from memd.sources.sessions.format import VERSION
+from memd.store.meta import CHUNKING, TOKENIZER, TURNS, Fingerprint
 
 
 def wanted_fingerprint(settings: AgentSettings, identity: Identity | None) -> Fingerprint:
@@ -15,10 +17,13 @@ def wanted_fingerprint(settings: AgentSettings, identity: Identity | None) -> Fi
         settings: Of the agent.
         identity: Of its embedding provider; None where it has none.
     """
+    redact = settings.redact
     text_part = Fingerprint(
         chunking=f"{CHUNKING}: {settings.chunking.tokens}/{settings.chunking.overlap} tokens, {LONGEST} characters",
         tokenizer=str(TOKENIZER),
         sources=tuple(sorted(settings.sources)),
+        redaction=rules_key(redact) if redact.mode == "all" else "",
+        sessions=_sessions(settings) if "sessions" in settings.sources else "",
     )
     if identity is None:
         return text_part
@@ -29,3 +34,9 @@ def wanted_fingerprint(settings: AgentSettings, identity: Identity | None) -> Fi
         key=identity.key,
         dimensions=identity.dimensions,
     )
+
+
+def _sessions(settings: AgentSettings) -> str:
+    redacted = "nothing" if settings.redact.mode == "off" else rules_key(settings.redact)
+    subagents = "with" if settings.sessions.subagents else "without"
+    return f"{VERSION}.{TURNS}, {subagents} subagents, redacted: {redacted}"

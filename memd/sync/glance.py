@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from memd.model import FoundFile
-from memd.paths import MEMORY_DIRECTORY, Root, SingleFile, Tree, Workspace, is_markdown
+from memd.model import FoundFile, Kind
+from memd.paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace, is_markdown
 
 NEWEST = 24
 
@@ -69,7 +69,8 @@ class Glance:
         # What went is looked at for as long as there is room: it may be in the middle of being saved.
         went = (path for path in self._newest if within is None or path in within)
         self._newest |= dict.fromkeys(went, -1)
-        self._newest.update((file.file, file.stamp.mtime_ns) for file in found)
+        notes = (file for file in found if file.kind is not Kind.SESSION)
+        self._newest.update((file.file, file.stamp.mtime_ns) for file in notes)
         # Else a thousand notes from a time when the clock was ahead would hide for ever what is written now.
         latest = self._now_ns() + _AHEAD_NS
         kept = nlargest(NEWEST, self._newest.items(), key=lambda item: (item[1] <= latest, item[1], item[0]))
@@ -125,6 +126,8 @@ def _fixed(root: Root) -> tuple[Path, ...]:
             return (root.directory,)
         case SingleFile():
             return (root.directory / root.file,)
+        case Sessions():
+            return ()  # no search waits for a transcript
 
 
 def _look(path: Path, last: Look | None) -> Look | None:

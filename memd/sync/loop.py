@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -15,37 +16,44 @@ from memd.backoff import delay_s
 from memd.config import AgentSettings
 from memd.embed.provider import space_of
 from memd.errors import TransientError
-from memd.model import FoundFile
-from memd.paths import Root
+from memd.model import FoundFile, Stamp
 from memd.sources.fence import Missing, Unreadable
 from memd.sources.losses import anchors_after, lost_roots
 from memd.sources.scan import DOUBLES, Anchor, Scan, Skip, scan, skip_of
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.store.meta import Fingerprint
+from memd.store.meta import Fingerprint, with_vectors
 from memd.store.trouble import StoreDamaged, StoreUnavailable
-from memd.sync.apply import apply_files
+from memd.sync.apply import Applied, apply_files
+from memd.sync.apply_sessions import apply_sessions
 from memd.sync.checks import keep_checking
 from memd.sync.cost import Cost, cost
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.glance import Glance
+from memd.sync.growing import Growing
 from memd.sync.peek import Peek
-from memd.sync.plan import groups, plan
+from memd.sync.plan import Plan, groups, plan
 from memd.sync.refill import keep_filled
 from memd.sync.renewal import LONGEST_WAIT_S, Renewal
 from memd.sync.spaces import Spaces
 from memd.sync.tidy import Tidy
+from memd.sync.treatment import Treatment
 from memd.sync.vectors import Customer, VectorQueue
 from memd.sync.waiting import first_of
+from memd.sync.wipe import keep_wiping
 from memd.threads import Threads
 from memd.watch.backlog import Backlog
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 OUTCOMES = 100  # passes whose end is remembered for whoever waited
-READERS = 2  # threads that read files: one for passes, one for a rebuild
+READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild
+# What a pass is about that fills an index built beside.
+EVERYTHING = Taken(0, frozenset(), everything=True, force=False, eager=True)
 LOOK_S = 0.1  # what a look at a few files may take, however little a search is to wait
 LOOK_BESIDE_S = 2.0  # between two looks at how far an index built beside is
 CATCHING_UP = 3  # rounds of what changed while it was embedded
@@ -60,6 +68,7 @@ class PassReport(msgspec.Struct, frozen=True):
     changed: int = 0  # files that were indexed anew
     removed: int = 0
     failed: str | None = None
+    late: bool = False  # a file that it was about is being read by another pass
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -88,7 +97,7 @@ class SyncLoop:
         self,
         agent: str,
         settings: AgentSettings,
-        roots: tuple[Root, ...],
+        treatment: Treatment,
         index: Index,
         fingerprint: Fingerprint,
         *,
@@ -101,7 +110,7 @@ class SyncLoop:
         Args:
             agent: Its id.
             settings: Of the agent.
-            roots: Of the agent.
+            treatment: Of its files.
             index: Is open.
             fingerprint: What the index is for, as far as that is known.
             dirty: What has changed.
@@ -110,7 +119,7 @@ class SyncLoop:
         """
         self._agent = agent
         self._settings = settings
-        self._roots = roots
+        self._treatment = treatment
         self._index = index
         self._fingerprint = fingerprint
         self._dirty = dirty
@@ -118,13 +127,17 @@ class SyncLoop:
         self._queues: set[VectorQueue] = set()  # that serve the agent
         self._asking: VectorQueue | None = None  # through which a person is asked whether a rebuild may begin
         self._adapts = asyncio.Event()  # who embeds must be looked at again
+        self.vectors_rest = False  # nobody searches by them just now
         self._rng = rng
         # Threads of this agent's own: what its disk does not answer holds up nobody else.
         self._files = Threads(READERS, f"memd-files-{agent}")
-        self._peek = Peek(Glance(roots), Threads(1, f"memd-look-{agent}"))
-        self._max_bytes = int(settings.max_file_mb * 1_000_000)
+        self._peek = Peek(Glance(treatment.roots), Threads(1, f"memd-look-{agent}"))
+        self._growing = Growing(settings.sessions, index, treatment.roots, self._files, dirty.mark)
+        self._is_hearing = False  # transcripts are being read for the index that serves
+        self._unheard: set[Path] = set()  # transcripts that were due meanwhile
         self._anchors: dict[str, Anchor] = {}
         self._skipped: dict[str, Skip] = {}  # path -> why
+        self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
         self._failures = 0
         self._outcomes: dict[int, PassReport] = {}
         self._trouble: str | None = None  # why nothing was written to the store last time
@@ -135,7 +148,7 @@ class SyncLoop:
             agent,
             index,
             fingerprint,
-            fill=lambda beside: self._pass(beside, Taken(0, frozenset(), everything=True, force=False)),
+            fill=lambda beside: self._pass(beside, EVERYTHING),
             embed=self._embed_beside,
             permit=self._permitted,
             lock=self._pass_lock,
@@ -147,6 +160,7 @@ class SyncLoop:
             None  # chunks with a vector, and all, of an index built beside
         )
         self._tidy = Tidy(index, self.damaged)
+        self._replaced = asyncio.Event()  # the index, by one that was built beside
         self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
         self.last_pass: PassReport | None = None
         self.watcher_trouble: str | None = None
@@ -158,7 +172,9 @@ class SyncLoop:
     @property
     def queue(self) -> VectorQueue | None:
         """What embeds for the index that serves; None: nobody does just now."""
-        return None if self._spaces is None else self._spaces.queue(self._index.space)
+        if self._spaces is None or self.vectors_rest:
+            return None
+        return self._spaces.queue(self._index.space)
 
     @property
     def progress(self) -> tuple[int, int] | None:
@@ -169,6 +185,11 @@ class SyncLoop:
     def pending(self) -> int:
         """How many marks wait for a pass."""
         return self._dirty.pending
+
+    @property
+    def growing(self) -> int:
+        """How many transcripts have grown, and are read when more has come or they are quiet."""
+        return len(self._growing)
 
     @property
     def health(self) -> Health:
@@ -201,9 +222,9 @@ class SyncLoop:
         return f"the files have not answered for {blocked_s:.0f} s: is a network mount down?"
 
     def request(self, *, force: bool = False) -> int:
-        """Ask for a pass over everything that begins after this call; its number."""
+        """Ask for a pass over everything that begins after this call, transcripts that still grow included; its number."""
         self._renewal.hurry()
-        return self._dirty.mark_all(force=force)
+        return self._dirty.mark_all(force=force, eager=True)
 
     async def settled(self, number: int) -> PassReport:
         """Wait for the end of a pass.
@@ -212,8 +233,7 @@ class SyncLoop:
             PassFailed: it failed, and is tried again by itself.
             StoreClosed: the loop has stopped.
         """
-        await self._dirty.wait_for(number)
-        outcome = self._outcomes.get(number, self.last_pass)
+        outcome = self._outcomes.get(await self._dirty.wait_for_everything(number), self.last_pass)
         if outcome is None or outcome.failed is not None:
             raise PassFailed(
                 "the index could not be brought up to date" + (f": {outcome.failed}" if outcome else "")
@@ -222,6 +242,10 @@ class SyncLoop:
 
     async def catch_up(self) -> bool:
         """Have what is known to have changed indexed now, waiting for it as long as configured.
+
+        A transcript that is not due yet stays so, and the index counts as up to date without it: the one of the agent
+        that asks has always grown since, by this very question. Otherwise each search would read it again, or call each
+        answer stale.
 
         Returns:
             Whether the index is up to date with every change that was known at the call, or that was made before it where
@@ -244,25 +268,35 @@ class SyncLoop:
             return False
         if changed:
             self._dirty.mark(changed)
+        try:
+            async with asyncio.timeout(max(0.0, began + wait_s - time.monotonic())):
+                return await self._passes_over_all_that_is_marked(wait_s) and not late
+        except TimeoutError:
+            return False
+
+    async def _passes_over_all_that_is_marked(self, wait_s: float) -> bool:
+        """Wait for the passes that run and for those over what is marked; whether these are all, and went well."""
         running = self._dirty.running_for_s()
         # A pass that has run for longer is a long one: waiting once more for it would only make every search slow.
         numbers = [number for number, ran_s in running.items() if ran_s <= wait_s]
-        long_one_runs = len(numbers) < len(running)
+        is_behind = len(numbers) < len(running)
+        by_name, everything = self._dirty.awaits_paths, self._dirty.awaits_everything
         if self._retry is not None:
-            long_one_runs = True  # what failed is tried again in its time, not at each search
-        elif self._dirty.pending:
-            numbers.append(self._dirty.hurry())
-        try:
-            async with asyncio.timeout(max(0.0, began + wait_s - time.monotonic())):
-                for number in numbers:
-                    await self._dirty.wait_for(number)
-        except TimeoutError:
-            return False
-        return not late and not long_one_runs and all(self._succeeded(number) for number in numbers)
+            is_behind, by_name = True, False  # what failed is tried again in its time, not at each search
+        # Behind a long pass only what is marked by name goes in between.
+        everything = everything and not is_behind
+        hurried = self._dirty.hurry() if by_name or everything else 0
+        if by_name and not everything:
+            numbers.append(hurried)
+        for number in numbers:
+            await self._dirty.wait_for(number)
+        if everything:
+            numbers.append(await self._dirty.wait_for_everything(hurried))
+        return not is_behind and all(self._succeeded(number) for number in numbers)
 
     def _succeeded(self, number: int) -> bool:
         outcome = self._outcomes.get(number)
-        return outcome is not None and outcome.failed is None
+        return outcome is not None and outcome.failed is None and not outcome.late
 
     def rebuild(self, reason: str, *, force: bool = False) -> None:
         """Build the index anew beside the one that serves, and swap.
@@ -281,15 +315,23 @@ class SyncLoop:
         # A rebuild puts what the index has into the cache first.
         is_kept = known is not None and not force and self._index.space == space
         return await cost(
-            self._roots,
-            self._settings,
-            self._max_bytes,
+            self._treatment,
             known,
             held=frozenset(await self._index.embedded()) if is_kept else frozenset(),
             force=force,
-            embeds=self._spaces is not None and self._spaces.embeds,
+            embeds=self._spaces is not None and self._spaces.embeds and not self.vectors_rest,
             threads=self._files,
         )
+
+    def rest_vectors(self) -> None:
+        """Embed nothing until vectors are wanted: another engine answers searches. Those that are there stay."""
+        self.vectors_rest = True
+        self._adapts.set()
+
+    def want_vectors(self) -> None:
+        """Embed what waits, and go on doing so."""
+        self.vectors_rest = False
+        self._adapts.set()
 
     def keyword_failed(self, reason: str) -> None:
         """A search found the keyword index broken: the index is built anew."""
@@ -302,6 +344,7 @@ class SyncLoop:
     async def stop(self) -> None:
         """Send those away who wait for a pass: with run cancelled, none comes any more."""
         self._take_back_retry()
+        self._growing.stop()
         await self._dirty.close()
         await self._leave(self._queues)
 
@@ -313,6 +356,7 @@ class SyncLoop:
             tasks.create_task(self._passes())
             tasks.create_task(self._renewal.run())
             tasks.create_task(self._tidy.run())
+            tasks.create_task(keep_wiping(self._index, self._replaced))
             tasks.create_task(keep_checking(self._index, self.damaged, self._is_busy))
             if self._spaces is not None:
                 tasks.create_task(self._adapt(self._spaces))
@@ -325,6 +369,8 @@ class SyncLoop:
     def _renewed(self) -> None:
         """Another index is in place: what failed with the one before goes on."""
         self._refills = False
+        self._replaced.set()
+        self._growing.look_again()
         self._tidy.note()
         self._dirty.hurry()
         self._wake_queue()
@@ -341,10 +387,11 @@ class SyncLoop:
         """One pass; what it was to do waits again if it fails."""
         began = time.monotonic()
         changed = removed = 0
+        late = False
         failed: str | None = None
         try:
             await self._index.settle()
-            changed, removed = await self._pass(self._index, taken)
+            changed, removed, late = await self._pass(self._index, taken)
             self._failures, self._trouble = 0, None
             self._take_back_retry()
             self._refills = self._refills and not taken.everything
@@ -360,7 +407,7 @@ class SyncLoop:
             self.damaged(failed)
         finally:
             took_s = round(time.monotonic() - began, 4)
-            self._remember(taken.number, PassReport(time.time(), took_s, changed, removed, failed))
+            self._remember(taken.number, PassReport(time.time(), took_s, changed, removed, failed, late))
             await self._dirty.finish(taken)
         if changed or removed:
             log.info("sync.finished", agent=self._agent, changed=changed, removed=removed, took_s=took_s)
@@ -431,6 +478,9 @@ class SyncLoop:
             await first_of(spaces.changed_since(version), self._adapts.wait())
 
     async def _adapt_once(self, spaces: Spaces) -> None:
+        if self.vectors_rest:
+            await self._let_rest()
+            return
         wanted = spaces.wanted
         if wanted is not None:
             await self._take(wanted_fingerprint(self._settings, wanted))
@@ -441,6 +491,13 @@ class SyncLoop:
         await self._leave(self._queues - {used, beside})
         if self._asking is not None and spaces.queue(self._asking.known.space) is not self._asking:
             self._renewal.begin_again()  # nobody can tell that queue any more that it may
+
+    async def _let_rest(self) -> None:
+        """Have nothing embedded, here or in an index beside that is for another model."""
+        stored = await self._index.fingerprint()
+        if self._renewal.changes_space and stored is not None:
+            self._renewal.keep_space(with_vectors(self._fingerprint, stored))
+        await self._leave(self._queues)
 
     async def _take(self, wanted: Fingerprint) -> None:
         """Have vectors of a model in the index, or in one that is built beside."""
@@ -459,7 +516,8 @@ class SyncLoop:
         """Wait until an index may be built whose texts are sent to a provider that costs money."""
         queue = None if self._spaces is None else self._spaces.queue(wanted.space)
         # What is damaged is mended unasked: its texts are searchable then, and what is sent is asked about by the queue.
-        if queue is None or self._renewal.mends or not queue.asks_before(sys.maxsize):
+        is_unasked = self.vectors_rest or self._renewal.mends
+        if queue is None or is_unasked or not queue.asks_before(sys.maxsize):
             yield
             return
         self._asking = queue
@@ -474,7 +532,7 @@ class SyncLoop:
     async def _embed_beside(self, new: Index) -> None:
         """While the index that serves answers by meaning, give the new one its vectors before it takes its place."""
         spaces, old = self._spaces, self._index
-        if spaces is None or new.space is None or new.space == old.space:
+        if spaces is None or self.vectors_rest or new.space is None or new.space == old.space:
             return
         try:
             for _ in range(CATCHING_UP):
@@ -489,7 +547,7 @@ class SyncLoop:
                                 waiting, _ = await queue.wait_for(new)
                     if waiting:
                         await asyncio.sleep(LOOK_BESIDE_S / 4)
-                await self._pass(new, Taken(0, frozenset(), everything=True, force=False))
+                await self._pass(new, EVERYTHING)
                 if not await self._left_beside(new):
                     return
         finally:
@@ -502,8 +560,13 @@ class SyncLoop:
 
     # --- one pass
 
-    async def _pass(self, index: Index, taken: Taken) -> tuple[int, int]:
-        """Bring an index up to date with what is marked; (files indexed anew, files removed)."""
+    async def _pass(self, index: Index, taken: Taken) -> tuple[int, int, bool]:
+        """Bring an index up to date with what is marked.
+
+        Returns:
+            Files that were indexed anew, files that were removed, and whether transcripts wait for another pass to be
+            done with one.
+        """
         before = await self._peek.look()
         seen = await self._look(taken)
         indexed = await index.known(seen.looked)
@@ -513,31 +576,85 @@ class SyncLoop:
         if lost:
             log.warning("sync.root_vanished", agent=self._agent, roots=sorted(lost))
         self._anchors = anchors_after(self._anchors, seen, lost)
-        changed = done = 0
         this = object()
         try:
-            for group in groups(work.read):
-                self._reading[this] = (done, len(work.read))
-                changed += await self._take_in(index, group, known)
-                done += len(group)
-                if index is self._index:
-                    await self._let_through()
+            changed = await self._read_notes(index, work, known, this)
+            gone = await self._remove(index, work, known)
+            within = None if taken.everything else taken.paths
+            await self._peek.remember(seen.found.values(), before, within)
+            more, late = await self._read_sessions(index, work, known, seen, taken, this)
         finally:
             self._reading.pop(this, None)
+        return changed + more, gone, late
+
+    async def _remove(self, index: Index, work: Plan, known: Mapping[str, KnownFile]) -> int:
+        """What is gone out of an index; how many files that were."""
         # A pass that went in between may have met such a file again.
         now = await index.known(work.remove) if work.remove else {}
         gone = [path for path in work.remove if now.get(path) == known[path]]
         if gone:
             await index.remove(gone)
-        within = None if taken.everything else taken.paths
-        await self._peek.remember(seen.found.values(), before, within)
-        return changed, len(gone)
+        return len(gone)
+
+    async def _read_notes(
+        self, index: Index, work: Plan, known: Mapping[str, KnownFile], this: object
+    ) -> int:
+        """Notes that are new or changed into an index; how many were indexed anew."""
+        changed = done = 0
+        for group in groups(work.notes):
+            self._reading[this] = (done, len(work.read))
+            changed += await self._take_in(index, group, known)
+            done += len(group)
+            if index is self._index:
+                await self._let_through()
+        return changed
+
+    async def _read_sessions(
+        self,
+        index: Index,
+        work: Plan,
+        known: Mapping[str, KnownFile],
+        seen: Scan,
+        taken: Taken,
+        this: object,
+    ) -> tuple[int, bool]:
+        """Transcripts that are new or have changed, and are due, into an index.
+
+        Returns:
+            How many were indexed anew, and whether some wait until another pass is done with what it reads.
+        """
+        due: Sequence[FoundFile] = work.sessions
+        if index is self._index:
+            due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
+            if due and self._is_hearing:
+                self._unheard.update(found.file for found in due)
+                return 0, True
+        changed, done = 0, len(work.notes)
+        for group in groups(due):
+            self._reading[this] = (done, len(work.notes) + len(due))
+            changed += await self._take_in_sessions(index, group, known, force=taken.force)
+            done += len(group)
+            if index is self._index:
+                await self._let_through()
+        return changed, False
 
     async def _look(self, taken: Taken) -> Scan:
         everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
         within = None if everything else taken.paths
-        seen = await self._files.run(scan, self._roots, max_bytes=self._max_bytes, within=within)
-        self._skipped = {path: reason for path, reason in self._skipped.items() if not seen.covers(path)}
+        seen = await self._files.run(
+            scan, self._treatment.roots, max_bytes=self._treatment.max_bytes, within=within
+        )
+        # What could not be read and has not changed is not read by each pass: what was wrong with it stays known.
+        self._refused = {
+            path: stamp
+            for path, stamp in self._refused.items()
+            if not seen.covers(path) or (path in seen.found and seen.found[path].stamp == stamp)
+        }
+        self._skipped = {
+            path: reason
+            for path, reason in self._skipped.items()
+            if path in self._refused or not seen.covers(path)
+        }
         self._skipped.update(seen.skipped)
         return seen
 
@@ -552,14 +669,57 @@ class SyncLoop:
             index,
             group,
             known,
-            roots=self._roots,
-            chunking=self._settings.chunking,
-            max_bytes=self._max_bytes,
+            treatment=self._treatment,
             vectors=self._known(index.space),
             threads=self._files,
         )
+        return await self._account(index, applied, known)
+
+    async def _take_in_sessions(
+        self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile], *, force: bool
+    ) -> int:
+        """Some transcripts into an index, while edits go on being taken in; how many of them were indexed anew."""
+        work = apply_sessions(
+            index,
+            group,
+            treatment=self._treatment,
+            vectors=self._known(index.space),
+            threads=self._files,
+            force=force,
+        )
+        if index is not self._index:
+            return await self._account(index, await work, known)
+        self._is_hearing = True
+        try:
+            applied = await self._letting_through(work)
+        finally:
+            self._is_hearing = False
+            unheard, self._unheard = self._unheard, set()
+            self._dirty.mark(unheard)
+        if unheard:
+            self._dirty.hurry()
+        self._dirty.mark(found.file for found in group if found.path in applied.stale)
+        self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
+        await self._growing.forget(applied.taken)
+        return await self._account(index, applied, known)
+
+    async def _letting_through(self, work: Coroutine[None, None, T]) -> T:
+        """What a long work gives, with short passes going on meanwhile."""
+        task = asyncio.create_task(work)
+        try:
+            while not task.done():
+                await first_of(asyncio.wait([task]), self._dirty.paths_due())
+                await self._let_through()
+            return task.result()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _account(self, index: Index, applied: Applied, known: Mapping[str, KnownFile]) -> int:
+        """Note what became of some files; how many of them were indexed anew."""
         for path in applied.taken:
             self._skipped.pop(path, None)
+            self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
             if isinstance(trouble, Missing):
                 continue  # it went after the scan saw it: its deletion is an event of its own

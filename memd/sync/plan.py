@@ -21,6 +21,16 @@ class Plan(msgspec.Struct, frozen=True):
     read: tuple[FoundFile, ...]  # new or changed as far as their stamps tell; the most wanted first
     remove: tuple[str, ...]  # indexed, and gone from the disk
 
+    @property
+    def notes(self) -> tuple[FoundFile, ...]:
+        """Those to read that are no transcripts."""
+        return tuple(found for found in self.read if found.kind is not Kind.SESSION)
+
+    @property
+    def sessions(self) -> tuple[FoundFile, ...]:
+        """The transcripts to read, if they are due."""
+        return tuple(found for found in self.read if found.kind is Kind.SESSION)
+
 
 def plan(
     known: Mapping[str, KnownFile],

@@ -12,6 +12,7 @@ from memd_client.messages import (
     Reply,
     Request,
     StatusReport,
+    VectorHealth,
     Vectors,
 )
 from tests.client.scripted_server import Peer
@@ -53,7 +54,7 @@ def agent(**changed: Any) -> AgentStatus:
         "dirty": 0,
         "skipped": {},
         "keyword": Health(),
-        "vector": Health(),
+        "vector": VectorHealth(),
         "watcher": Health(),
         "provider_health": Health(),
         "store_bytes": 12_400_000,

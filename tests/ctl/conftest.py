@@ -38,7 +38,8 @@ def home(short: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home directory without memd's variables around it."""
     for name in [name for name in os.environ if name.startswith(("MEMD_", "XDG_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("NO_COLOR", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCLAW_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
     directory = short / "home"
     directory.mkdir()
     monkeypatch.setenv("HOME", str(directory))

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from memd import daemon
 from memd.agents import Agents
+from memd.backends.choice import Around
+from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
 from memd.embed.choose import Choice
 from memd.engines.engines import Engines
@@ -212,7 +214,9 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             agents,
             engines,
             tasks,
-            lambda *parts: daemon.build_agent(home / "state", Threads(2, "computing"), *parts),
+            lambda *parts: daemon.build_agent(
+                home / "state", Threads(2, "computing"), Around({}, home, EmbedTurn()), *parts
+            ),
             lambda agent: agent.sync.run(),
         )
         await fleet.follow(None, config)

@@ -10,6 +10,8 @@ import structlog
 
 from memd.agents import Agents
 from memd.backends.backend import Answer, Excerpt, Question
+from memd.backends.choice import Around
+from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings, Query, Scope
 from memd.daemon import build_agent
 from memd.model import Degraded, Hit, Kind, Trace
@@ -54,6 +56,12 @@ class Scripted:
         self.read.append((path, start_line, lines, kinds))
         return self.excerpt
 
+    async def warm(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
 
 class Bench:
     """Handlers over one agent, main, whose index is real and whose searches are scripted."""
@@ -67,7 +75,9 @@ class Bench:
     async def serve(self, agent_id: str = "main", **settings: Any) -> None:
         """Let an agent have these settings."""
         wanted = AgentSettings(workspace=self.home / "workspace", **settings)
-        agent = await build_agent(self.home, Threads(2, "computing"), agent_id, wanted, silent(wanted))
+        around = Around({}, self.home, EmbedTurn())
+        computing = Threads(2, "computing")
+        agent = await build_agent(self.home, computing, around, agent_id, wanted, silent(wanted))
         agent.backend = self.backend
         self.agents.swap({**self.agents.all(), agent_id: agent})
 

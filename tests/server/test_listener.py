@@ -11,6 +11,7 @@ import pytest
 from memd.server import listener
 from memd.server.listener import SocketUnusable
 from tests.otheruser import as_other_user, shared_directory
+from tests.server.given import as_manager, listening
 from tests.wait import until
 
 
@@ -177,3 +178,101 @@ def test_another_user_is_refused_even_where_the_modes_let_them_in() -> None:
             assert as_other_user("tests.server.test_listener", "knock", str(path)) == "PermissionError"
             server.terminate()
     until(lambda: server.poll() is not None)
+
+
+_TAKING = """
+import os, sys
+from pathlib import Path
+from memd.errors import FatalError
+from memd.server import listener
+try:
+    taken = listener.given(os.environ, Path(sys.argv[1]))
+except FatalError as error:
+    sys.exit(f"{error.exit_code} {error}")
+print([name for name in os.environ if name.startswith("LISTEN_")])
+if taken is not None:
+    print(taken.getsockname(), taken.gettimeout(), taken.get_inheritable())
+"""
+
+
+def take(path: Path, *passed: socket.socket, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What a process says of the sockets that it was given."""
+    return subprocess.run(
+        as_manager(passed, variables, [sys.executable, "-c", _TAKING, str(path)]),
+        pass_fds=[one.fileno() for one in passed],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_given_socket_is_taken_once(address: Path) -> None:
+    """It waits for nothing, no child gets it, and no variable speaks of it any more."""
+    with listening(address) as manager:
+        taken = take(address, manager, LISTEN_FDNAMES="memd.socket")
+    assert taken.stdout == f"[]\n{address} 0.0 False\n"
+
+
+def test_a_given_socket_may_be_named_by_way_of_a_link(address: Path) -> None:
+    """The path that the manager was told need not be letter by letter the one that memd was told."""
+    (address.parent / "run").symlink_to(address.parent)
+    with listening(address.parent / "run" / address.name) as manager:
+        assert take(address, manager).returncode == 0
+
+
+@pytest.mark.parametrize("variables", [{"LISTEN_PID": "1"}, {"LISTEN_FDS": "0"}, {"LISTEN_PID": "x"}])
+def test_what_is_given_to_another_process_is_left_alone(address: Path, variables: dict[str, str]) -> None:
+    """A shell between the manager and memd is not memd."""
+    with listening(address) as manager:
+        assert take(address, manager, **variables).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("elsewhere", "it listens on {directory}/elsewhere"),
+        ("abstract", "it listens on @memd-"),
+        ("two", "it has passed 2 sockets instead of one"),
+        ("none", "what it has passed is no socket"),
+        ("datagrams", "no Unix stream socket"),
+        ("tcp", "no Unix stream socket"),
+        ("connected", "Accept=yes"),
+    ],
+)
+def test_what_is_no_socket_for_it_is_told(address: Path, wrong: str, told: str) -> None:
+    """Each says what is wrong with the unit, where memd would listen, and how to mend it."""
+    with listening(address) as manager, socket.socket(socket.AF_UNIX) as client:
+        match wrong:
+            case "elsewhere":
+                other = listening(address.parent / "elsewhere")
+            case "abstract":
+                other = listening(Path(f"\0memd-{os.getpid()}"))
+            case "datagrams":
+                other = listening(address.parent / "d", socket.SOCK_DGRAM)
+            case "tcp":
+                other = socket.create_server(("127.0.0.1", 0))
+            case "connected":
+                client.connect(str(address))
+                other, _ = manager.accept()
+            case _:
+                other = manager.dup()
+        with other:
+            passed = {"two": (manager, other), "none": ()}.get(wrong, (other,))
+            taken = take(address, *passed, LISTEN_FDS=str(max(len(passed), 1)))
+    assert taken.stderr.startswith(f"78 the service manager was to listen on {address} for memd, but ")
+    assert told.format(directory=address.parent) in taken.stderr
+    assert "memd-ctl service install" in taken.stderr
+
+
+def test_a_socket_that_a_manager_holds_open_is_not_taken_over(address: Path) -> None:
+    """Whoever listens at a path under its own name is no daemon that was killed; nobody is woken to find that out."""
+    with listening(address) as manager:
+        with pytest.raises(SocketUnusable, match="another process listens there"):
+            listener.bind(address)
+        manager.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            manager.accept()
+        assert names(address.parent) == [address.name]
+    with listener.bind(address):  # the manager has let it go
+        pass

@@ -16,6 +16,7 @@ from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.sync.apply import Applied, apply_files
+from memd.sync.treatment import Treatment
 from memd.threads import Threads
 
 MAX_BYTES = 1000
@@ -50,9 +51,7 @@ async def apply(
         index,
         files,
         known,
-        roots=roots,
-        chunking=Chunking(),
-        max_bytes=MAX_BYTES,
+        treatment=Treatment(roots, Chunking(), MAX_BYTES),
         vectors=None,
         threads=Threads(1, "reading"),
     )

@@ -78,7 +78,7 @@ async def test_a_request_waits_for_a_pass_that_begins_after_it() -> None:
     dirty.mark_all()
     first = await dirty.take()
     number = dirty.mark_all(force=True)
-    waiting = asyncio.create_task(dirty.wait_for(number))
+    waiting = asyncio.create_task(dirty.wait_for_everything(number))
     await dirty.finish(first)
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -86,7 +86,7 @@ async def test_a_request_waits_for_a_pass_that_begins_after_it() -> None:
     assert second.number == number
     assert second.force
     await dirty.finish(second)
-    await asyncio.wait_for(waiting, 1)
+    assert await asyncio.wait_for(waiting, 1) == number
 
 
 async def test_short_pass_between_files_of_a_long_one() -> None:
@@ -109,9 +109,56 @@ async def test_short_pass_between_files_of_a_long_one() -> None:
     await asyncio.wait_for(waiting, 1)
 
 
-async def test_a_pass_over_everything_does_not_go_between() -> None:
-    """While everything is marked, no short pass takes the number that was promised to the long one."""
-    dirty, _ = made()
-    dirty.mark([A])
+async def test_a_short_pass_keeps_no_promise_of_a_long_one() -> None:
+    """While everything is marked, paths go between, and whoever asked for everything waits on for that."""
+    dirty, clock = made()
     dirty.mark_all()
-    assert dirty.take_due_paths() is None
+    long = await dirty.take()
+    dirty.mark([A])
+    number = dirty.mark_all(force=True, eager=True)
+    assert dirty.take_due_paths() is None, "the path is not due, whatever everything is"
+    clock.now += 2
+    short = dirty.take_due_paths()
+    assert short is not None
+    assert (short.paths, short.everything, short.force, short.eager) == (frozenset({A}), False, False, False)
+    waiting = asyncio.create_task(dirty.wait_for_everything(number))
+    await dirty.finish(short)
+    await dirty.finish(long)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert dirty.awaits_everything
+    whole = await dirty.take()
+    assert (whole.everything, whole.force, whole.eager) == (True, True, True)
+    await dirty.finish(whole)
+    assert await asyncio.wait_for(waiting, 1) == whole.number
+
+
+async def test_everything_that_failed_waits_for_somebody_to_hurry() -> None:
+    """What is put back begins no pass by itself, and goes with the next one that is due."""
+    dirty, clock = made()
+    dirty.mark_all(eager=True)
+    failed = await dirty.take()
+    dirty.put_back(failed)
+    await dirty.finish(failed)
+    next_one = asyncio.create_task(dirty.take())
+    await asyncio.sleep(0)
+    assert not next_one.done()
+    clock.now += 2
+    dirty.mark([A])
+    dirty.hurry()
+    taken = await asyncio.wait_for(next_one, 1)
+    assert (taken.everything, taken.eager) == (True, True)
+
+
+async def test_waiting_for_paths_that_are_due() -> None:
+    """Whoever works at something long is told when paths are due, and not of anything else."""
+    dirty, _ = made()
+    due = asyncio.create_task(dirty.paths_due())
+    dirty.mark_all()
+    dirty.mark([])
+    dirty.hurry()
+    await asyncio.sleep(0.01)
+    assert not due.done()
+    dirty.mark([A])
+    await asyncio.wait_for(due, 1)
+    assert dirty.take_due_paths() is not None

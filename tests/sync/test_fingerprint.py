@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings, Chunking
+from memd.config import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.embed.provider import Identity
-from memd.store.meta import why_rebuild
+from memd.sources.redact.engine import rules_key
+from memd.store.meta import Fingerprint, why_rebuild
 from memd.sync.fingerprint import wanted_fingerprint
 
 _SETTINGS = AgentSettings(workspace=Path("/ws"))
@@ -21,7 +22,11 @@ _IDENTITY = Identity("local", "m", "k", 384)
         ({}, None),
         ({"workspace": Path("/other")}, None),
         ({"chunking": Chunking(tokens=200, overlap=40)}, "chunking changed"),
-        ({"sources": ("memory", "sessions")}, "sources changed"),
+        ({"redact": Redact(mode="all")}, "redaction changed"),
+        # Of transcripts there are none.
+        ({"sessions": SessionSettings(subagents=True)}, None),
+        ({"redact": Redact(mode="off")}, None),
+        ({"redact": Redact(allow=("a",))}, None),
     ],
 )
 def test_only_what_shapes_chunks_asks_for_another_index(changed: dict[str, Any], reason: str | None) -> None:
@@ -29,6 +34,66 @@ def test_only_what_shapes_chunks_asks_for_another_index(changed: dict[str, Any],
     stored = wanted_fingerprint(_SETTINGS, _IDENTITY)
     wanted = wanted_fingerprint(msgspec.structs.replace(_SETTINGS, **changed), _IDENTITY)
     assert why_rebuild(stored, wanted) == reason
+
+
+_BOTH = msgspec.structs.replace(_SETTINGS, sources=("memory", "sessions"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"sessions": SessionSettings(presets=("codex",), paths=(Path("/t"),), delta_bytes=1)}, None),
+        ({"sources": ("sessions", "memory")}, None),
+        ({"sources": ("memory",)}, "sources and sessions changed"),
+        ({"sources": ("sessions",)}, "sources changed"),
+        ({"sessions": SessionSettings(subagents=True)}, "sessions changed"),
+        ({"redact": Redact(mode="off")}, "sessions changed"),
+        ({"redact": Redact(mode="all")}, "redaction changed"),
+        ({"redact": Redact(extra=(UserRule("badge", "B[0-9]+"),))}, "sessions changed"),
+        ({"redact": Redact(allow=("B1",))}, "sessions changed"),
+    ],
+)
+def test_what_is_taken_out_of_transcripts_asks_for_another_index(
+    changed: dict[str, Any], reason: str | None
+) -> None:
+    """Their places and how often they are read do not."""
+    stored = wanted_fingerprint(_BOTH, _IDENTITY)
+    wanted = wanted_fingerprint(msgspec.structs.replace(_BOTH, **changed), _IDENTITY)
+    assert why_rebuild(stored, wanted) == reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, None),
+        ({"redact": Redact(mode="off")}, None),
+        ({"redact": Redact(mode="all")}, "sources and redaction and sessions changed"),
+        ({"chunking": Chunking(tokens=200, overlap=40)}, "chunking and sources and sessions changed"),
+    ],
+)
+def test_transcripts_are_added_to_an_index_that_has_none(changed: dict[str, Any], reason: str | None) -> None:
+    """What it has of notes stays good for as long as they are treated alike."""
+    stored = wanted_fingerprint(_SETTINGS, _IDENTITY)
+    wanted = wanted_fingerprint(msgspec.structs.replace(_BOTH, **changed), _IDENTITY)
+    assert why_rebuild(stored, wanted) == reason
+
+
+def test_better_rules_ask_for_another_index() -> None:
+    """Transcripts that were read by other rules, or by an earlier parser, are read again."""
+    wanted = wanted_fingerprint(_BOTH, _IDENTITY)
+    assert f"redacted: {rules_key(Redact())}" in wanted.sessions
+    before = msgspec.structs.replace(wanted, sessions=wanted.sessions.replace(rules_key(Redact()), "0:0"))
+    assert why_rebuild(before, wanted) == "sessions changed"
+    earlier = msgspec.structs.replace(wanted, sessions=f"0{wanted.sessions}")
+    assert why_rebuild(earlier, wanted) == "sessions changed"
+
+
+def test_an_index_from_before_there_were_transcripts_fits() -> None:
+    """What it says of itself lacks the words for them, and means none."""
+    wanted = wanted_fingerprint(_SETTINGS, _IDENTITY)
+    told = msgspec.json.decode(msgspec.json.encode(wanted), type=dict[str, Any])
+    del told["redaction"], told["sessions"]
+    assert msgspec.convert(told, Fingerprint) == wanted
 
 
 def test_the_provider_is_part_of_it() -> None:

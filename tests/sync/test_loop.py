@@ -17,6 +17,7 @@ from memd.store.meta import Fingerprint
 from memd.sync.dirty import Dirty
 from memd.sync.loop import PassFailed, SyncLoop
 from memd.sync.rebuild import beside
+from memd.sync.treatment import treatment_of
 from memd.watch.debounce import Debouncer
 from tests.wait import until_async
 
@@ -27,17 +28,19 @@ EVERYTHING = frozenset(Kind)
 class Bench:
     """A sync loop on a real directory and a real index, without a watcher."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, max_file_mb: float = 16) -> None:
         self.workspace = home / "workspace"
         (self.workspace / "memory").mkdir(parents=True)
-        self.settings = AgentSettings(workspace=self.workspace, sync=SyncSettings(wait_ms=2000))
+        self.settings = AgentSettings(
+            workspace=self.workspace, sync=SyncSettings(wait_ms=2000), max_file_mb=max_file_mb
+        )
         self.index = Index(home / "main.sqlite")
         self.dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
         self.roots: tuple[Root, ...] = roots_of(self.settings)
         self.loop = SyncLoop(
             "main",
             self.settings,
-            self.roots,
+            treatment_of(self.settings, self.roots),
             self.index,
             FINGERPRINT,
             dirty=self.dirty,
@@ -248,8 +251,7 @@ async def test_a_workspace_that_is_not_mounted_deletes_nothing(bench: Bench) -> 
 
 async def test_a_file_that_became_too_large_is_forgotten_and_counted(tmp_path: Path) -> None:
     """What is over the limit is not searchable with its old text, and status says why."""
-    made = Bench(tmp_path)
-    made.loop._max_bytes = 100
+    made = Bench(tmp_path, max_file_mb=0.0001)
     await made.index.open()
     await made.index.adopt(FINGERPRINT)
     running = asyncio.create_task(made.loop.run())

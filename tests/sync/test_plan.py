@@ -41,6 +41,15 @@ def test_reads_what_is_new_or_changed_and_removes_what_is_gone() -> None:
     assert work.remove == ("memory/gone.md",)
 
 
+def test_notes_and_transcripts_are_told_apart() -> None:
+    """Each in their order, the newest first: notes are read before the oldest transcript."""
+    talk = [found(f"sessions/a/{number}.jsonl", number, Kind.SESSION) for number in (7, 9, 8)]
+    work = made([], [*talk, found("memory/a.md", 1), found("MEMORY.md", 0, Kind.CURATED)])
+    assert [file.path for file in work.notes] == ["MEMORY.md", "memory/a.md"]
+    assert [file.stamp.mtime_ns for file in work.sessions] == [9, 8, 7]
+    assert {*work.notes, *work.sessions} == {*work.read}
+
+
 def test_force_reads_everything() -> None:
     """With force, no stamp keeps a file from being read."""
     work = made([known("memory/same.md")], [found("memory/same.md")], force=True)

@@ -9,7 +9,17 @@ from memd.ctl.checkup.scene import Scene, quoted
 from memd.ctl.words import counted, one_line, size, visible
 from memd.inspection.facts import Cache, Ground, Store
 from memd.inspection.facts import Root as Place
-from memd.paths import MEMORY_DIRECTORY, Root, SingleFile, Tree, Workspace, admits, exclude_of, parts_below
+from memd.paths import (
+    MEMORY_DIRECTORY,
+    Root,
+    Sessions,
+    SingleFile,
+    Tree,
+    Workspace,
+    admits,
+    exclude_of,
+    parts_below,
+)
 from memd_client.messages import AgentStatus, Health, StatusReport
 
 _SAMPLES = ("MEMORY.md", "USER.md", f"{MEMORY_DIRECTORY}/note.md")
@@ -75,10 +85,12 @@ def judged_notes(ground: Ground, scene: Scene, patience_s: float) -> list[Findin
 
 def _notes(ground: Ground, scene: Scene) -> Finding:
     name = _name(ground.agent, "notes")
+    # An agent that was never used has no transcripts yet: nothing to mend.
     closed = [root for root in ground.roots if root.fault is not None]
+    closed += [root for root in ground.shelves if root.fault not in {None, "does not exist"}]
     if closed:
         told = "; ".join(f"{scene.shown(root.path)} {root.fault}" for root in closed)
-        fixes = dict.fromkeys(_root_fix(root, ground.agent, scene) for root in closed)
+        fixes = dict.fromkeys(_root_fix(root, ground, scene) for root in closed)
         return wrong(name, told, "\n".join(fixes))
     if ground.unreadable_count:
         more = ground.unreadable_count - len(ground.unreadable)
@@ -99,6 +111,14 @@ def _told(ground: Ground, scene: Scene) -> str:
         for root in ground.roots
     ]
     told = [f"{counted(ground.notes, 'Markdown file')} in {', '.join(where)}"]
+    if ground.shelves:
+        there = [scene.shown(root.path) for root in ground.shelves if root.fault is None]
+        told.append(counted(ground.transcripts, "transcript") + (f" in {', '.join(there)}" if there else ""))
+        told += [
+            f"{scene.shown(root.path)} {root.fault}"
+            for root in ground.shelves
+            if root.fault == "does not exist"
+        ]
     skipped = sorted(ground.skipped.items(), key=lambda item: (-item[1], item[0]))
     if skipped:
         told.append(
@@ -113,7 +133,7 @@ def _told(ground: Ground, scene: Scene) -> str:
     return visible("; ".join(told))
 
 
-def _root_fix(root: Place, agent: str, scene: Scene) -> str:
+def _root_fix(root: Place, ground: Ground, scene: Scene) -> str:
     place = quoted(root.path)
     if root.fault == "does not exist" and root.is_workspace:
         return (
@@ -122,8 +142,8 @@ def _root_fix(root: Place, agent: str, scene: Scene) -> str:
         )
     if root.fault == "cannot be read by this user":
         return f"Let this user read it: chmod u+rx {place}"
-    key = "workspace" if root.is_workspace else "extra_paths"
-    return f"Put it right, or change agents.{agent}.{key} in the configuration."
+    key = "workspace" if root.is_workspace else "sessions" if root in ground.shelves else "extra_paths"
+    return f"Put it right, or change agents.{ground.agent}.{key} in the configuration."
 
 
 def _place_of(name: str, ground: Ground) -> str:
@@ -204,7 +224,7 @@ def _reads(root: Root, workspace: Root) -> bool:
             mine = [root.directory / root.file]
         case Tree():
             mine = [root.directory / "note.md"]
-        case Workspace():  # its own memory is its own, wherever it lies
+        case Workspace() | Sessions():  # its own memory is its own, wherever it lies
             mine = []
     return any(_holds(root, file) for file in inside) or any(_holds(workspace, file) for file in mine)
 

@@ -115,6 +115,8 @@ def _headline(one: ExplainedHit, paint: Paint) -> str:
 
 def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
     yield "score", _sum(one, explanation)
+    if one.owed:
+        yield "place", "before better ones: two hits of the other source stand before it"
     if explanation.assumed_cosine is not None:
         yield "meaning", _meaning(one, explanation)
     yield "words", _words(one)

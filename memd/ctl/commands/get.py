@@ -20,7 +20,8 @@ def run(call: Call) -> Outcome:
         raise Failed(
             "not_found",
             f"{visible(call.options.path)} is not there, or not for this session.",
-            "A path is given as search prints it: relative to the workspace, or absolute for an extra path.",
+            "A path is given as search prints it: relative to the workspace, absolute for an extra path,"
+            " and below sessions/ for a transcript.",
             exit_code=NOT_FOUND,
         )
     # A pipe gets the bytes of the note; a terminal would obey what stands in them.

@@ -9,5 +9,5 @@ from memd.ctl.screen import Outcome
 def run(call: Call) -> Outcome:
     """Ask, and print the hits."""
     with call.client() as memd:
-        found = memd.search(**question_of(call.options))
+        found = memd.search(**question_of(call.options), max_chars=0)  # a terminal is no context window
     return Outcome(found, hits.text(found.results, call.screen.paint), hits.notes(found))

@@ -1,7 +1,7 @@
 """memd-ctl status: how everything is."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,7 +13,16 @@ from memd.ctl.screen import Outcome
 from memd.ctl.vectors import in_words
 from memd.ctl.words import ago, counted, duration, one_line, shown, size, visible
 from memd_client.errors import MemdClientError
-from memd_client.messages import AgentStatus, FallbackStatus, Health, Pass, StatusReport
+from memd_client.messages import (
+    AgentStatus,
+    BackendFallback,
+    FallbackStatus,
+    Health,
+    Pass,
+    QmdStatus,
+    Sessions,
+    StatusReport,
+)
 
 _STEP_S = 1.0
 _NAME = 10  # columns of the longest name of a line
@@ -98,6 +107,7 @@ def troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
     for name, health in parts:
         if not health.ok:
             yield name, f"degraded: {health.reason or 'no reason given'}"
+    yield from _backend_troubles(agent)
     if agent.embedding is not None:
         yield from embedded.troubles(agent.embedding, provider_told=not agent.provider_health.ok)
     if agent.watcher.ok and agent.watcher.reason is not None:
@@ -108,6 +118,15 @@ def troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
         yield "rebuild", f"under way: {agent.rebuild}; the old index answers meanwhile"
     if agent.damaged:
         yield "damaged", f"set aside and made anew; kept, and yours to delete: {', '.join(agent.damaged)}"
+
+
+def _backend_troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
+    if agent.backend_fallback is not None:
+        yield "backend", _fallen_back(agent.backend_fallback)
+    if agent.qmd is not None:
+        if agent.qmd.update_failure is not None:
+            yield "qmd", f"its last update failed: {agent.qmd.update_failure}"
+        yield from (("qmd", warning) for warning in agent.qmd.warnings)
 
 
 def _config(report: StatusReport, home: Path) -> str:
@@ -139,17 +158,64 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
     yield "health", _healthy(agent)
     if agent.extra_paths:
         yield "also", ", ".join(shown(path, home) for path in agent.extra_paths)
-    if agent.sources and agent.sources != ["memory"]:
-        yield "sources", ", ".join(agent.sources)
+    yield from _sources(agent)
     if agent.backend != "builtin":
-        yield "backend", agent.backend
+        yield "backend", agent.backend if agent.qmd is None else _qmd(agent.qmd, now)
     if agent.skipped:
         most_first = sorted(agent.skipped.items(), key=lambda item: (-item[1], item[0]))
         yield "skipped", ", ".join(f"{counted(number, 'file')}: {reason}" for reason, number in most_first)
 
 
+def _fallen_back(fallback: BackendFallback) -> str:
+    told = f"builtin, in the place of {fallback.from_}: {fallback.reason}"
+    return told if fallback.retry_at is None else f"{told}; a search tries it again after its cool-down"
+
+
+def _qmd(qmd: QmdStatus, now: float) -> str:
+    told = [
+        f"qmd {qmd.version}" if qmd.version is not None else "qmd",
+        f"mode {qmd.search_mode}",
+        counted(len(qmd.collections), "collection"),
+    ]
+    if qmd.files is not None:
+        told.append(counted(qmd.files, "file"))
+    if qmd.exported:
+        told.append(counted(qmd.exported, "exported transcript"))
+    told.append("updating" if qmd.updating else _ago("updated", qmd.last_update, now))
+    if qmd.last_embed is not None:
+        told.append(_ago("embedded", qmd.last_embed, now))
+    return ", ".join(told)
+
+
+def _ago(what: str, at: float | None, now: float) -> str:
+    return f"not {what} yet" if at is None else f"{what} {ago(now - at)}"
+
+
+def _sources(agent: AgentStatus) -> Iterator[tuple[str, str]]:
+    if agent.sources and agent.sources != ["memory"]:
+        yield "sources", ", ".join(agent.sources)
+    if agent.sessions is not None:
+        yield "sessions", _sessions(agent.sessions)
+    if agent.redacted:
+        yield "redacted", f"{counted(sum(agent.redacted.values()), 'secret')}: {_most_first(agent.redacted)}"
+
+
+def _sessions(sessions: Sessions) -> str:
+    told = [f"{counted(sessions.files, 'transcript')}, {counted(sessions.turns, 'turn')}"]
+    if sessions.waiting:
+        told.append(f"{sessions.waiting:,} still growing, indexed once quiet")
+    if sessions.lines_skipped:
+        told.append(f"lines skipped: {_most_first(sessions.lines_skipped)}")
+    return "; ".join(told)
+
+
+def _most_first(numbers: Mapping[str, int]) -> str:
+    ordered = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in ordered)
+
+
 def _provider(agent: AgentStatus) -> str:
-    name = " ".join(part for part in (agent.provider, agent.model) if part)
+    name = " ".join(dict.fromkeys(part for part in (agent.provider, agent.model) if part))
     return name if agent.endpoint is None else f"{name} at {agent.endpoint}"
 
 

@@ -9,7 +9,7 @@ import pytest
 from memd.config import AgentSettings
 from memd.ctl.checkup import agents
 from memd.inspection.facts import Cache, Ground, Root, Store
-from memd_client.messages import Health, Pass
+from memd_client.messages import Health, Pass, VectorHealth
 from tests.ctl import answers
 from tests.ctl.checkup.scenes import SCENE, sound, told
 
@@ -34,7 +34,7 @@ _CACHE = Cache(file="/s/embeddings.sqlite", bytes=4096, schema=1, known_schema=1
         ({}, "everything works", ""),
         ({"rebuild": "chunking changed"}, "an index is being built anew", ""),
         ({"keyword": Health(ok=False, reason="broken")}, "keyword: broken", "reindex --agent main"),
-        ({"vector": Health(ok=False, reason="no extension")}, "no extension", "installation.vectors"),
+        ({"vector": VectorHealth(ok=False, reason="no extension")}, "no extension", "installation.vectors"),
         ({"watcher": Health(ok=False, reason="no watches")}, "no watches", "limits.watches"),
         ({"provider_health": Health(ok=False, reason="gone")}, "gone", "installation.model"),
         ({"watcher": Health(ok=True, reason="on a network mount")}, "everything works", ""),
@@ -198,3 +198,28 @@ def test_what_is_wrong_with_the_cache_is_told(changed: dict[str, Any], bad: set[
     found = told(agents.judged_cache(msgspec.structs.replace(_CACHE, **changed), SCENE, is_ours=True))
     assert {name.removeprefix("state.") for name, one in found.items() if not one.ok} == bad
     assert says in found["state.embeddings"].detail
+
+
+_SHELF = Root(
+    path="/home/ann/.codex/sessions", resolved="/home/ann/.codex/sessions", is_workspace=False, fault=None
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says", "mends"),
+    [
+        (None, "3 transcripts in ~/.codex/sessions", ""),
+        ("does not exist", "~/.codex/sessions does not exist", ""),
+        ("cannot be read by this user", "~/.codex/sessions cannot be read by this user", "chmod u+rx"),
+        ("is neither a file nor a directory", "~/.codex/sessions is neither", "agents.main.sessions"),
+    ],
+)
+def test_places_of_transcripts_are_looked_at_too(fault: str | None, says: str, mends: str) -> None:
+    """One that is not there yet is no fault."""
+    shelf = msgspec.structs.replace(_SHELF, fault=fault)
+    finding = agents.judged_notes(
+        msgspec.structs.replace(_GROUND, shelves=(shelf,), transcripts=3), SCENE, 5.0
+    )[0]
+    assert sound(finding) is (not mends)
+    assert says in finding.detail
+    assert mends in finding.fix

@@ -180,6 +180,13 @@ def test_a_terminal_obeys_no_path(path: str) -> None:
     assert len(lines) == len(printed("a.md").splitlines())
 
 
+def test_a_hit_that_comes_before_better_ones_says_why() -> None:
+    """Its source was owed the place."""
+    candidates = [_candidate(1), _candidate(2), _candidate(7, owed=True)]
+    told = text(msgspec.structs.replace(_EXPLAINED, candidates=candidates), plain)
+    assert told.count("before better ones: two hits of the other source stand before it") == 1
+
+
 def test_no_candidate_is_no_table() -> None:
     """What the question was read as is told all the same."""
     assert text(Explanation(found=Found()), plain) == (

@@ -40,7 +40,15 @@ def test_all_options_reach_the_daemon(run: Run, address: Path) -> None:
             "k",
         )
     assert heard == [
-        Search(query="q", max_results=3, min_score=0.0, source="sessions", agent="a", session_key="k")
+        Search(
+            query="q",
+            max_results=3,
+            min_score=0.0,
+            source="sessions",
+            agent="a",
+            session_key="k",
+            max_chars=0,  # whoever asks for thirty hits in a terminal is to see them
+        )
     ]
 
 

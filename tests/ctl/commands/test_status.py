@@ -13,14 +13,18 @@ import pytest
 from memd.ctl.commands.status import text
 from memd.ctl.paint import ansi, plain
 from memd_client.messages import (
+    BackendFallback,
     BatchStatus,
     Embedding,
     Health,
     Pass,
     Progress,
+    QmdStatus,
     Request,
+    Sessions,
     Status,
     StatusReport,
+    VectorHealth,
     Vectors,
 )
 from tests.client.scripted_server import serving
@@ -58,7 +62,7 @@ def test_an_agent_in_trouble_tells_all_of_it() -> None:
         vectors=Vectors(done=1200, waiting=630, eta_s=157.0),
         dirty=3,
         skipped={"not UTF-8": 1, "larger than 16 MB": 2},
-        vector=Health(ok=False, reason="sqlite-vec is missing"),
+        vector=VectorHealth(ok=False, reason="sqlite-vec is missing"),
         watcher=Health(ok=False),
         provider_health=Health(ok=False, reason="timed out\nthree times"),
         last_pass=Pass(at=_NOW, took_s=2.0, failed="the disk is full"),
@@ -84,6 +88,62 @@ def test_an_agent_in_trouble_tells_all_of_it() -> None:
         "  provider  degraded: timed out; three times\n"
         "  last pass failed: the disk is full\n"
         "  rebuild   under way: the chunking changed; the old index answers meanwhile"
+    )
+
+
+def test_who_answers_is_told() -> None:
+    """An engine of its own with what it does, or the built-in one in its place with the reason."""
+    qmd = QmdStatus(
+        command="/usr/bin/qmd",
+        version="2.8.3",
+        collections=["memory-root-main", "memory-dir-main"],
+        files=214,
+        exported=3,
+        last_update=_NOW - 12,
+        last_embed=_NOW - 3600,
+        update_failure="it is locked",
+        warnings=["collection /srv: there is no such directory"],
+    )
+    rest = Vectors(done=0, note="they rest while qmd answers")
+    answering_ = agent(backend="qmd", provider="qmd", model="qmd", vectors=rest, qmd=qmd)
+    assert _text(status(answering_)).split("\n\n")[1] == (
+        "main  ~/notes\n"
+        "  index     214 files, 1,830 chunks, 12.4 MB\n"
+        "  vectors   they rest while qmd answers\n"
+        "  provider  qmd\n"
+        "  dirty     nothing: the index is up to date\n"
+        "  last pass 12 s ago, took 0.42 s\n"
+        "  health    keyword ok, vector ok, watcher ok, provider ok\n"
+        "  backend   qmd 2.8.3, mode search, 2 collections, 214 files, 3 exported transcripts, updated 12 s ago,"
+        " embedded 1 h ago\n"
+        "  qmd       its last update failed: it is locked\n"
+        "  qmd       collection /srv: there is no such directory"
+    )
+    fallback = BackendFallback(
+        from_="qmd", reason="it is not on the PATH", since=_NOW - 5, retry_at=_NOW + 55
+    )
+    assert _text(status(agent(backend_fallback=fallback))).endswith(
+        "  backend   builtin, in the place of qmd: it is not on the PATH; a search tries it again after its cool-down"
+    )
+    early = BackendFallback(from_="qmd", reason="qmd is not ready yet")
+    assert _text(status(agent(backend_fallback=early))).endswith("in the place of qmd: qmd is not ready yet")
+    new = agent(backend="qmd", qmd=QmdStatus(command="/q"))
+    assert "  backend   qmd, mode search, 0 collections, not updated yet" in _text(status(new))
+    assert "vectors   7 done; they rest" in _text(status(agent(vectors=Vectors(done=7, note=rest.note))))
+
+
+def test_transcripts_are_told_in_a_line_or_two() -> None:
+    """How many there are, what waits, what was taken out by kind: the most first, and nothing where nothing is."""
+    many = Sessions(files=1, turns=12_345, waiting=2, lines_skipped={"too_long": 1, "broken": 3})
+    told = agent(sources=["memory", "sessions"], sessions=many, redacted={"github-token": 1, "password": 12})
+    assert _text(status(told)).endswith(
+        "  sources   memory, sessions\n"
+        "  sessions  1 transcript, 12,345 turns; 2 still growing, indexed once quiet;"
+        " lines skipped: 3 broken, 1 too long\n"
+        "  redacted  13 secrets: 12 password, 1 github-token"
+    )
+    assert _text(status(agent(sources=["memory", "sessions"], sessions=Sessions()))).endswith(
+        "  sessions  0 transcripts, 0 turns"
     )
 
 
@@ -130,7 +190,12 @@ def test_the_daemon_is_asked_for_one_agent_or_all(run: Run, address: Path) -> No
     assert (code, err, heard) == (0, "", [Status(agent="main")])
     data = json.loads(out)["data"]
     assert (data["pid"], data["config_error"]) == (4711, None)
-    assert data["agents"]["main"]["vectors"] == {"done": 1830, "waiting": 0, "eta_s": None}
+    assert data["agents"]["main"]["vectors"] == {
+        "done": 1830,
+        "waiting": 0,
+        "eta_s": None,
+        "note": None,
+    }
     assert data["agents"]["main"]["provider_health"] == {"ok": True, "reason": None}
     with serving(address, answering(status(agent()))):
         assert run("status").out.startswith("memd 0.1.0  running for 3 h 12 min, pid 4711\n")

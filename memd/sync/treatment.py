@@ -1,0 +1,42 @@
+"""How the files of one agent are read and cut, by its settings."""
+
+from collections.abc import Sequence
+from datetime import tzinfo
+
+import msgspec
+
+from memd.config import AgentSettings, Chunking
+from memd.paths import Root
+from memd.sources.redact.engine import Redactor
+from memd.zone import LocalZone
+
+
+class Treatment(msgspec.Struct, frozen=True):
+    """What there is to know of an agent to make chunks of its files."""
+
+    roots: Sequence[Root]
+    chunking: Chunking
+    max_bytes: int  # of a note that is indexed
+    notes_redactor: Redactor | None = None  # None: nothing is taken out
+    sessions_redactor: Redactor | None = None
+    subagents: bool = False
+    zone: tzinfo = LocalZone()
+
+
+def treatment_of(settings: AgentSettings, roots: Sequence[Root]) -> Treatment:
+    """The treatment that an agent's settings ask for.
+
+    Raises:
+        MemdError: a rule of the user for what is secret makes no sense.
+    """
+    has_sessions = "sessions" in settings.sources
+    mode = settings.redact.mode
+    redactor = Redactor(settings.redact) if mode == "all" or (mode == "sessions" and has_sessions) else None
+    return Treatment(
+        roots,
+        settings.chunking,
+        int(settings.max_file_mb * 1_000_000),
+        notes_redactor=redactor if mode == "all" else None,
+        sessions_redactor=redactor,
+        subagents=settings.sessions.subagents,
+    )

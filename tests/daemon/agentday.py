@@ -1,0 +1,380 @@
+"""Days in the life of four agents: their sessions, what becomes of the files, and what must be found of them."""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from memd_client import Client
+from tests.fakes.homes import (
+    ClaudeCode,
+    ClaudeCodeSession,
+    Codex,
+    CodexSession,
+    Gemini,
+    GeminiSession,
+    OpenClaw,
+    OpenClawSession,
+    Spoken,
+)
+
+MORNING = 1_772_442_000.0  # 2 March 2026
+AGENTS = ("openclaw", "claude-code", "codex", "gemini")
+_ELSEWHERE = (
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "OPENCLAW_STATE_DIR",
+    "OPENCLAW_PROFILE",
+    "OPENCLAW_WORKSPACE_DIR",
+    "CLAWDBOT_STATE_DIR",
+    "PI_CODING_AGENT_DIR",
+    "PI_CODING_AGENT_SESSION_DIR",
+)
+
+_SAYINGS = (
+    "{} is what the deploy of the billing service waits for.",
+    "Which of the two did we pick for {}?\nI think it was the second one.",
+    "数据库迁移定在周五，由老周负责，代号{}。",
+    "```python\nretry({}, times=3)  # as agreed\n```\nThat is all there is to it.",
+    "温室的备用钥匙放在蓝色水壶后面 ({})。And the lamp is by the door.",
+    "On {}:\n\n" + "so it was said by the walrus, who had it from the heron. " * 30,
+)
+
+Session = ClaudeCodeSession | CodexSession | GeminiSession | OpenClawSession
+
+
+def settled_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process, and daemons that it starts, find the four agents at home in a directory."""
+    monkeypatch.setenv("HOME", str(home))
+    for name in _ELSEWHERE:
+        monkeypatch.delenv(name, raising=False)
+
+
+class _Backup(msgspec.Struct, frozen=True):
+    """A session as it was."""
+
+    session: Session
+    content: bytes
+
+
+class Talk:
+    """One session, with what is known of its file."""
+
+    def __init__(self, day: "Day", agent: str, session: Session) -> None:
+        self.agent = agent
+        self.session = session
+        self.is_there = True
+        self.is_over = False  # nothing is said in it any more
+        self._day = day
+        self._place = session.path  # of the file while somebody talks
+        self._held = b""  # the end of a line that is not written yet
+        self._is_unsaid = False  # the last turn stands in that line alone
+        self._backup: _Backup | None = None
+        own = (
+            session.path.name if isinstance(session, CodexSession | GeminiSession) else f"{session.id}.jsonl"
+        )
+        self.name = f"sessions/{agent}/{own}"
+
+    @property
+    def turns(self) -> list[Spoken]:
+        """What must be found of it."""
+        if not self.is_there:
+            return []
+        return self.session.turns[:-1] if self._is_unsaid else list(self.session.turns)
+
+    def talk(self, *, exchanges: int = 1) -> None:
+        """Somebody asks, a tool is called, the assistant answers."""
+        self._open()
+        for _ in range(exchanges):
+            self.session.user(self._day.saying(), self._day.now())
+            self.session.tool("Read", {"path": "a.py"}, "the contents of quaggafile\n" * 20, self._day.now())
+            if isinstance(self.session, ClaudeCodeSession):
+                self.session.assistant(self._day.saying(), self._day.saying(), at=self._day.now())
+            else:
+                self.session.assistant(self._day.saying(), self._day.now())
+
+    def stammer(self) -> None:
+        """Half of a line is written; the rest comes when the session goes on."""
+        self._open()
+        self.session.user(self._day.saying(), self._day.now())
+        content = self.session.path.read_bytes()
+        begin = content.rfind(b"\n", 0, -1) + 1
+        kept = self._day.rng.randrange(begin + 1, len(content) - 1)
+        self._held = content[kept:]
+        self._is_unsaid = self._day.last_word.encode() not in content[:begin]
+        with self.session.path.open("r+b") as stream:
+            stream.truncate(kept)
+
+    def copy_over(self) -> None:
+        """A copy of the file is renamed over it, as programs do that synchronise directories."""
+        self._replace(self.session.path.read_bytes())
+
+    def keep(self) -> None:
+        """Somebody makes a backup."""
+        self.complete()
+        self._backup = _Backup(copy.deepcopy(self.session), self.session.path.read_bytes())
+
+    def restore(self, *, in_place: bool | None = None) -> None:
+        """The backup is put back, whatever became of the file since: over what is there, or in its place."""
+        assert self._backup is not None
+        self._held, self._is_unsaid = b"", False
+        old, was_there = self.session.path, self.is_there
+        self.session = copy.deepcopy(self._backup.session)
+        self.is_there = True
+        over = self._day.rng.random() < 0.5 if in_place is None else in_place
+        if over and was_there and old == self.session.path:
+            self.session.path.write_bytes(self._backup.content)
+            return
+        if was_there:
+            old.unlink()
+        self._replace(self._backup.content)
+
+    def delete(self) -> None:
+        """The file is deleted, as its agent does it."""
+        self._held, self._is_unsaid = b"", False
+        self.is_there = False
+        if isinstance(self.session, OpenClawSession):
+            kept = copy.deepcopy(self.session)
+            self.session.delete(self._day.now())
+            self.session = kept
+        else:
+            self.session.delete()
+
+    def compact(self) -> None:
+        """The conversation is compacted."""
+        self._open()
+        self.session.compact("a summary that tells of the quaggasummary", self._day.now())
+
+    def regret(self) -> None:
+        """The user goes back behind his last question, in the way of the agent."""
+        self._open()
+        match self.session:
+            case CodexSession():
+                self.session.roll_back(1, self._day.now())
+            case GeminiSession():
+                self.session.rewind(1, self._day.now())
+            case OpenClawSession():
+                self.session.branch(1, self._day.now())
+            case ClaudeCodeSession():
+                self.session.interrupt(self._day.now())
+
+    def put_aside(self) -> None:
+        """The file becomes an archive, or a compressed one, or is written anew, or plain again: as its agent has it."""
+        self.complete()
+        match self.session:
+            case CodexSession() if self.session.path.suffix == ".zst":
+                self.session.unpack()
+            case CodexSession() if self._day.rng.random() < 0.5:
+                self.session.compress()
+            case CodexSession():
+                self.session.archive()
+            case GeminiSession():
+                self.session.rewrite()
+            case OpenClawSession():
+                self.session.reset(self._day.now())
+                self.is_over = True
+            case ClaudeCodeSession():
+                self.session.command("clear", "quaggacommand", self._day.now())
+
+    def delegate(self) -> None:
+        """The assistant has somebody else do something, of which nothing is indexed."""
+        self._open()
+        match self.session:
+            case ClaudeCodeSession():
+                self.session.subagent("count the quaggatasks", "quagganine", self._day.now())
+            case CodexSession():
+                other = self._day.codex.session(at=self._day.now(), parent=self.session)
+                other.user("count the quaggatasks", self._day.now())
+            case GeminiSession():
+                helper = self._day.gemini.session(at=self._day.now(), parent=self.session)
+                helper.user("count the quaggatasks", self._day.now())
+            case OpenClawSession():
+                self.session.flush(self._day.now())
+
+    def can(self, act: "Act") -> bool:
+        """Whether this may happen to it now."""
+        name = act.__name__
+        if name == "restore":
+            return self._backup is not None and not self.is_over
+        if not self.is_there:
+            return False
+        if name in {"delete", "copy_over"}:
+            return True
+        if name == "regret":
+            return not self.is_over and any(turn.role == "user" for turn in self.session.turns)
+        return not self.is_over
+
+    def _open(self) -> None:
+        """Make it a file that can be appended to, as its agent does."""
+        self.complete()
+        if isinstance(self.session, CodexSession):
+            if self.session.path.suffix == ".zst":
+                self.session.unpack()
+            if self.session.path != self._place:
+                self.session.path = self.session.path.rename(self._place)
+
+    def complete(self) -> None:
+        """The rest of a line is written."""
+        if self._held:
+            with self.session.path.open("ab") as stream:
+                stream.write(self._held)
+            self._held, self._is_unsaid = b"", False
+
+    def _replace(self, content: bytes) -> None:
+        part = self.session.path.with_name(f".{self.session.path.name}.part")
+        part.write_bytes(content)
+        part.rename(self.session.path)
+
+
+Act = Callable[[Talk], None]
+
+ACTS: Mapping[Act, int] = {
+    Talk.talk: 12,
+    Talk.stammer: 3,
+    Talk.copy_over: 1,
+    Talk.keep: 2,
+    Talk.restore: 2,
+    Talk.delete: 1,
+    Talk.compact: 1,
+    Talk.regret: 3,
+    Talk.put_aside: 4,
+    Talk.delegate: 2,
+}
+"""What happens to sessions, and how often of so many times."""
+
+
+class Day:
+    """Four homes, and all sessions that ever were in them."""
+
+    def __init__(self, home: Path, rng: Random) -> None:
+        self.rng = rng
+        self.claude_code = ClaudeCode(home)
+        self.codex = Codex(home)
+        self.gemini = Gemini(home)
+        self.openclaw = OpenClaw(home)
+        self.talks: list[Talk] = []
+        self._said: list[str] = []  # a word of each thing that was ever said
+        self._at = MORNING
+
+    def now(self) -> float:
+        """The time goes on by a minute."""
+        self._at += 60
+        return self._at
+
+    def saying(self) -> str:
+        """Something that has a word like no other."""
+        self._said.append(f"quokka{len(self._said):04}x")
+        return self._sayings().format(self._said[-1]).strip()
+
+    def begin(self, agent: str) -> Talk:
+        """A session begins, in one of two projects, chats or agents."""
+        session: Session
+        which = self.rng.randrange(2)
+        match agent:
+            case "openclaw":
+                session = self.openclaw.session(f"agent:{('main', 'other')[which]}:main", at=self.now())
+            case "claude-code":
+                session = self.claude_code.session(f"/home/li/{('app', 'site')[which]}", at=self.now())
+            case "codex":
+                session = self.codex.session(at=self.now(), logs=("both", "sent")[which])
+            case _:
+                session = self.gemini.session(("app", "site")[which], at=self.now())
+        self.talks.append(Talk(self, agent, session))
+        return self.talks[-1]
+
+    def happen(self) -> None:
+        """Something happens, to some session."""
+        there = [talk for talk in self.talks if talk.is_there]
+        if len(there) < 4 or self.rng.random() < 0.05:
+            self.begin(self.rng.choice(AGENTS)).talk(exchanges=self.rng.randint(1, 4))
+            return
+        talk = self.rng.choice(self.talks)
+        possible = {act: often for act, often in ACTS.items() if talk.can(act)}
+        if possible:
+            [act] = self.rng.choices(list(possible), list(possible.values()))
+            act(talk)
+
+    def finish(self) -> None:
+        """Whoever was in the middle of a line comes to its end."""
+        for talk in self.talks:
+            talk.complete()
+
+    @property
+    def last_word(self) -> str:
+        """Of what was said last."""
+        return self._said[-1]
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Of what must be found: its word, and the name of its session."""
+        return {
+            word: talk.name for talk in self.talks for turn in talk.turns for word in _words_in(turn.text)
+        }
+
+    @property
+    def unsaid(self) -> list[str]:
+        """Words of what was deleted, taken back, or not said to its end."""
+        words = self.words
+        return [word for word in self._said if word not in words]
+
+    def _sayings(self) -> str:
+        return self.rng.choices(_SAYINGS, (6, 6, 6, 3, 3, 1))[0]
+
+
+def _words_in(text: str) -> Iterator[str]:
+    at = text.find("quokka")
+    while at >= 0:
+        yield text[at : at + 11]
+        at = text.find("quokka", at + 1)
+
+
+def read_all(client: Client, name: str) -> str:
+    """A transcript from its first line to its last one, a part at a time."""
+    pages, line = list[str](), 1
+    while True:
+        note = client.get(name, start_line=line)
+        assert not note.missing, name
+        pages.append(note.text)
+        if note.next_line is None:
+            return "\n\n".join(pages)
+        assert note.next_line > line
+        line = note.next_line
+
+
+def as_told(turns: Iterable[Spoken]) -> str:
+    """Turns as a reader is to get them."""
+    return "\n\n".join(
+        f"{datetime.fromtimestamp(turn.at).astimezone():%Y-%m-%d %H:%M} {turn.role.title()}: {turn.text}"
+        for turn in turns
+    )
+
+
+def found_at(client: Client, word: str) -> set[str]:
+    """Where a word is shown."""
+    hits = client.search(word, max_results=50, min_score=0).results
+    return {hit.path for hit in hits if word in hit.snippet}
+
+
+def assert_told(client: Client, day: Day, *, one_word_in: int = 1) -> None:
+    """All that is to be found of a day is read by get and found by search, and nothing else.
+
+    Args:
+        client: Of a daemon that has indexed everything.
+        day: What happened.
+        one_word_in: Look only for some of the words.
+    """
+    for talk in day.talks:
+        if not talk.is_there:
+            assert client.get(talk.name).missing
+        elif talk.turns:
+            assert read_all(client, talk.name) == as_told(talk.turns), talk.name
+        else:
+            assert client.get(talk.name).text == ""
+    wanted = {word: {name} for word, name in day.words.items()}
+    for word in [*wanted, *day.unsaid][::one_word_in]:
+        assert found_at(client, word) == wanted.get(word, set()), word
