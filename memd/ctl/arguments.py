@@ -4,7 +4,7 @@ import argparse
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from memd.ctl.failures import UsageError
 from memd.version import VERSION
@@ -23,10 +23,31 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "find what is wrong, and tell how to mend it",
     "config": "check, show or write the configuration",
     "logs": "print the log of a daemon that `up` started",
+    "redact": "show what would be taken out of a text as secret",
+    "service": "have the system start memd at login, and look after it",
+    "mcp": "give an MCP client memd's tools",
+    "hook": "bring memory into the sessions of an agent's program",
 }
 """Every command, with what it does."""
 
-_OF_AN_AGENT = frozenset({"up", "status", "sync", "reindex", "embed", "search", "get", "explain", "doctor"})
+_OF_AN_AGENT = frozenset(
+    {
+        "up",
+        "status",
+        "sync",
+        "reindex",
+        "embed",
+        "search",
+        "get",
+        "explain",
+        "doctor",
+        "mcp",
+        "hook",
+        "redact",
+    }
+)
+_VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
+MCP_CLIENTS = ("claude", "codex", "cursor", "gemini", "openclaw")
 _MAX_RESULTS = 50
 _LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
 
@@ -66,6 +87,17 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
+def is_hook(argv: Sequence[str]) -> bool:
+    """Whether a command line, right or wrong, is one that an agent's program runs."""
+    words = iter(argv)
+    for word in words:
+        if word in _VALUED:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word == "hook" and next(words, None) not in {"install", "uninstall"}
+    return False
+
+
 def _parser() -> argparse.ArgumentParser:
     common = _common()
     top = _Parser(
@@ -94,6 +126,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(parsers["demo"])
     _add_config(parsers["config"], common)
     _add_logs(parsers["logs"])
+    _add_redact(parsers["redact"])
+    _add_service(parsers["service"], common)
+    _add_mcp(parsers["mcp"], common)
+    _add_hook(parsers["hook"], common)
     return top
 
 
@@ -182,15 +218,112 @@ def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
         action = _add_parser(actions, name, summary, common)
         if name == "init":
             action.add_argument("--force", action="store_true", help="replace the file that is there")
+            _add_choice(action, "memory", "notes")
+            _add_choice(action, "sessions", "transcripts")
         else:
             action.add_argument(
                 "file", metavar="FILE", nargs="?", type=_named, help="another file than the one in force"
             )
 
 
+def _add_choice(parser: argparse.ArgumentParser, name: str, what: str) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument(
+        f"--{name}",
+        metavar="AGENTS",
+        type=_presets,
+        help=f"search the {what} of these agents, such as claude-code,codex; do not ask",
+    )
+    choice.add_argument(
+        f"--no-{name}", dest=name, action="store_const", const=(), help=f"search no other agent's {what}"
+    )
+
+
 def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--lines", metavar="N", type=_count, help="only the last N lines")
     parser.add_argument("-f", "--follow", action="store_true", help="print what is added, until Ctrl-C")
+
+
+def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl service")
+    for name, summary in (
+        ("install", "have systemd or launchd start memd at login, and now"),
+        ("uninstall", "have it do so no more"),
+        ("start", "start it now"),
+        ("stop", "stop it until the next login"),
+        ("restart", "stop it and start it again"),
+        ("status", "say what is installed, and how it is"),
+        ("logs", "print what it wrote"),
+    ):
+        action = _add_parser(actions, name, summary, common)
+        if name == "logs":
+            _add_logs(action)
+        elif name != "status":
+            action.add_argument(
+                "--print", action="store_true", help="print what would be written and run, and change nothing"
+            )
+        if name in {"install", "uninstall"}:
+            action.add_argument(
+                "--force", action="store_true", help="also files that somebody else wrote or changed"
+            )
+        if name == "install":
+            action.add_argument(
+                "--hardened", action="store_true", help="let it write to nothing but its state (systemd)"
+            )
+
+
+def _add_mcp(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl mcp")
+    for name, summary in (
+        ("install", "add memd to a client's configuration"),
+        ("uninstall", "take it out again"),
+    ):
+        action = _add_parser(actions, name, summary, common)
+        action.add_argument("--client", choices=MCP_CLIENTS, required=True, help="the program that starts it")
+        if name == "install":
+            _add_binding(action)
+            action.add_argument("--print", action="store_true", help="print the entry, and change nothing")
+
+
+def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    events = parser.add_subparsers(dest="event", required=True, metavar="EVENT", prog="memd-ctl hook")
+    for name, summary in (
+        ("session-start", "have the index up to date, and bring today's and yesterday's notes"),
+        ("user-prompt", "bring what memory has for a message"),
+        ("pre-compact", "ask for the index to be brought up to date"),
+        ("session-end", "likewise"),
+        ("install", "have a program call the hooks"),
+        ("uninstall", "have it call them no more"),
+    ):
+        event = _add_parser(events, name, summary, common)
+        if name in {"install", "uninstall"}:
+            event.add_argument("--client", choices=("claude",), required=True, help="the program")
+        if name == "install":
+            event.add_argument("--print", action="store_true", help="print the settings, and change nothing")
+        if name != "uninstall":
+            _add_binding(event)
+        if name in {"user-prompt", "install"}:
+            event.add_argument(
+                "--sessions", action="store_true", help="of transcripts too, not of notes alone"
+            )
+            event.add_argument(
+                "--min-score",
+                metavar="S",
+                type=_share,
+                help="0 to 1: how close in meaning, where no word matches (else 0.6)",
+            )
+
+
+def _add_binding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--session-key", metavar="KEY", help="the conversation that asks (else you, the owner)"
+    )
+
+
+def _add_redact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", type=_named, help="a note or a transcript, taken as text; - is stdin"
+    )
 
 
 def _add_parser(
@@ -221,6 +354,23 @@ def _named(text: str) -> str:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError("must not be empty")
     return text
+
+
+def _presets(text: str) -> tuple[str, ...]:
+    import difflib  # noqa: PLC0415 - a hook waits for other commands
+
+    from memd.config import PresetName  # noqa: PLC0415 - likewise
+
+    known = get_args(PresetName)
+    named = tuple(dict.fromkeys(filter(None, (name.strip() for name in text.split(",")))))
+    for name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=0.4)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(known)}{hint}")
+    if not named:
+        raise argparse.ArgumentTypeError(f"names no agent; there are {', '.join(known)}")
+    return named
 
 
 def _seconds(text: str) -> float:

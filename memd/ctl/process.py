@@ -58,7 +58,7 @@ def start(command: Sequence[str], file: Path, environ: Mapping[str, str]) -> Sta
     Raises:
         OSError: it cannot be started, or its log cannot be written.
     """
-    _make_private(file.parent)
+    make_private(file.parent)
     log = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(log, 0o600)
@@ -158,10 +158,10 @@ def is_gone(pid: int) -> bool:
     return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
 
 
-def _make_private(directory: Path) -> None:
+def make_private(directory: Path) -> None:
     """Make a directory, and those above it that are missing, for the owner alone."""
     if not directory.exists():
-        _make_private(directory.parent)
+        make_private(directory.parent)
         directory.mkdir(mode=0o700, exist_ok=True)
 
 

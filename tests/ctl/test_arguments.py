@@ -118,3 +118,23 @@ def test_a_mistake_is_told_as_json_too(run: Run) -> None:
     code, out, err = run("serach", "x", "--json")
     assert (code, err) == (2, "")
     assert out.startswith('{"ok":false,"error":{"type":"usage","message":"argument COMMAND: invalid choice')
+
+
+@pytest.mark.parametrize(
+    ("argv", "is_hook"),
+    [
+        (["hook", "user-prompt"], True),
+        (["--json", "--agent", "hook", "hook", "session-start"], True),
+        (["--socket=/run/s", "hook", "no-such-event"], True),
+        (["hook"], True),
+        (["hook", "install", "--client", "claude"], False),
+        (["hook", "uninstall"], False),
+        (["search", "hook", "user-prompt"], False),
+        (["--agent", "hook", "search", "x"], False),
+        (["--agent"], False),
+        ([], False),
+    ],
+)
+def test_a_hook_is_known_by_its_command_line(argv: list[str], is_hook: bool) -> None:
+    """Also one that makes no sense: its exit status must still be 0."""
+    assert arguments.is_hook(argv) == is_hook

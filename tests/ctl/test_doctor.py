@@ -21,6 +21,7 @@ import memd.ctl.commands.doctor  # noqa: F401 - another user may not be able to 
 from memd.ctl.__main__ import main
 from tests.ctl.conftest import Ran
 from tests.ctl.real import House, house
+from tests.fakes.qmd_standin import Standin, says
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until
 
@@ -84,6 +85,7 @@ def test_all_is_well_while_a_daemon_runs(home: House) -> None:
         "state",
         "socket",
         "daemon",
+        "service",
         "limits",
         "agents.main",
     }
@@ -113,6 +115,33 @@ def test_without_a_daemon_only_that_is_wrong(home: House) -> None:
     assert summary.startswith("1 of ")
     assert " checks is wrong, " in summary
     assert _contents(home.state) == before
+
+
+def test_qmd_is_looked_for_where_it_is_chosen(home: House) -> None:
+    """From here without a daemon, as the daemon has it with one: found or not, its version, and whether it answers."""
+    standin = Standin(home.home / "bin")
+
+    def choose(command: object) -> None:
+        qmd = f'backend = "qmd"\nqmd = {{ command = "{command}", timeout_ms = 20000 }}'
+        home.write_config(f'[agents.main]\nworkspace = "~/ws"\n{qmd}\n')
+
+    choose("/no/such/qmd")
+    found = _doctor(home)["agents.main.qmd"]
+    assert not found["ok"]
+    assert "/no/such/qmd" in found["detail"]
+    assert "npm install" in found["fix"]
+    choose(standin.program)
+    home.data("up")
+
+    until(lambda: (home.data("status")["agents"]["main"]["qmd"] or {}).get("collections"), 20)
+    found = _doctor(home)["agents.main.qmd"]
+    assert found["ok"]
+    assert "2.8.3 at ~/bin/qmd answers from 2" in found["detail"]
+    standin.play("search", says("", stderr="Error: no", status=1))
+    assert home.run("search", "vault").code == 0
+    found = _doctor(home)["agents.main.qmd"]
+    assert not found["ok"]
+    assert "the built-in engine answers" in found["detail"]
 
 
 def test_a_killed_daemon_leaves_a_log_that_is_read_but_not_taken_over(home: House) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memd_client.messages import Note, Reply, Status
+from memd_client.messages import Note, Reply, Request, Status
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import FOUND, agent, answering, status
 from tests.ctl.conftest import Run
@@ -136,3 +136,23 @@ def test_the_console_script_is_there() -> None:
     script = Path(sys.executable).with_name("memd-ctl")
     ended = subprocess.run([script, "--version"], capture_output=True, text=True, check=False, timeout=30)
     assert (ended.returncode, ended.stdout) == (0, f"memd-ctl {version('memd-daemon')}\n")
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_nothing_else(address: Path, redirection: str) -> None:
+    """What is printed goes nowhere, least of all to the daemon; the status is the usual one."""
+    heard: list[Request] = []
+    with serving(address, answering(FOUND, heard=heard)):
+        ran = subprocess.run(
+            [
+                "/bin/sh",
+                "-c",
+                f'exec "$0" -m memd.ctl search x --socket "$1" {redirection}',
+                sys.executable,
+                address,
+            ],
+            capture_output=True,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert len(heard) == 1

@@ -15,6 +15,7 @@ _TITLES = {
     "state": "State directory",
     "socket": "Socket",
     "daemon": "Daemon",
+    "service": "Service",
     "limits": "Limits of the system",
     "agents": "Agents",
 }

@@ -18,11 +18,13 @@ from memd.ctl.checkup import (
     child,
     configuration,
     daemon,
+    engines,
     installation,
     limits,
     listening,
     processes,
     report,
+    service,
     state,
 )
 from memd.ctl.checkup.finding import Finding, unchecked, wrong
@@ -32,7 +34,7 @@ from memd.ctl.checkup.scene import Scene
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.lock import find_holder
 from memd.ctl.screen import Outcome
-from memd.inspection.facts import Cache, Disk, Ground, Question, Store
+from memd.inspection.facts import Cache, Disk, Ground, Program, Question, Store
 from memd.inspection.patience import Broken, Endless, Work
 from memd.version import VERSION
 from memd_client.messages import StatusReport
@@ -56,6 +58,8 @@ class _Seen(msgspec.Struct, frozen=True):
     model: child.Answer | Broken | Endless | None  # None: no agent uses it
     roots: child.Answer | Broken | Endless
     stores: child.Answer | Broken | Endless
+    programs: child.Answer | Broken | Endless | None  # None: no agent is told to search with one
+    service: service.Seen | Broken | Endless
 
 
 def run(call: Call) -> Outcome:
@@ -116,8 +120,10 @@ def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
     roots, stores = asked("roots", patience_s + _LATE_S), asked("stores", patience_s + _LATE_S)
     process = Work(lambda: _process(scene), patience_s)
     allowed = Work(lambda: _limits(scene), patience_s)
+    installed = Work(lambda: service.look(scene), patience_s + _LATE_S)
     configured = config.outcome()
     model = asked("model", model_s) if _wants_model(configured) else None
+    programs = asked("programs", patience_s + _LATE_S) if _wants_program(configured) else None
     return _Seen(
         config=configured,
         answer=told.outcome(),
@@ -129,6 +135,8 @@ def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
         model=None if model is None else model.outcome(),
         roots=roots.outcome(),
         stores=stores.outcome(),
+        programs=None if programs is None else programs.outcome(),
+        service=installed.outcome(),
     )
 
 
@@ -173,6 +181,7 @@ def _judged(seen: _Seen, scene: Scene, patience_s: float) -> list[Finding]:
         *_state(seen, scene),
         *_socket(seen, told, scene),
         *_daemon(seen, told, config, scene),
+        *_service(seen, scene),
         *_limits_judged(seen, config, status),
         *_agents(seen, config, status, scene, patience_s),
     ]
@@ -189,6 +198,11 @@ def _wants_model(config: Config | ConfigError | Broken | Endless) -> bool:
             )
         case _:
             return True
+
+
+def _wants_program(config: Config | ConfigError | Broken | Endless) -> bool:
+    """Whether an agent is told to search with another program."""
+    return isinstance(config, Config) and any(one.backend != "builtin" for one in config.agents.values())
 
 
 def _state(seen: _Seen, scene: Scene) -> list[Finding]:
@@ -226,6 +240,14 @@ def _daemon(seen: _Seen, told: answer.Answer | None, config: Config | None, scen
     return daemon.judged(told, process, config, scene, now=time.time(), executable=sys.executable)
 
 
+def _service(seen: _Seen, scene: Scene) -> list[Finding]:
+    match seen.service:
+        case service.Seen() as found:
+            return service.judged(found, scene)
+        case trouble:
+            return [unchecked("service.units", _reason(trouble))]
+
+
 def _limits_judged(seen: _Seen, config: Config | None, status: StatusReport | None) -> list[Finding]:
     match seen.limits:
         case Limits() as found:
@@ -250,6 +272,8 @@ def _agents(
     roots, stores = _asked(seen.roots), _asked(seen.stores)
     grounds = {ground.agent: ground for ground in roots.of(Ground)}
     indexes = {store.agent: store for store in stores.of(Store)}
+    programs = () if seen.programs is None else _asked(seen.programs).of(Program)
+    engine_of = {program.agent: program for program in programs}
     apart = agents.judged_overlap([*grounds.values()], settings, scene) if len(settings) > 1 else []
     is_ours = isinstance(seen.state, state.State) and seen.state.owner == scene.uid
     findings: list[Finding] = []
@@ -258,6 +282,9 @@ def _agents(
     for name in sorted({*settings, *told, *indexes}):
         if name in settings or name in told:
             findings.append(agents.judged_health(name, told.get(name), scene))
+        if name in settings:
+            found = engine_of.get(name)
+            findings += engines.judged_qmd(name, settings[name], told.get(name), found, scene)
         if name in grounds:
             findings += agents.judged_notes(grounds[name], scene, patience_s)
         elif name in settings:

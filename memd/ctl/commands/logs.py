@@ -26,7 +26,7 @@ def run(call: Call) -> Outcome:
         raise Failed(
             "not_found",
             f"There is no log at {file}.",
-            "`memd-ctl up` writes one. `memd run` writes to its own stderr, a service to the journal of the system.",
+            "`memd-ctl up` writes one. `memd run` writes to its own stderr; `memd-ctl service logs` has what a service wrote.",
             exit_code=NOT_FOUND,
         )
     count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None

@@ -20,6 +20,8 @@ from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
 from memd.ctl.places import Places
 from memd.ctl.process import Started, await_answer, command_for, find_answer, start
 from memd.ctl.screen import Outcome
+from memd.ctl.service.act import Plan, await_service, carry_out
+from memd.ctl.service.here import installed_here, managed_here
 from memd.ctl.vectors import in_words, total
 from memd.ctl.words import counted, one_line, shown, visible
 from memd_client import paths
@@ -64,13 +66,20 @@ class Result(msgspec.Struct, frozen=True):
 def run(call: Call) -> Outcome:
     """Start what does not run, change what is not so yet, and wait until all text is searchable."""
     _check_socket(call.places)
+    service = installed_here(call.environ, call.places)
     running = find_answer(call.places)
     wanted = None
     if call.options.directory is not None:
         wanted = _wanted(call, running)
         _write(call, wanted)
     started = reloaded = False
-    if running is None:
+    managed = managed_here(service, call.environ) if running is None else None
+    if running is None and service is not None and managed is not None:
+        carry_out(Plan(after=service.supervisor.start(managed)), service, call.environ)
+        running = await_service(service, call.options.timeout)
+        started = True
+    elif running is None:
+        service = None
         process = start(command_for(call.places), call.places.log, call.environ)
         running = await_answer(process, call.places, call.options.timeout or _ANSWERS_S)
         started = running.pid == process.process.pid
@@ -84,7 +93,8 @@ def run(call: Call) -> Outcome:
     text = catchup.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
     with call.client() as memd:
         report = memd.status(agent)
-    return _outcome(call, report, text, wanted, started=started, reloaded=reloaded)
+    by = None if service is None else service.supervisor.name
+    return _outcome(call, report, text, wanted, started=started, reloaded=reloaded, by=by)
 
 
 # --- the configuration
@@ -245,7 +255,7 @@ def _nothing_to_do(call: Call, running: StatusReport) -> Outcome:
         files=sum(agent.files for agent in running.agents.values()),
         chunks=sum(agent.chunks for agent in running.agents.values()),
     )
-    result = _result(call, running, text, None, started=False, reloaded=False)
+    result = _result(call, running, text, None, started=False, reloaded=False, by=None)
     return Outcome(result, f"memd is running already (pid {running.pid}); there is nothing to change.")
 
 
@@ -257,10 +267,13 @@ def _outcome(
     *,
     started: bool,
     reloaded: bool,
+    by: str | None,
 ) -> Outcome:
     home = call.places.home
     lines = []
-    if started:
+    if started and by is not None:
+        lines.append(f"{by} started memd (pid {report.pid}), as it does at login.")
+    elif started:
         lines.append(f"Started memd (pid {report.pid}); its log is {shown(call.places.log, home)}.")
     elif reloaded:
         lines.append(f"memd (pid {report.pid}) reads the new configuration.")
@@ -277,7 +290,7 @@ def _outcome(
     elif text.reason:
         lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
     lines.append(_next(call, text))
-    result = _result(call, report, text, wanted, started=started, reloaded=reloaded)
+    result = _result(call, report, text, wanted, started=started, reloaded=reloaded, by=by)
     return Outcome(result, "\n".join(lines))
 
 
@@ -314,6 +327,7 @@ def _result(
     *,
     started: bool,
     reloaded: bool,
+    by: str | None,
 ) -> Result:
     vectors = total(report)
     changed = None
@@ -326,7 +340,7 @@ def _result(
         changed=changed,
         config=report.config,
         socket=report.socket,
-        log=str(call.places.log) if started else None,
+        log=str(call.places.log) if started and by is None else None,
         agents=sorted(report.agents),
         files=text.files,
         chunks=text.chunks,

@@ -1,0 +1,372 @@
+"""memd-ctl service: have the service manager of the system start memd at login, and look after it."""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+
+import msgspec
+
+from memd.configfile.load import load
+from memd.ctl.call import Call
+from memd.ctl.commands import logs
+from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
+from memd.ctl.lock import find_holder
+from memd.ctl.logline import readable
+from memd.ctl.screen import Outcome
+from memd.ctl.service.act import Plan, await_service, carry_out
+from memd.ctl.service.here import Here, here
+from memd.ctl.service.journal import written
+from memd.ctl.service.linger import REMEDY, lingers
+from memd.ctl.service.manager import NoManager, reached
+from memd.ctl.service.standing import Installed
+from memd.ctl.service.supervisor import Managed
+from memd.ctl.words import listed, shown, visible
+from memd_client import paths
+
+_BEFORE_FOLLOWING = 10  # lines, as tail has it
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How the service is."""
+
+    supervisor: str
+    installed: bool
+    current: bool  # as this installation would write it
+    files: list[dict[str, object]]
+    reason: str | None  # why the manager cannot be asked
+    loaded: bool
+    enabled: bool
+    state: str
+    pid: int | None
+    restarts: int
+    exit_code: int | None
+    lingers: bool | None
+
+
+def run(call: Call, platform: str = sys.platform) -> Outcome:
+    """Do what the second word says.
+
+    Args:
+        call: What was typed, and where things are.
+        platform: As in sys.platform.
+    """
+    hardened = call.options.action == "install" and call.options.hardened
+    found = here(call.environ, call.places, platform=platform, hardened=hardened)
+    if found is None:
+        raise Failed(
+            "no_service_manager",
+            f"memd knows no service manager on {platform}.",
+            "Have whatever starts programs here run `memd run`.",
+        )
+    match call.options.action:
+        case "install":
+            return _install(call, found, platform)
+        case "uninstall":
+            return _uninstall(call, found)
+        case "status":
+            return _status(call, found)
+        case "logs":
+            return _logs(call, found)
+        case action:
+            return _change(call, found, action)
+
+
+# --- install
+
+
+def _install(call: Call, found: Here, platform: str) -> Outcome:
+    _check(call, platform)
+    if call.options.print:
+        managed = Managed(loaded=found.is_installed)
+        orders = found.supervisor.install(changed=not found.is_current, managed=managed)
+        return _printed(call, Plan(write=found.units, after=orders))
+    managed = reached(found.supervisor, call.environ)
+    _refuse_strangers(call, found.installed)
+    _refuse_another(call, found)
+    _refuse_second(call, found, managed)
+    changed = not found.is_current or managed.stale
+    plan = Plan(
+        write=() if found.is_current else found.units,
+        after=found.supervisor.install(changed=changed, managed=managed),
+    )
+    carry_out(plan, found, call.environ)
+    pid = await_service(found, call.options.timeout).pid
+    where = visible(shown(found.main.path, call.places.home))
+    text = (
+        f"{found.supervisor.name} runs memd (pid {pid}), and starts it at each login; {where} says so."
+        if changed
+        else f"{found.supervisor.name} runs memd already (pid {pid}); {where} was right."
+    )
+    files = [str(unit.path) for unit in found.units]
+    return Outcome({"changed": changed, "files": files, "pid": pid}, text, tuple(_remarks(call, found)))
+
+
+def _check(call: Call, platform: str) -> None:
+    """What the daemon would refuse must not be installed.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+        Failed: the path of the socket is too long.
+    """
+    load(call.places.config, call.environ, call.places.home)
+    try:
+        paths.checked_socket(call.places.socket, platform)
+    except paths.SocketPathTooLong as error:
+        raise Failed("bad_config", str(error), exit_code=BAD_CONFIG) from error
+
+
+def _refuse_strangers(call: Call, files: Iterable[Installed]) -> None:
+    """Raise Failed where a file is not as memd wrote it, unless that is wished for."""
+    for one in files:
+        name = visible(shown(one.path, call.places.home))
+        if one.state == "unreadable":
+            raise Failed("not_changed", f"{name} cannot be read: {one.reason}.")
+        if one.state == "edited" and not call.options.force:
+            raise Failed(
+                "not_changed",
+                f"{name} was changed since memd wrote it; it was left alone.",
+                "Keep what you changed in a drop-in (systemctl --user edit memd.service), then --force replaces the file."
+                if one.path.suffix != ".plist"
+                else "--force does it all the same.",
+            )
+        if one.state == "foreign" and not call.options.force:
+            raise Failed(
+                "not_changed",
+                f"{name} was not written by memd; it was left alone.",
+                "--force does it all the same.",
+            )
+
+
+def _refuse_another(call: Call, found: Here) -> None:
+    """Raise Failed where another installation has its service there, unless it is to give way."""
+    theirs, ours = found.command[:1], found.launch.command[:1]
+    if found.main.state != "outdated" or not theirs or theirs == ours or call.options.force:
+        return
+    raise Failed(
+        "exists",
+        f"{visible(shown(found.main.path, call.places.home))} runs memd from another installation: {visible(theirs[0])}.",
+        f"--force puts this one in its place ({ours[0]}). Or uninstall it with the memd-ctl beside that one.",
+    )
+
+
+def _refuse_second(call: Call, found: Here, managed: Managed) -> None:
+    """Raise Failed where a daemon runs that the manager knows nothing of."""
+    # Not by connecting: that would have systemd start one.
+    socket = call.places.socket
+    for lock in (call.places.lock, socket.with_name(f"{socket.name}.lock")):
+        pid = find_holder(lock)
+        if pid is not None and pid != managed.pid:
+            raise Failed(
+                "exists",
+                f"memd runs already (pid {pid}), and {found.supervisor.name} has not started it.",
+                "Stop it first: memd-ctl down. It indexes nothing twice when it starts again.",
+            )
+
+
+def _remarks(call: Call, found: Here) -> Iterable[str]:
+    if found.supervisor.name == "systemd" and lingers(os.getuid(), call.environ) is False:
+        yield f"It runs while you are logged in. To have it run always: {REMEDY}"
+
+
+# --- uninstall, start, stop, restart
+
+
+def _uninstall(call: Call, found: Here) -> Outcome:
+    name = found.supervisor.name
+    there = [one for one in found.installed if one.state != "missing"]
+    if not there:
+        return Outcome(
+            {"changed": False, "files": []}, f"{name} has no service of memd; there is nothing to remove."
+        )
+    if not call.options.print:
+        _refuse_strangers(call, there)
+    managed = Managed(loaded=True) if call.options.print else reached(found.supervisor, call.environ)
+    plan = Plan(
+        before=found.supervisor.forget(managed),
+        remove=tuple(one.path for one in there),
+        after=found.supervisor.forgotten(),
+    )
+    if call.options.print:
+        return _printed(call, plan)
+    carry_out(plan, found, call.environ)
+    files = listed([visible(shown(one.path, call.places.home)) for one in there])
+    text = f"{name} starts memd no more; removed {files}. Your notes and the index are as they were."
+    return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
+
+
+def _change(call: Call, found: Here, action: str) -> Outcome:
+    """Start, stop or restart it."""
+    if not found.is_installed:
+        raise _not_installed(found)
+    supervisor = found.supervisor
+    orders = {"start": supervisor.start, "stop": supervisor.stop, "restart": supervisor.restart}[action]
+    if call.options.print:
+        return _printed(call, Plan(after=orders(Managed(loaded=True))))
+    managed = reached(supervisor, call.environ)
+    if action != "stop":
+        _refuse_second(call, found, managed)
+    carry_out(Plan(after=orders(managed)), found, call.environ)
+    if action == "stop":
+        text = f"{supervisor.name} has stopped memd. It starts it again at the next login."
+        return Outcome({"pid": None}, text, tuple(_drift(call, found)))
+    is_ours = found.is_of_these_places
+    pid = await_service(found, call.options.timeout).pid if is_ours else reached(supervisor, call.environ).pid
+    return Outcome({"pid": pid}, f"{supervisor.name} runs memd (pid {pid}).", tuple(_drift(call, found)))
+
+
+def _printed(call: Call, plan: Plan) -> Outcome:
+    """What would be done: the files on stdout as `systemctl cat` has them, or the commands where there are none."""
+    files = [{"path": str(unit.path), "text": unit.text} for unit in plan.write]
+    data = {"files": files, "removed": [str(path) for path in plan.remove], "commands": plan.commands}
+    before, after = ([shlex.join(order.words) for order in orders] for orders in (plan.before, plan.after))
+    if not plan.write:
+        removing = [shlex.join(("rm", str(path))) for path in plan.remove]
+        return Outcome(data, "\n".join((*before, *removing, *after)))
+    if len(plan.write) == 1:
+        (unit,) = plan.write
+        place = visible(shown(unit.path, call.places.home))
+        return Outcome(data, unit.text, (f"This belongs into {place}. Then:", *after))
+    text = "\n".join(f"# {unit.path}\n{unit.text}" for unit in plan.write)
+    return Outcome(data, text, ("These belong into the files named above them. Then:", *after))
+
+
+# --- status
+
+
+def _status(call: Call, found: Here) -> Outcome:
+    managed, reason = Managed(loaded=False), None
+    try:
+        managed = reached(found.supervisor, call.environ)
+    except NoManager as nobody:
+        reason = nobody.message
+    is_systemd = found.supervisor.name == "systemd"
+    standing = Standing(
+        supervisor=found.supervisor.name,
+        installed=found.is_installed,
+        current=found.is_current,
+        files=[_file(one) for one in found.installed if one.state != "missing"],
+        reason=reason,
+        loaded=managed.loaded,
+        enabled=managed.enabled,
+        state=managed.state,
+        pid=managed.pid,
+        restarts=managed.restarts,
+        exit_code=managed.exit_code,
+        lingers=lingers(os.getuid(), call.environ) if is_systemd and found.is_installed else None,
+    )
+    if not found.is_installed:
+        elsewhere = (
+            f" {found.supervisor.name} knows one all the same, from {managed.path}." if managed.path else ""
+        )
+        text = (
+            f"memd is not installed as a service.{elsewhere} `memd-ctl service install` has "
+            f"{found.supervisor.name} start it at login."
+        )
+        return Outcome(standing, text, () if reason is None else (reason,), NOT_FOUND)
+    remarks = [*_drift(call, found), *_troubles(found, managed, reason)]
+    if standing.lingers is False:
+        remarks.append(f"It runs while you are logged in. To have it run always: {REMEDY}")
+    is_wrong = not found.is_current or reason is not None or managed.stale
+    exit_code = ERROR if is_wrong else 0 if managed.pid is not None else NOT_RUNNING
+    return Outcome(standing, _told(call, found, managed, reason), tuple(remarks), exit_code)
+
+
+def _file(one: Installed) -> dict[str, object]:
+    return {"path": str(one.path), "state": one.state, "differing": list(one.differing)}
+
+
+_STATES = {
+    "current": "as it should be",
+    "outdated": "written for something else",
+    "edited": "changed since memd wrote it",
+    "foreign": "not written by memd",
+    "unreadable": "cannot be read",
+}
+
+
+def _told(call: Call, found: Here, managed: Managed, reason: str | None) -> str:
+    name = found.supervisor.name
+    if reason is not None:
+        head = f"memd is installed with {name}, which cannot be asked how it is."
+    elif managed.pid is not None:
+        again = f", after {managed.restarts} restarts" if managed.restarts else ""
+        head = f"{name} runs memd (pid {managed.pid}){again}{', and starts it at login' * managed.enabled}."
+    else:
+        why = f": {managed.result}" if managed.result else ""
+        head = f"{name} does not run memd{f' ({managed.state}{why})' if managed.state else ''}."
+    lines = [
+        f"  {visible(shown(one.path, call.places.home))}  {_STATES[one.state]}"
+        for one in found.installed
+        if one.state != "missing"
+    ]
+    return "\n".join([head, *lines])
+
+
+def _drift(call: Call, found: Here) -> Iterable[str]:
+    """How the installed service differs from the one that would be, and what to do about it."""
+    wanted = {unit.path for unit in found.units}
+    for one in found.installed:
+        name = visible(shown(one.path, call.places.home))
+        match one.state:
+            case "missing" if one.path in wanted:
+                yield f"{name} is missing. `memd-ctl service install` writes it."
+            case "outdated" | "edited":
+                differs = f" in {listed(one.differing)}" if one.differing else ""
+                flag = " --force" if one.state == "edited" else ""
+                yield (
+                    f"{name} differs{differs} from what this installation writes for these places. "
+                    f"`memd-ctl service install{flag}` brings it up to date."
+                )
+            case _:
+                pass
+
+
+def _troubles(found: Here, managed: Managed, reason: str | None) -> Iterable[str]:
+    if reason is not None:
+        yield reason
+        return
+    if not managed.loaded:
+        yield f"{found.supervisor.name} has not read the file. `memd-ctl service install` has it read."
+    elif not managed.enabled:
+        yield "It is not started at login. `memd-ctl service install` has it started."
+    if managed.stale:
+        yield f"{found.supervisor.name} goes by the files as they were. `memd-ctl service restart` has them read again."
+    if managed.path is not None and managed.path != str(found.main.path):
+        yield f"{found.supervisor.name} goes by another file: {managed.path}"
+    if managed.result:
+        yield f"It ended with: {managed.result}. `memd-ctl service logs -n 20` may tell why."
+
+
+# --- logs
+
+
+def _logs(call: Call, found: Here) -> Outcome:
+    if found.supervisor.name == "launchd":
+        return logs.run(call)
+    options = call.options
+    if options.follow and call.screen.json:
+        raise UsageError("--json is one document, and --follow has no end: leave one of them out")
+    count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
+    lines = written(call.environ, lines=count, follow=options.follow)
+    if call.screen.json:
+        return Outcome({"lines": [_text(line) for line in lines]})
+    for line in lines:
+        if call.screen.is_terminal:
+            call.screen.say(readable(_text(line), call.screen.paint))
+        else:
+            call.screen.copy(line)
+    return Outcome(None)
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").removesuffix("\n")
+
+
+def _not_installed(found: Here) -> Failed:
+    return Failed(
+        "not_found",
+        f"{found.supervisor.name} has no service of memd.",
+        "`memd-ctl service install` makes one.",
+        exit_code=NOT_FOUND,
+    )

@@ -1,0 +1,57 @@
+"""What a service manager is to start: the daemon that the user would start from here. Pure."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.failures import BAD_CONFIG, Failed
+from memd.ctl.places import Places
+
+# They say where this user keeps things. A service does not get them from a shell; keys are not among them.
+_PLACES = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCLAW_STATE_DIR")
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """A daemon, as a service manager has to know it; all paths are absolute."""
+
+    command: tuple[str, ...]
+    environ: Mapping[str, str]  # beside what the manager gives
+    places: Places
+
+
+def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places) -> Launch:
+    """The daemon of this installation at these places.
+
+    Args:
+        command: What runs it.
+        environ: Of this process.
+        places: Of the daemon.
+
+    Raises:
+        Failed: a path holds what cannot stand in a unit.
+    """
+    passed = {
+        name: os.path.abspath(os.path.join(places.home, value))  # noqa: PTH100, PTH118  Path.absolute keeps `..`
+        for name in _PLACES
+        if (value := environ.get(name))
+    }
+    usual = str(places.home / ".config")
+    if passed.get("XDG_CONFIG_HOME") == usual:
+        del passed["XDG_CONFIG_HOME"]
+    for text in (*command, *passed.values(), str(places.home)):
+        if not text.isprintable() or text != text.strip() or text.endswith("\\"):
+            raise Failed(
+                "bad_config",
+                f"A service manager cannot be told of the path {text!r}.",
+                "Choose one without control characters, and without a blank or a backslash at its end.",
+                exit_code=BAD_CONFIG,
+            )
+    return Launch(command, passed, places)
+
+
+def config_home(environ: Mapping[str, str], home: Path) -> Path:
+    """Where the user's configuration is, as the XDG Base Directory specification has it."""
+    named = environ.get("XDG_CONFIG_HOME", "")
+    return Path(named) if named.startswith("/") else home / ".config"

@@ -1,0 +1,142 @@
+"""memd as an agent of launchd, on a Mac."""
+
+import plistlib
+import re
+from pathlib import Path
+from typing import Any
+from xml.parsers.expat import ExpatError
+
+import msgspec
+
+from memd.ctl.failures import UsageError
+from memd.ctl.service.launch import Launch
+from memd.ctl.service.mark import marked
+from memd.ctl.service.supervisor import Managed, Order, Unit
+from memd.ctl.service.templates import template
+
+LABEL = "local.memd"
+_FILE = f"{LABEL}.plist"
+_AGAIN_S = 10.0  # a job that is on its way out is known for as long as it may take to end
+_PRINTED = re.compile(r"^\t(state|pid|path|last exit code) = (.*)$", re.MULTILINE)
+
+
+class Launchd(msgspec.Struct, frozen=True):
+    """The agents of one user.
+
+    Args:
+        directory: Where they are.
+        uid: Of the user.
+    """
+
+    directory: Path
+    uid: int
+    name: str = "launchd"
+    tool: str = "launchctl"
+
+    @property
+    def _domain(self) -> str:
+        return f"gui/{self.uid}"
+
+    @property
+    def _target(self) -> str:
+        return f"{self._domain}/{LABEL}"
+
+    def units(self, launch: Launch, *, hardened: bool) -> tuple[Unit, ...]:
+        """One property list.
+
+        Raises:
+            UsageError: launchd has nothing to harden an agent with.
+        """
+        if hardened:
+            raise UsageError("launchd has no walls for an agent: leave --hardened out.")
+        log = str(launch.places.log)
+        job = plistlib.loads(template(f"launchd/{_FILE}").encode())
+        job |= {"ProgramArguments": list(launch.command), "StandardOutPath": log, "StandardErrorPath": log}
+        if launch.environ:
+            job["EnvironmentVariables"] = dict(sorted(launch.environ.items()))
+        text = plistlib.dumps(job, sort_keys=False).decode()
+        # Behind the two lines that say what kind of XML it is.
+        return (Unit(self.directory / _FILE, marked(text, opening="<!-- ", closing=" -->", line=2)),)
+
+    def unit_paths(self) -> tuple[Path, ...]:
+        """There is one."""
+        return (self.directory / _FILE,)
+
+    def command_in(self, text: str) -> tuple[str, ...]:
+        """ProgramArguments."""
+        words = _job(text).get("ProgramArguments")
+        return tuple(map(str, words)) if isinstance(words, list) else ()
+
+    def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
+        """By the keys of the property list."""
+        one, other = _job(installed), _job(wanted)
+        return tuple(sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key)))
+
+    def reach(self) -> Order:
+        """A user without a session on the screen has no such domain."""
+        return Order(("launchctl", "print", self._domain))
+
+    def ask(self) -> Order:
+        """Fails where it is not loaded."""
+        return Order(("launchctl", "print", self._target))
+
+    def understand(self, code: int, printed: str) -> Managed:
+        """A page for people; the lines of the job itself are set in by one tab."""
+        if code:
+            return Managed(loaded=False)
+        told = dict(_PRINTED.findall(printed))
+        pid, last = told.get("pid", ""), told.get("last exit code", "").partition(":")[0]
+        exit_code = int(last) if last.isascii() and last.isdecimal() else None
+        return Managed(
+            loaded=True,
+            enabled=True,
+            state=told.get("state", ""),
+            pid=int(pid) if pid.isascii() and pid.isdecimal() else None,
+            path=told.get("path"),
+            result=f"exit status {exit_code}" if exit_code else "",
+            exit_code=exit_code,
+        )
+
+    def install(self, *, changed: bool, managed: Managed) -> tuple[Order, ...]:
+        """A job is read when it is loaded, so one that has changed must be loaded anew."""
+        if managed.loaded and not changed:
+            return self.start(managed)
+        before = (Order(("launchctl", "bootout", self._target), may_fail=True),) if managed.loaded else ()
+        return (*before, Order(("launchctl", "enable", self._target)), self._load())
+
+    def start(self, managed: Managed) -> tuple[Order, ...]:
+        """Loading runs it."""
+        return (Order(("launchctl", "kickstart", self._target)),) if managed.loaded else (self._load(),)
+
+    def stop(self, managed: Managed) -> tuple[Order, ...]:
+        """It is loaded again at the next login."""
+        return (Order(("launchctl", "bootout", self._target)),) if managed.loaded else ()
+
+    def restart(self, managed: Managed) -> tuple[Order, ...]:
+        """The running one is ended."""
+        return (Order(("launchctl", "kickstart", "-k", self._target)),) if managed.loaded else (self._load(),)
+
+    def forget(self, managed: Managed) -> tuple[Order, ...]:
+        """Without its file it will not be loaded again."""
+        return self.stop(managed)
+
+    def forgotten(self) -> tuple[Order, ...]:
+        """Nothing is left of it."""
+        return ()
+
+    def _load(self) -> Order:
+        words = ("launchctl", "bootstrap", self._domain, str(self.directory / _FILE))
+        return Order(words, patience_s=_AGAIN_S)
+
+
+def of_user(home: Path, uid: int) -> Launchd:
+    """The agents of this user."""
+    return Launchd(home / "Library" / "LaunchAgents", uid)
+
+
+def _job(text: str) -> dict[str, Any]:
+    try:
+        job = plistlib.loads(text.encode())
+    except (plistlib.InvalidFileException, ExpatError, ValueError, TypeError, KeyError):
+        return {}
+    return job if isinstance(job, dict) else {}

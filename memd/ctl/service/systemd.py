@@ -1,0 +1,216 @@
+"""memd as a service of systemd's user manager."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.service.launch import Launch, config_home
+from memd.ctl.service.mark import marked
+from memd.ctl.service.supervisor import Managed, Order, Unit
+from memd.ctl.service.templates import template
+
+SERVICE, SOCKET = "memd.service", "memd.socket"
+_HARDENING = "memd.service.d/hardening.conf"
+_BOTH = (SOCKET, SERVICE)
+_PLAIN = re.compile(r"[A-Za-z0-9_@:,./+=-]+")
+_ASKED = (
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "UnitFileState",
+    "MainPID",
+    "FragmentPath",
+    "Result",
+    "ExecMainStatus",
+    "NeedDaemonReload",
+    "NRestarts",
+)
+
+
+class Systemd(msgspec.Struct, frozen=True):
+    """The manager of one user.
+
+    Args:
+        directory: Where the user's units are.
+    """
+
+    directory: Path
+    name: str = "systemd"
+    tool: str = "systemctl"
+
+    def units(self, launch: Launch, *, hardened: bool) -> tuple[Unit, ...]:
+        """The service, the socket, and where it is wanted the drop-in that hardens the service."""
+        command, *arguments = launch.command
+        # Variables are put in for all words but the first.
+        line = " ".join([_quoted(command), *(_quoted(word).replace("$", "$$") for word in arguments)])
+        environ = [
+            f"Environment={_quoted(f'{name}={value}')}" for name, value in sorted(launch.environ.items())
+        ]
+        socket = launch.places.socket
+        writable = " ".join(
+            _quoted(str(path)) for path in dict.fromkeys((launch.places.state, socket.parent))
+        )
+        texts = {
+            SERVICE: _with(
+                template(f"systemd/{SERVICE}"),
+                {
+                    "ExecStart": [f"ExecStart={line}"],
+                    "EnvironmentFile": [*environ, "EnvironmentFile=-%E/memd/env"],
+                },
+            ),
+            SOCKET: _with(
+                template(f"systemd/{SOCKET}"), {"ListenStream": [f"ListenStream={_escaped(str(socket))}"]}
+            ),
+        }
+        if hardened:
+            texts[_HARDENING] = _with(
+                template(f"systemd/{_HARDENING}"), {"ReadWritePaths": [f"ReadWritePaths={writable}"]}
+            )
+        return tuple(Unit(self.directory / name, marked(text)) for name, text in texts.items())
+
+    def unit_paths(self) -> tuple[Path, ...]:
+        """The service first."""
+        return tuple(self.directory / name for name in (SERVICE, SOCKET, _HARDENING))
+
+    def command_in(self, text: str) -> tuple[str, ...]:
+        """The words of ExecStart=."""
+        for line in text.splitlines():
+            name, is_setting, value = line.partition("=")
+            if is_setting and name == "ExecStart":
+                with suppress(ValueError):
+                    return tuple(word.replace("%%", "%").replace("$$", "$") for word in shlex.split(value))
+        return ()
+
+    def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
+        """By the names before the equals signs; a remark that differs is nothing."""
+        one, other = _settings(installed), _settings(wanted)
+        return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
+
+    def reach(self) -> Order:
+        """Any question will do."""
+        return _order("show", "--property=Version")
+
+    def ask(self) -> Order:
+        """Of both units."""
+        return _order("show", SERVICE, SOCKET, f"--property={','.join(_ASKED)}")
+
+    def understand(self, code: int, printed: str) -> Managed:
+        """Blocks of ``Name=value``, one a unit."""
+        blocks = [
+            dict(line.partition("=")[::2] for line in block.splitlines()) for block in printed.split("\n\n")
+        ]
+        units = {block["Id"]: block for block in blocks if "Id" in block}
+        service, socket = units.get(SERVICE, {}), units.get(SOCKET, {})
+        if code or service.get("LoadState", "not-found") == "not-found":
+            return Managed(loaded=False)
+        pid = _number(service.get("MainPID"))
+        waits = socket.get("ActiveState") == "active" and not pid
+        return Managed(
+            loaded=True,
+            enabled=service.get("UnitFileState") in {"enabled", "enabled-runtime"},
+            state="waiting for a client"
+            if waits and service.get("ActiveState") == "inactive"
+            else _state(service),
+            pid=pid or None,
+            waits=waits,
+            path=service.get("FragmentPath") or None,
+            result="" if service.get("Result") in {"success", None} else str(service["Result"]),
+            exit_code=_number(service.get("ExecMainStatus")),
+            stale="yes" in {service.get("NeedDaemonReload"), socket.get("NeedDaemonReload")},
+            restarts=_number(service.get("NRestarts")) or 0,
+        )
+
+    def install(self, *, changed: bool, managed: Managed) -> tuple[Order, ...]:
+        """A socket at another path can only be begun with its service at rest."""
+        before = (_order("stop", *_BOTH, may_fail=True),) if changed and managed.loaded else ()
+        return (
+            *before,
+            _order("daemon-reload"),
+            _order("enable", *_BOTH),
+            *self.start(managed),
+        )
+
+    def start(self, managed: Managed) -> tuple[Order, ...]:
+        """One that failed too often has to be pardoned first."""
+        return (*_pardon(managed), _order("start", *_BOTH))
+
+    def stop(self, managed: Managed) -> tuple[Order, ...]:
+        """The socket as well: a client that connects to it would start the service again."""
+        return (_order("stop", *_BOTH),) if managed.loaded else ()
+
+    def restart(self, managed: Managed) -> tuple[Order, ...]:
+        """Clients that connect meanwhile wait at the socket."""
+        return (
+            _order("daemon-reload"),
+            *_pardon(managed),
+            _order("start", SOCKET),
+            _order("restart", SERVICE),
+        )
+
+    def forget(self, managed: Managed) -> tuple[Order, ...]:
+        """Stopped and not enabled."""
+        return (_order("disable", "--now", *_BOTH, may_fail=not managed.loaded),)
+
+    def forgotten(self) -> tuple[Order, ...]:
+        """Not even as something that once failed."""
+        return (_order("daemon-reload"), _order("reset-failed", *_BOTH, may_fail=True))
+
+
+def of_user(environ: Mapping[str, str], home: Path) -> Systemd:
+    """The manager of this user."""
+    return Systemd(config_home(environ, home) / "systemd" / "user")
+
+
+def _pardon(managed: Managed) -> tuple[Order, ...]:
+    return (_order("reset-failed", *_BOTH, may_fail=True),) if managed.loaded else ()
+
+
+def _order(*words: str, may_fail: bool = False) -> Order:
+    return Order(("systemctl", "--user", *words), may_fail)
+
+
+def _with(text: str, changed: Mapping[str, list[str]]) -> str:
+    """A unit with other lines in the place of some settings, each of which is there once."""
+    lines: list[str] = []
+    left = set(changed)
+    for line in text.splitlines():
+        name = line.partition("=")[0]
+        lines += changed.get(name, [line])
+        left.discard(name)
+    assert not left, f"the template has no {left}"
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(word: str) -> str:
+    """A word as systemd.syntax(7) has it; a percent sign would begin a specifier."""
+    if _PLAIN.fullmatch(word):
+        return word
+    inside = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_escaped(inside)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _settings(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        name, is_setting, value = line.partition("=")
+        if is_setting and not line.startswith(("#", ";")):
+            found.setdefault(name.strip(), []).append(value.strip())
+    return found
+
+
+def _state(service: Mapping[str, str]) -> str:
+    state, more = service.get("ActiveState", ""), service.get("SubState", "")
+    return state if more in {"", state, "dead"} else f"{state} ({more})"
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None

@@ -1,0 +1,126 @@
+"""memd-ctl redact."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.conftest import Run
+
+_KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+_TEXT = (
+    f"Notes\nuse {_KEY}\n\npassword=hunter2 and nothing else\n"
+    "-----BEGIN PRIVATE KEY-----\n"
+    + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 3
+    + "-----END PRIVATE KEY-----\nend\n"
+)
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    """A text with three secrets."""
+    file = home / "chat.jsonl"
+    file.write_text(_TEXT, encoding="utf-8")
+    return file
+
+
+def test_the_lines_that_would_change_are_shown(run: Run, file: Path) -> None:
+    """As they would be stored, with counts and without a value; no daemon is asked."""
+    code, out, err = run("redact", str(file))
+    assert code == 0
+    assert out == (
+        "2: use [REDACTED:github-token]\n"
+        "4: password=[REDACTED:password] and nothing else\n"
+        "5-9: [REDACTED:private-key]\n"
+        "\n"
+        "3 things would be taken out: github-token 1, password 1, private-key 1.\n"
+    )
+    assert 'redact.mode = "all"' in err
+    assert file.read_text(encoding="utf-8") == _TEXT
+
+
+def test_programs_get_the_same(run: Run, file: Path) -> None:
+    """One document, which holds no value either."""
+    code, out, _ = run("redact", str(file), "--json")
+    data = json.loads(out)["data"]
+    assert code == 0
+    assert data["counts"] == {"github-token": 1, "password": 1, "private-key": 1}
+    assert (data["total"], data["mode"], data["file"]) == (3, "sessions", str(file))
+    assert data["lines"][2] == {"line": 5, "end_line": 9, "text": "[REDACTED:private-key]"}
+    assert not any(value in out for value in (_KEY, "hunter2", "MIIEvQ"))
+
+
+def test_nothing_to_take_out_is_said(run: Run, home: Path) -> None:
+    """And is no failure."""
+    (home / "a.md").write_text("忘记密码怎么办\n", encoding="utf-8")
+    assert run("redact", str(home / "a.md"))[:2] == (0, "Nothing would be taken out.\n")
+
+
+def test_stdin_is_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a pipe."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("密码：qwerty\r\n".encode())))
+    assert run("redact", "-").out.startswith("1: 密码：[REDACTED:password]\n")
+
+
+def test_a_long_line_is_cut_to_what_matters(run: Run, home: Path) -> None:
+    """A line of a transcript may have megabytes."""
+    (home / "a.jsonl").write_text(f"{'word ' * 9999}password=hunter2 {'more ' * 9999}\n", encoding="utf-8")
+    [first, *_] = run("redact", str(home / "a.jsonl")).out.splitlines()
+    assert "[REDACTED:password]" in first
+    assert len(first) < 300
+
+
+def test_the_rules_of_the_agent_count(run: Run, home: Path, file: Path) -> None:
+    """What it adds, and what it allows; the mode is told."""
+    config = home / "my.toml"
+    config.write_text(
+        '[agents.ann]\nworkspace = "~/a"\nredact = { mode = "off", extra = [{ name = "word", pattern = "nothing (else)" }], allow = ["hunter2"] }\n'
+        '[agents.bob]\nworkspace = "~/b"\nredact = { mode = "all" }\n',
+        encoding="utf-8",
+    )
+    ann = run("redact", str(file), "--agent", "ann", "--config", str(config))
+    assert "4: password=hunter2 and nothing [REDACTED:word]\n" in ann.out
+    assert "redact.mode is off" in ann.err
+    bob = run("redact", str(file), "--agent", "bob", "--config", str(config))
+    assert "4: password=[REDACTED:password] and nothing else\n" in bob.out
+    assert bob.err == ""
+    for arguments, told in (((), "not said which agent"), (("--agent", "eve"), "no agent eve")):
+        code, _, err = run("redact", str(file), "--config", str(config), *arguments)
+        assert code == 2
+        assert told in err
+        assert "ann, bob" in err
+
+
+def test_what_is_no_text_is_told(run: Run, home: Path) -> None:
+    """A missing file, a directory, a file of bytes; each in a sentence."""
+    (home / "x.bin").write_bytes(b"\x28\xb5\x2f\xfd\0\0")
+    for name, code, told in (
+        ("none.md", 3, "~/none.md does not exist"),
+        (".", 1, "is a directory"),
+        ("x.bin", 1, "is no text"),
+    ):
+        ran = run("redact", str(home / name))
+        assert (ran.code, ran.out) == (code, "")
+        assert told in ran.err
+
+
+def test_bytes_that_are_no_utf8_are_read(run: Run, home: Path) -> None:
+    """As they are when they are indexed."""
+    (home / "a.md").write_bytes(b"caf\xe9 password=hunter2\n")
+    assert run("redact", str(home / "a.md")).out.startswith(
+        "1: caf\N{REPLACEMENT CHARACTER} password=[REDACTED:password]\n"
+    )
+
+
+def test_a_wrong_configuration_has_its_status(run: Run, home: Path, file: Path) -> None:
+    """A pattern that cannot be used is told before anything is read."""
+    config = home / "my.toml"
+    config.write_text(
+        '[agents.main]\nworkspace = "~"\nredact.extra = [{ name = "x", pattern = "(a+)+" }]\n',
+        encoding="utf-8",
+    )
+    code, out, err = run("redact", str(file), "--config", str(config))
+    assert (code, out) == (78, "")
+    assert "agents.main.redact.extra" in err
