@@ -118,7 +118,8 @@ class Growing:
 
     def _due_at(self, found: FoundFile, known: Mapping[str, KnownFile], came_lines: int, now: float) -> float:
         before = known.get(found.path)
-        came_bytes = found.stamp.size if before is None else found.stamp.size - before.stamp.size
+        # One that was just made and has nothing in it yet is no transcript that was cut.
+        came_bytes = max(1, found.stamp.size) if before is None else found.stamp.size - before.stamp.size
         return due_at(came_bytes, came_lines, found.stamp.mtime_ns / 1e9, self._settings, now)
 
     def _count(self, unsure: Sequence[FoundFile], progress: Mapping[str, Progress | None]) -> dict[str, int]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -16,25 +16,17 @@ from memd.backoff import delay_s
 from memd.config import AgentSettings
 from memd.embed.provider import space_of
 from memd.errors import TransientError
-from memd.model import FoundFile, Stamp
-from memd.sources.fence import Missing, Unreadable
-from memd.sources.losses import anchors_after, lost_roots
-from memd.sources.scan import DOUBLES, Anchor, Scan, Skip, scan, skip_of
 from memd.store.embeddings import KnownVectors, Space
-from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors
 from memd.store.trouble import StoreDamaged, StoreUnavailable
-from memd.sync.apply import Applied, apply_files
-from memd.sync.apply_sessions import apply_sessions
 from memd.sync.checks import keep_checking
 from memd.sync.cost import Cost, cost
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.glance import Glance
-from memd.sync.growing import Growing
+from memd.sync.intake import Done, Intake
 from memd.sync.peek import Peek
-from memd.sync.plan import Plan, groups, plan
 from memd.sync.refill import keep_filled
 from memd.sync.renewal import LONGEST_WAIT_S, Renewal
 from memd.sync.spaces import Spaces
@@ -87,11 +79,7 @@ class PassFailed(TransientError):
 
 
 class SyncLoop:
-    """The passes of one agent, one after the other.
-
-    A long pass lets short ones through between two groups of files, so that an edit is searchable at once while thousands of
-    files are read.
-    """
+    """When the passes of one agent are made, one after the other, and what its index is for."""
 
     def __init__(
         self,
@@ -132,12 +120,17 @@ class SyncLoop:
         # Threads of this agent's own: what its disk does not answer holds up nobody else.
         self._files = Threads(READERS, f"memd-files-{agent}")
         self._peek = Peek(Glance(treatment.roots), Threads(1, f"memd-look-{agent}"))
-        self._growing = Growing(settings.sessions, index, treatment.roots, self._files, dirty.mark)
-        self._is_hearing = False  # transcripts are being read for the index that serves
-        self._unheard: set[Path] = set()  # transcripts that were due meanwhile
-        self._anchors: dict[str, Anchor] = {}
-        self._skipped: dict[str, Skip] = {}  # path -> why
-        self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
+        self._intake = Intake(
+            agent,
+            settings.sessions,
+            treatment,
+            index,
+            dirty=dirty,
+            peek=self._peek,
+            files=self._files,
+            vectors=self._known,
+            let=self._attempt,
+        )
         self._failures = 0
         self._outcomes: dict[int, PassReport] = {}
         self._trouble: str | None = None  # why nothing was written to the store last time
@@ -148,7 +141,7 @@ class SyncLoop:
             agent,
             index,
             fingerprint,
-            fill=lambda beside: self._pass(beside, EVERYTHING),
+            fill=lambda beside: self._intake.run(beside, EVERYTHING),
             embed=self._embed_beside,
             permit=self._permitted,
             lock=self._pass_lock,
@@ -161,7 +154,6 @@ class SyncLoop:
         )
         self._tidy = Tidy(index, self.damaged)
         self._replaced = asyncio.Event()  # the index, by one that was built beside
-        self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
         self.last_pass: PassReport | None = None
         self.watcher_trouble: str | None = None
         self.watcher_note: str | None = None
@@ -179,7 +171,7 @@ class SyncLoop:
     @property
     def progress(self) -> tuple[int, int] | None:
         """(files read, files to read) of the longest pass that is under way, be it that of a rebuild."""
-        return max(self._reading.values(), key=lambda one: one[1], default=None)
+        return self._intake.progress
 
     @property
     def pending(self) -> int:
@@ -189,16 +181,13 @@ class SyncLoop:
     @property
     def growing(self) -> int:
         """How many transcripts have grown, and are read when more has come or they are quiet."""
-        return len(self._growing)
+        return self._intake.growing
 
     @property
     def health(self) -> Health:
         """What is wrong just now."""
-        counted: dict[str, int] = {}
-        for reason in self._skipped.values():
-            counted[reason] = counted.get(reason, 0) + 1
         return Health(
-            counted,
+            self._intake.skipped,
             self._renewal.keyword,
             self._watcher_trouble,
             self.watcher_note,
@@ -344,7 +333,7 @@ class SyncLoop:
     async def stop(self) -> None:
         """Send those away who wait for a pass: with run cancelled, none comes any more."""
         self._take_back_retry()
-        self._growing.stop()
+        self._intake.stop()
         await self._dirty.close()
         await self._leave(self._queues)
 
@@ -370,7 +359,7 @@ class SyncLoop:
         """Another index is in place: what failed with the one before goes on."""
         self._refills = False
         self._replaced.set()
-        self._growing.look_again()
+        self._intake.look_again()
         self._tidy.note()
         self._dirty.hurry()
         self._wake_queue()
@@ -386,12 +375,11 @@ class SyncLoop:
     async def _attempt(self, taken: Taken) -> None:
         """One pass; what it was to do waits again if it fails."""
         began = time.monotonic()
-        changed = removed = 0
-        late = False
+        done = Done()
         failed: str | None = None
         try:
             await self._index.settle()
-            changed, removed, late = await self._pass(self._index, taken)
+            done = await self._intake.run(self._index, taken)
             self._failures, self._trouble = 0, None
             self._take_back_retry()
             self._refills = self._refills and not taken.everything
@@ -407,11 +395,18 @@ class SyncLoop:
             self.damaged(failed)
         finally:
             took_s = round(time.monotonic() - began, 4)
-            self._remember(taken.number, PassReport(time.time(), took_s, changed, removed, failed, late))
+            report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
+            self._remember(taken.number, report)
             await self._dirty.finish(taken)
-        if changed or removed:
-            log.info("sync.finished", agent=self._agent, changed=changed, removed=removed, took_s=took_s)
-            self._tidy.note(changed + removed)
+        if done.changed or done.removed:
+            log.info(
+                "sync.finished",
+                agent=self._agent,
+                changed=done.changed,
+                removed=done.removed,
+                took_s=took_s,
+            )
+            self._tidy.note(done.changed + done.removed)
         if failed is None:
             # Also where nothing changed: chunks may wait since an earlier life of the daemon.
             self._wake_queue()
@@ -547,7 +542,7 @@ class SyncLoop:
                                 waiting, _ = await queue.wait_for(new)
                     if waiting:
                         await asyncio.sleep(LOOK_BESIDE_S / 4)
-                await self._pass(new, EVERYTHING)
+                await self._intake.run(new, EVERYTHING)
                 if not await self._left_beside(new):
                     return
         finally:
@@ -557,174 +552,3 @@ class SyncLoop:
         counts = await new.counts()
         self._embedded = counts.done, counts.chunks
         return counts.waiting
-
-    # --- one pass
-
-    async def _pass(self, index: Index, taken: Taken) -> tuple[int, int, bool]:
-        """Bring an index up to date with what is marked.
-
-        Returns:
-            Files that were indexed anew, files that were removed, and whether transcripts wait for another pass to be
-            done with one.
-        """
-        before = await self._peek.look()
-        seen = await self._look(taken)
-        indexed = await index.known(seen.looked)
-        known = {path: file for path, file in indexed.items() if seen.covers(path)}
-        work = plan(known, self._anchors, seen, marked=taken.paths, force=taken.force)
-        lost = lost_roots(known, self._anchors, seen)
-        if lost:
-            log.warning("sync.root_vanished", agent=self._agent, roots=sorted(lost))
-        self._anchors = anchors_after(self._anchors, seen, lost)
-        this = object()
-        try:
-            changed = await self._read_notes(index, work, known, this)
-            gone = await self._remove(index, work, known)
-            within = None if taken.everything else taken.paths
-            await self._peek.remember(seen.found.values(), before, within)
-            more, late = await self._read_sessions(index, work, known, seen, taken, this)
-        finally:
-            self._reading.pop(this, None)
-        return changed + more, gone, late
-
-    async def _remove(self, index: Index, work: Plan, known: Mapping[str, KnownFile]) -> int:
-        """What is gone out of an index; how many files that were."""
-        # A pass that went in between may have met such a file again.
-        now = await index.known(work.remove) if work.remove else {}
-        gone = [path for path in work.remove if now.get(path) == known[path]]
-        if gone:
-            await index.remove(gone)
-        return len(gone)
-
-    async def _read_notes(
-        self, index: Index, work: Plan, known: Mapping[str, KnownFile], this: object
-    ) -> int:
-        """Notes that are new or changed into an index; how many were indexed anew."""
-        changed = done = 0
-        for group in groups(work.notes):
-            self._reading[this] = (done, len(work.read))
-            changed += await self._take_in(index, group, known)
-            done += len(group)
-            if index is self._index:
-                await self._let_through()
-        return changed
-
-    async def _read_sessions(
-        self,
-        index: Index,
-        work: Plan,
-        known: Mapping[str, KnownFile],
-        seen: Scan,
-        taken: Taken,
-        this: object,
-    ) -> tuple[int, bool]:
-        """Transcripts that are new or have changed, and are due, into an index.
-
-        Returns:
-            How many were indexed anew, and whether some wait until another pass is done with what it reads.
-        """
-        due: Sequence[FoundFile] = work.sessions
-        if index is self._index:
-            due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
-            if due and self._is_hearing:
-                self._unheard.update(found.file for found in due)
-                return 0, True
-        changed, done = 0, len(work.notes)
-        for group in groups(due):
-            self._reading[this] = (done, len(work.notes) + len(due))
-            changed += await self._take_in_sessions(index, group, known, force=taken.force)
-            done += len(group)
-            if index is self._index:
-                await self._let_through()
-        return changed, False
-
-    async def _look(self, taken: Taken) -> Scan:
-        everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
-        within = None if everything else taken.paths
-        seen = await self._files.run(
-            scan, self._treatment.roots, max_bytes=self._treatment.max_bytes, within=within
-        )
-        # What could not be read and has not changed is not read by each pass: what was wrong with it stays known.
-        self._refused = {
-            path: stamp
-            for path, stamp in self._refused.items()
-            if not seen.covers(path) or (path in seen.found and seen.found[path].stamp == stamp)
-        }
-        self._skipped = {
-            path: reason
-            for path, reason in self._skipped.items()
-            if path in self._refused or not seen.covers(path)
-        }
-        self._skipped.update(seen.skipped)
-        return seen
-
-    async def _let_through(self) -> None:
-        urgent = self._dirty.take_due_paths()
-        if urgent is not None:
-            await self._attempt(urgent)
-
-    async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
-        """Some files into an index; how many of them were indexed anew."""
-        applied = await apply_files(
-            index,
-            group,
-            known,
-            treatment=self._treatment,
-            vectors=self._known(index.space),
-            threads=self._files,
-        )
-        return await self._account(index, applied, known)
-
-    async def _take_in_sessions(
-        self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile], *, force: bool
-    ) -> int:
-        """Some transcripts into an index, while edits go on being taken in; how many of them were indexed anew."""
-        work = apply_sessions(
-            index,
-            group,
-            treatment=self._treatment,
-            vectors=self._known(index.space),
-            threads=self._files,
-            force=force,
-        )
-        if index is not self._index:
-            return await self._account(index, await work, known)
-        self._is_hearing = True
-        try:
-            applied = await self._letting_through(work)
-        finally:
-            self._is_hearing = False
-            unheard, self._unheard = self._unheard, set()
-            self._dirty.mark(unheard)
-        if unheard:
-            self._dirty.hurry()
-        self._dirty.mark(found.file for found in group if found.path in applied.stale)
-        self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
-        await self._growing.forget(applied.taken)
-        return await self._account(index, applied, known)
-
-    async def _letting_through(self, work: Coroutine[None, None, T]) -> T:
-        """What a long work gives, with short passes going on meanwhile."""
-        task = asyncio.create_task(work)
-        try:
-            while not task.done():
-                await first_of(asyncio.wait([task]), self._dirty.paths_due())
-                await self._let_through()
-            return task.result()
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-
-    async def _account(self, index: Index, applied: Applied, known: Mapping[str, KnownFile]) -> int:
-        """Note what became of some files; how many of them were indexed anew."""
-        for path in applied.taken:
-            self._skipped.pop(path, None)
-            self._refused.pop(path, None)
-        for path, trouble in applied.failed.items():
-            if isinstance(trouble, Missing):
-                continue  # it went after the scan saw it: its deletion is an event of its own
-            self._skipped[path] = skip_of(trouble)
-            # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
-            if path in known and not isinstance(trouble, Unreadable):
-                await index.remove([path])
-        return applied.changed

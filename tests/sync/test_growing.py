@@ -76,6 +76,17 @@ async def test_what_was_never_indexed_counts_from_nothing(tmp_path: Path, index:
     bench.growing.stop()
 
 
+async def test_one_that_was_just_made_is_not_taken_for_one_that_was_cut(tmp_path: Path, index: Index) -> None:
+    """Nothing is in it yet: its first words are waited for like those of any other."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("empty.jsonl", 0, ago_s=1)
+    assert await bench.due() == set()
+    assert len(bench.growing) == 1
+    bench.now += 60
+    assert await bench.due() == {"empty.jsonl"}
+    bench.growing.stop()
+
+
 async def test_growth_counts_from_the_last_reading(tmp_path: Path, index: Index) -> None:
     """Four more lines are too few, the fifth is enough; so are many bytes on one line."""
     bench = Bench(tmp_path / "here", index)

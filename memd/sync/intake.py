@@ -1,0 +1,288 @@
+"""One pass: what is marked, looked at on the disk and brought into an index."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from memd.config import SessionSettings
+from memd.model import FoundFile, Stamp
+from memd.sources.fence import Missing, Unreadable
+from memd.sources.losses import anchors_after, lost_roots
+from memd.sources.scan import DOUBLES, Anchor, Scan, Skip, scan, skip_of
+from memd.store.embeddings import KnownVectors, Space
+from memd.store.files import KnownFile
+from memd.store.index import Index
+from memd.sync.apply import Applied, apply_files
+from memd.sync.apply_sessions import apply_sessions
+from memd.sync.dirty import Dirty, Taken
+from memd.sync.growing import Growing
+from memd.sync.peek import Peek
+from memd.sync.plan import Plan, groups, plan
+from memd.sync.treatment import Treatment
+from memd.sync.waiting import first_of
+from memd.threads import Threads
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a pass has done."""
+
+    changed: int = 0  # files that were indexed anew
+    removed: int = 0
+    late: bool = False  # transcripts wait for another pass to be done with one
+
+
+class Intake:
+    """The passes of one agent, and what one of them tells the next.
+
+    A long pass lets short ones through between two groups of files, and while it reads a long transcript, so that an edit is
+    searchable at once while thousands of files are read.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        settings: SessionSettings,
+        treatment: Treatment,
+        index: Index,
+        *,
+        dirty: Dirty,
+        peek: Peek,
+        files: Threads,
+        vectors: Callable[[Space | None], KnownVectors | None],
+        let: Callable[[Taken], Awaitable[None]],
+    ) -> None:
+        """No pass runs yet.
+
+        Args:
+            agent: Its id.
+            settings: When a transcript is due.
+            treatment: Of the agent's files.
+            index: The one that serves.
+            dirty: What has changed.
+            peek: Remembers what the newest files looked like.
+            files: Where files are read.
+            vectors: What is cached of a space.
+            let: Makes a short pass over what is urgent, in the middle of a long one.
+        """
+        self._agent = agent
+        self._treatment = treatment
+        self._index = index
+        self._dirty = dirty
+        self._peek = peek
+        self._files = files
+        self._vectors = vectors
+        self._let = let
+        self._growing = Growing(settings, index, treatment.roots, files, dirty.mark)
+        self._is_hearing = False  # transcripts are being read for the index that serves
+        self._unheard: set[Path] = set()  # transcripts that were due meanwhile
+        self._anchors: dict[str, Anchor] = {}
+        self._skipped: dict[str, Skip] = {}  # path -> why
+        self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
+        self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """(files read, files to read) of the longest pass that is under way, be it that of a rebuild."""
+        return max(self._reading.values(), key=lambda one: one[1], default=None)
+
+    @property
+    def growing(self) -> int:
+        """How many transcripts have grown, and are read when more has come or they are quiet."""
+        return len(self._growing)
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """Reason -> files that are not indexed for it."""
+        counted: dict[str, int] = {}
+        for reason in self._skipped.values():
+            counted[reason] = counted.get(reason, 0) + 1
+        return counted
+
+    def look_again(self) -> None:
+        """Another index is there, which may have been given all transcripts that grow."""
+        self._growing.look_again()
+
+    def stop(self) -> None:
+        """Wait for no transcript any more."""
+        self._growing.stop()
+
+    async def run(self, index: Index, taken: Taken) -> Done:
+        """Bring an index up to date with what is marked.
+
+        Args:
+            index: The one that serves, or one that is built beside it.
+            taken: What is marked.
+
+        Raises:
+            StoreUnavailable, StoreDamaged: not all of it was done.
+            Exhausted: the process has no more descriptors.
+        """
+        before = await self._peek.look()
+        seen = await self._look(taken)
+        indexed = await index.known(seen.looked)
+        known = {path: file for path, file in indexed.items() if seen.covers(path)}
+        work = plan(known, self._anchors, seen, marked=taken.paths, force=taken.force)
+        lost = lost_roots(known, self._anchors, seen)
+        if lost:
+            log.warning("sync.root_vanished", agent=self._agent, roots=sorted(lost))
+        self._anchors = anchors_after(self._anchors, seen, lost)
+        this = object()
+        try:
+            changed = await self._read_notes(index, work, known, this)
+            gone = await self._remove(index, work, known)
+            within = None if taken.everything else taken.paths
+            await self._peek.remember(seen.found.values(), before, within)
+            more, late = await self._read_sessions(index, work, known, seen, taken, this)
+        finally:
+            self._reading.pop(this, None)
+        return Done(changed + more, gone, late)
+
+    async def _remove(self, index: Index, work: Plan, known: Mapping[str, KnownFile]) -> int:
+        """What is gone out of an index; how many files that were."""
+        # A pass that went in between may have met such a file again.
+        now = await index.known(work.remove) if work.remove else {}
+        gone = [path for path in work.remove if now.get(path) == known[path]]
+        if gone:
+            await index.remove(gone)
+        return len(gone)
+
+    async def _read_notes(
+        self, index: Index, work: Plan, known: Mapping[str, KnownFile], this: object
+    ) -> int:
+        """Notes that are new or changed into an index; how many were indexed anew."""
+        changed = done = 0
+        for group in groups(work.notes):
+            self._reading[this] = (done, len(work.read))
+            changed += await self._take_in(index, group, known)
+            done += len(group)
+            if index is self._index:
+                await self._let_through()
+        return changed
+
+    async def _read_sessions(
+        self,
+        index: Index,
+        work: Plan,
+        known: Mapping[str, KnownFile],
+        seen: Scan,
+        taken: Taken,
+        this: object,
+    ) -> tuple[int, bool]:
+        """Transcripts that are new or have changed, and are due, into an index.
+
+        Returns:
+            How many were indexed anew, and whether some wait until another pass is done with what it reads.
+        """
+        due: Sequence[FoundFile] = work.sessions
+        if index is self._index:
+            due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
+            if due and self._is_hearing:
+                self._unheard.update(found.file for found in due)
+                return 0, True
+        changed, done = 0, len(work.notes)
+        for group in groups(due):
+            self._reading[this] = (done, len(work.notes) + len(due))
+            changed += await self._take_in_sessions(index, group, known, force=taken.force)
+            done += len(group)
+            if index is self._index:
+                await self._let_through()
+        return changed, False
+
+    async def _look(self, taken: Taken) -> Scan:
+        everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
+        within = None if everything else taken.paths
+        seen = await self._files.run(
+            scan, self._treatment.roots, max_bytes=self._treatment.max_bytes, within=within
+        )
+        # What could not be read and has not changed is not read by each pass: what was wrong with it stays known.
+        self._refused = {
+            path: stamp
+            for path, stamp in self._refused.items()
+            if not seen.covers(path) or (path in seen.found and seen.found[path].stamp == stamp)
+        }
+        self._skipped = {
+            path: reason
+            for path, reason in self._skipped.items()
+            if path in self._refused or not seen.covers(path)
+        }
+        self._skipped.update(seen.skipped)
+        return seen
+
+    async def _let_through(self) -> None:
+        urgent = self._dirty.take_due_paths()
+        if urgent is not None:
+            await self._let(urgent)
+
+    async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
+        """Some files into an index; how many of them were indexed anew."""
+        applied = await apply_files(
+            index,
+            group,
+            known,
+            treatment=self._treatment,
+            vectors=self._vectors(index.space),
+            threads=self._files,
+        )
+        return await self._account(index, applied, known)
+
+    async def _take_in_sessions(
+        self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile], *, force: bool
+    ) -> int:
+        """Some transcripts into an index, while edits go on being taken in; how many of them were indexed anew."""
+        work = apply_sessions(
+            index,
+            group,
+            treatment=self._treatment,
+            vectors=self._vectors(index.space),
+            threads=self._files,
+            force=force,
+        )
+        if index is not self._index:
+            return await self._account(index, await work, known)
+        self._is_hearing = True
+        try:
+            applied = await self._letting_through(work)
+        finally:
+            self._is_hearing = False
+            unheard, self._unheard = self._unheard, set()
+            self._dirty.mark(unheard)
+        if unheard:
+            self._dirty.hurry()
+        self._dirty.mark(found.file for found in group if found.path in applied.stale)
+        self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
+        await self._growing.forget(applied.taken)
+        return await self._account(index, applied, known)
+
+    async def _letting_through(self, work: Coroutine[None, None, T]) -> T:
+        """What a long work gives, with short passes going on meanwhile."""
+        task = asyncio.create_task(work)
+        try:
+            while not task.done():
+                await first_of(asyncio.wait([task]), self._dirty.paths_due())
+                await self._let_through()
+            return task.result()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _account(self, index: Index, applied: Applied, known: Mapping[str, KnownFile]) -> int:
+        """Note what became of some files; how many of them were indexed anew."""
+        for path in applied.taken:
+            self._skipped.pop(path, None)
+            self._refused.pop(path, None)
+        for path, trouble in applied.failed.items():
+            if isinstance(trouble, Missing):
+                continue  # it went after the scan saw it: its deletion is an event of its own
+            self._skipped[path] = skip_of(trouble)
+            # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
+            if path in known and not isinstance(trouble, Unreadable):
+                await index.remove([path])
+        return applied.changed
