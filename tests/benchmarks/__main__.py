@@ -20,6 +20,7 @@ from tests.benchmarks import (
     memory,
     model,
     reading,
+    redaction,
     remote,
     rescanning,
     searching,
@@ -39,7 +40,7 @@ OF_A_STAGE: dict[str, Callable[[stage.Stage], Iterator[Figure]]] = {
     "edit": editing.measure,
     "memory": memory.measure,
 }
-NAMES = (*OF_A_STAGE, "rescan", "model", "remote")
+NAMES = (*OF_A_STAGE, "rescan", "model", "remote", "redaction")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -78,6 +79,8 @@ def _measured(sizes: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str,
         apart += model.measure()
     if "remote" in names:
         apart += remote.measure()
+    if "redaction" in names:
+        apart += redaction.measure()
     if apart:
         yield "whatever the size of the index", apart
 

@@ -2,6 +2,7 @@
 
 import bisect
 import re
+from collections.abc import Callable
 from datetime import date, timedelta
 from itertools import accumulate, cycle
 from pathlib import Path
@@ -225,6 +226,12 @@ def small(directory: Path, *, files: int, seed: int = 2) -> None:
         file.write_text(author.note(1), encoding="utf-8")
 
 
+def sentences(rng: Random, count: int) -> list[str]:
+    """So many sentences, in the languages of notes."""
+    author = _Author(rng)
+    return [author.sentence() for _ in range(count)]
+
+
 class _Vocabulary:
     """Words by rank, drawn by the Zipf-Mandelbrot law."""
 
@@ -271,9 +278,7 @@ class _Author:
     def _section(self) -> str:
         """A heading, some sentences, and a list now and then: about a chunk of text."""
         rng = self._rng
-        write = rng.choices(
-            (self._english_sentence, self._chinese_sentence, self._mixed_sentence), (11, 6, 3)
-        )[0]
+        write = self._writer()
         hour, minute = rng.randrange(24), rng.randrange(60)
         lines = [f"## {hour:02}:{minute:02} {self._heading()}", ""]
         lines += [write() for _ in range(rng.randint(3, 6))]
@@ -282,6 +287,15 @@ class _Author:
         if rng.random() < 0.15:
             lines.append(f"- `{self._identifier()}` = {rng.randrange(10_000)}")
         return "\n".join(lines) + "\n\n"
+
+    def sentence(self) -> str:
+        """In one of the languages."""
+        return self._writer()()
+
+    def _writer(self) -> Callable[[], str]:
+        """What writes sentences in one of the languages."""
+        writers = (self._english_sentence, self._chinese_sentence, self._mixed_sentence)
+        return self._rng.choices(writers, (11, 6, 3))[0]
 
     def _english_sentence(self) -> str:
         words = self._english.draw(self._rng, self._rng.randint(8, 22))

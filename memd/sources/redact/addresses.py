@@ -1,0 +1,95 @@
+"""Credentials in URLs and in what databases are reached by."""
+
+import re
+import string
+
+from memd.sources.redact import values
+from memd.sources.redact.rule import Rule, Span, matching, stem
+
+_USERINFO = re.compile(
+    r"""://(?:(?P<user>[^\s/@:"'<>`\\?\#]{0,200}):(?P<password>[^\s/@"'<>`]{1,300}(?:@[^\s/@"'<>`,)]{0,100}(?=@))?)@(?=[\w.\[$%{-])
+    |(?P<alone>[\w.~%-]{16,300})(?::x-oauth-basic)?@(?=[\w.\[-]))""",
+    re.VERBOSE,
+)
+# The password of a database may have been left as it is, slash and all.
+_DATABASE = re.compile(
+    r"""://(?P<user>[^\s/@:"'<>`\\]{0,100}):(?P<password>[^\s@"'<>`]{1,200}(?:@[^\s/@"'<>`,)]{0,100}(?=@))?)@(?=[\w.\[-]{1,253}(?::[0-9]{1,5})?(?:[/,?\s"'`]|\Z))"""
+)
+_LONGEST = 620  # signs of a name and a password
+_WEB = ("http", "https", "ws", "wss", "git+https", "svn+http")
+_REFERENCE = re.compile(r"\$|\{|%[({]|<|\*{2,}|[xX]{3,}\Z|\.{3}|\[")
+_SHOWN = frozenset({"pass", "passwd", "password", "pw", "pwd", "secret"})  # in examples
+_SCHEME = string.ascii_letters + string.digits + "+.-"
+
+
+def _userinfo(text: str, at: int) -> Span | None:
+    if text.find("@", at, at + _LONGEST) < 0:
+        return None
+    scheme = stem(text, at, 24, _SCHEME).lower()
+    match = _USERINFO.match(text, at)
+    if match is None and scheme and scheme not in _WEB:
+        match = _DATABASE.match(text, at)
+    if match is None:
+        return None
+    if match["password"] is not None:
+        said = match["password"]
+        return None if _REFERENCE.match(said) or said.lower() in _SHOWN else match.span("password")
+    alone = match["alone"]
+    return (
+        match.span("alone") if values.looks_random(alone) or re.fullmatch(r"[0-9a-f]{24,}", alone) else None
+    )
+
+
+_ASKED = (
+    "token", "key", "sig", "signature", "code", "auth", "secret", "credential", "password", "passwd",
+    "pwd", "jwt", "ticket", "assertion", "session", "hmac", "sign", "hash",
+)  # fmt: skip
+_NAMES = tuple(f"{written}=" for name in _ASKED for written in (name, name.title(), name.upper()))
+_QUERY = re.compile(r"(?P<name>[a-z]{2,12})=(?P<secret>[^\s&#\"'<>`\\()\[\]{},;|]{4,16384})", re.IGNORECASE)
+_IN_NAME = string.ascii_letters + string.digits + "_-.%[]"
+_SHORT = frozenset({"password", "passwd", "pwd", "secret"})
+_STRICT = frozenset({"code", "session", "hash", "ticket", "auth", "sign"})
+
+
+def _query(text: str, at: int) -> Span | None:
+    """The value of a parameter; one in a sentence about parameters is no secret."""
+    name = stem(text, at, 40, _IN_NAME)
+    opener = text[at - len(name) - 1 : at - len(name)] if at > len(name) else ""
+    if opener not in {"?", "&", "#", ";"} and not name.lower().startswith("x-amz-"):
+        return None
+    match = _QUERY.match(text, at)
+    if match is None:
+        return None
+    value = match["secret"].rstrip(".,;:!?*，。")
+    kind = match["name"].lower()
+    if _REFERENCE.match(value) or not value or "%24%7B" in value[:6]:
+        return None
+    if kind not in _SHORT:
+        least = 16 if kind in _STRICT else 6
+        if len(value) < least or not (any(map(str.isdigit, value)) or values.looks_mixed(value)):
+            return None
+        if values.looks_like_words(value):
+            return None
+    return match.start("secret"), match.start("secret") + len(value)
+
+
+RULES = (
+    Rule("url-userinfo", "url-password", ("://",), _userinfo),
+    Rule("url-query", "url-token", _NAMES, _query, in_token=True),
+    Rule(
+        "oracle-url",
+        "url-password",
+        ("jdbc:oracle:",),
+        matching(r"jdbc:oracle:[a-z0-9]{1,8}:[^\s/@]{1,100}/(?P<secret>[^\s/@]{1,200})@", re.IGNORECASE),
+        in_token=True,
+    ),
+    # Fields of a request to a storage that is signed: each alone opens nothing, all together do.
+    Rule(
+        "azure-signature",
+        "url-token",
+        ("sig%3D", "sig%3d"),
+        matching(r"sig%3D(?P<secret>[\w%+/=-]{20,}+)", re.IGNORECASE),
+        in_token=True,
+    ),
+)
+"""Userinfo, parameters, and the ways of their own that some databases have."""

@@ -1,0 +1,461 @@
+"""Values of keys that say what they hold: in an environment, in JSON, YAML, TOML, INI, in programs and flags."""
+
+import re
+
+import msgspec
+
+from memd.sources.redact import values, words
+from memd.sources.redact.rule import Find, Rule, Span, stem
+from memd.sources.redact.values import Strength
+
+# What may come after the word in the same name. "password_hash" and "token_limit" mean something else.
+_SUFFIX = (
+    r"(?:[_.-]?(?:[0-9]{1,3}|value|val|plain|raw|prod|production|dev|staging|live|main|old|new|current|b64|base64|base|data))?"
+    r"(?![A-Za-z0-9_]|-[A-Za-z0-9])"
+)
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A word that a key ends with."""
+
+    name: str
+    kind: str
+    anchor: str
+    pattern: str  # matched at the anchor: the rest of the word
+    strength: Strength
+    before: tuple[str, ...] = ()  # in front of it one of these must stand, for it to mean a secret
+    never: tuple[str, ...] = ()  # and none of these
+    hump: bool = False  # or a small letter, where the word begins with a capital: dbPass
+    strict: bool = False  # the word means much else: its value must have letters and digits
+
+
+_KEYS_OF = (
+    "api", "access", "secret", "private", "auth", "account", "encryption", "encrypt", "signing", "sign",
+    "master", "service", "app", "client", "shared", "consumer", "deploy", "webhook", "hmac", "jwt",
+    "cipher", "aes", "license", "root", "storage", "admin", "crypto", "bot", "rsa", "sas", "user",
+    "application", "subscription",
+)  # fmt: skip
+# "API key", "api_key", "apiKey", "X-Api-Key" and "api.key" are the same word.
+_COMPOUNDS = tuple(f"{word}{gap}" for word in _KEYS_OF for gap in ("", " ", "_", "-", "."))
+_PUBLIC = tuple(
+    f"{word}{gap}"
+    for word in ["public", "pub", "primary", "foreign", "partition", "sort", "cache", "idempotency", "dedupe"]
+    for gap in ("", " ", "_", "-")
+)
+
+WORDS = (
+    Word("password", "password", "pass", r"pass(?:word|wd|phrase|code|wort|(?<=mot de pass)e)", "password"),
+    # "pass" alone is a word of English: as a part of a name it is a password.
+    Word(
+        "pass",
+        "password",
+        "pass",
+        "pass",
+        "password",
+        hump=True,
+        before=(
+            "_",
+            "-",
+            ".",
+            "db",
+            "smtp",
+            "ftp",
+            "user",
+            "my",
+            "ssh",
+            "pg",
+            "mail",
+            "admin",
+            "root",
+            "redis",
+        ),
+        never=(
+            "to_",
+            "last_",
+            "next_",
+            "first_",
+            "second_",
+            "by_",
+            "one_",
+            "each_",
+            "this_",
+            "do_",
+            "no_",
+            "per_",
+            "all_",
+        ),
+    ),
+    Word("pass-alone", "password", "pass", r"(?<![A-Za-z0-9_.-])pass", "password", strict=True),
+    Word("pwd", "password", "pw", r"pwd", "password"),
+    Word("pw", "password", "pw", r"(?<![A-Za-z0-9.])pw", "password", strict=True),
+    Word("psk", "password", "psk", r"(?<![A-Za-z0-9_-])psk", "password", strict=True),
+    Word("psw", "password", "psw", r"(?<![A-Za-z])psw", "password"),
+    Word("contrasena", "password", "contrase", r"contrase(?:ñ|n)a", "password"),
+    Word("secret", "secret", "secret", r"secret", "token"),
+    Word(
+        "token",
+        "token",
+        "token",
+        r"token",
+        "token",
+        never=(
+            "publickey",
+            "max_",
+            "max",
+            "num_",
+            "pad_",
+            "eos_",
+            "bos_",
+            "unk_",
+            "sep_",
+            "cls_",
+            "mask_",
+            "stop_",
+            "per_",
+        ),
+    ),
+    Word("secret-id", "secret", "secret", r"secret[_-]?id", "token"),
+    Word("credential", "credential", "cred", r"credentials?", "token", never=("load", "loadencrypted")),
+    Word("key", "api-key", "key", r"key", "token", before=_COMPOUNDS),
+    Word(
+        "wifi-key",
+        "password",
+        "key",
+        r"key",
+        "password",
+        before=tuple(
+            f"{word}{gap}" for word in ("wifi", "wi-fi", "wpa", "wpa2", "wep") for gap in (" ", "_", "-")
+        ),
+    ),
+    Word("keys-of-anything", "key", "key", r"key", "key", never=(*_COMPOUNDS, *_PUBLIC)),
+    Word("auth", "token", "auth", r"auth", "key"),
+    Word(
+        "auth-of",
+        "password",
+        "auth",
+        r"auth",
+        "token",
+        before=("basic_", "basic-", "rediscli_", "redis_", "http_", "proxy_"),
+    ),
+    Word(
+        "seed",
+        "secret",
+        "seed",
+        r"seed",
+        "token",
+        before=tuple(f"{word}{gap}" for word in ("mfa", "2fa", "totp", "otp") for gap in (" ", "_", "-")),
+    ),
+)
+
+_HEAD = re.compile(
+    r"""\\{0,7}["'`]?[*_]{0,3}\]?                       # the end of the key: quotes, emphasis, environ["X"]
+    (?:[ ]?[(（](?!["'])[^()（）\n]{1,30}[)）]|[ ]\[[^\[\]\n"']{1,30}\])?[*_]{0,3}[ \t]{0,40}
+    (?P<sep>=>|:=|\?=|!==?|={1,3}|[:：＝]|->|→|⇒|➜|<-(?=[ ]?["'])|\|\|?|\?\?|\bor\b|,(?=[ \t]?\\{0,7}["'])
+      |[.·…]{4,80}(?=[ ])|(?:就?是|为|即|如下|换成|换为|改成|改为|设为|设成|设置为|更新为|填)了?[ ]?[:：]?)
+    [*_]{0,3}[ \t\u3000]{0,40}
+    (?:!!?(?!ref|sub|vault|secret|env|include|getatt|join|import)[a-z]{1,10}[ ]|&[\w-]{1,40}[ ](?!=))?             # a tag or an anchor of YAML
+    # Around a literal of a program: brackets, a line of its own, a type of strings.
+    (?:(?:(?:new[ ])?(?:[\w.]{1,40}\([^()\n]{0,60}\)[ ](?:or|\|\||\?\?)[ ](?=["'])|(?:String::from|String|str|bytes|SecretStr|SecretString(?:::(?:new|from))?|Secret|aws\.String|ptr|strdup|trim|b64decode|atob|Buffer\.from)?\(|(?<==)\{))?
+      [ \t]{0,8}(?:\\?\n[ \t]{1,40})?(?=[bBrRuUfFNL$@]{0,2}["'`]))?
+    """,
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
+_ANNOTATED = re.compile(r"[A-Za-z_&][\w.\[\], |?&'<>]{0,60}?[ ]?=[ ]?(?=[bBrRuUfFNL$@]{0,2}[\"'`])", re.ASCII)
+_SPACED = re.compile(
+    r"""\\{0,7}["']?(?:[ \t]{1,40}|=)(?:(?:--(?:body|value|data)[ =]|-[bv][ ]|<<<[ ]?))?""", re.ASCII
+)
+_FLAG = re.compile(r"(?:^|[\s\"'`(\[,])--?[A-Za-z][\w.-]*\Z|(?:^|\s)--?\Z")
+_BEFORE_NAME = re.compile(
+    r"(?:^|[\s;&|])(?:ENV|ARG|setx?|set[ ]-[A-Za-z]{1,3}|setenv|export|config|login|set-env|secret[ ](?:set|put))[ \t]{1,4}\Z",
+    re.ASCII,
+)
+_SET_BY_HAND = re.compile(r"(?:configure|config)[ ]set[ ]\Z", re.ASCII)
+_ELEMENT = re.compile(
+    r"""(?:["']?(?:[ ][^<>\n]{0,60})?>|</key>\s{0,40}<string>)[ \t]{0,8}
+    (?:<!\[CDATA\[(?P<cdata>(?:(?!\]\]>)[^\n]){4,400})\]\]>|(?P<secret>[^<>\s]{4,400})(?=[ \t]{0,8}</))""",
+    re.ASCII | re.VERBOSE | re.IGNORECASE,
+)
+# Where a value stands that is apart from its key: value="..." in a tag, "value": "..." in the same object, the default
+# of a variable or of a template, the type between.
+_PLACED = re.compile(
+    r"""["'](?:[ ]{1,4}[\w:.-]{1,30}=["'][^"'<>\n]{0,80}["']){0,6}[ ]{1,4}(?:value|content)[ ]?=[ ]?(?=["'])
+    |\\{0,7}["']?[ \t]{0,4},?(?:\s|\\{1,7}n){0,40}\\{0,7}["']?\bvalue\\{0,7}["']?[ ]?[:=][ ]?
+    |["'][ ]?\{[^{}]{0,200}?\bdefault[ ]{0,8}=[ ]{0,8}(?=["'])
+    |["']?\]["']?(?:\)\.(?:type|fill|sendKeys|setValue)\(|[ ]?,[ ]?)(?=["'])
+    |[ ]?\|[ ]?default\([ ]?(?=["'])
+    |[ ](?:\*?string|\[\]byte|String|str)[ ]?=[ ]?(?=["'`])
+    |\[[0-9]{0,4}\][ ]?=[ ]?(?=["'])
+    |[ ]\{[ ]?get;[^{}\n]{0,40}\}[ ]?=[ ]?(?=@?["'])""",
+    re.ASCII | re.VERBOSE | re.IGNORECASE,
+)
+_PLACED_FIRST = frozenset("\"]', \\\n[|{\r")
+# A literal that is handed to what sets the password.
+_HANDED = re.compile(r"""[({][ ]?(?=[bBrRuUfFNL$@]{0,2}["'])""")
+# A literal of YAML, in lines of its own below the key; or of JSON, with such a text in it.
+_LITERAL = re.compile(
+    r"[|>][-+]?[0-9]?[-+]?[ \t]{0,8}(?P<gap>(?:\\{1,7}n|\n)[ \t]{1,40})(?P<first>(?!\s)(?:(?!\\{1,7}n)[^\n]){1,4096})"
+)
+_LITERAL_LINES = 64
+# "login with ann, password hunter2": a word with letters and digits that ends what is said.
+_LOOSE = re.compile(
+    r"""(?P<gap>[ \t]{1,40}(?:of[ ])?[(（"'`*_]{0,3}|[(（【\[])(?P<secret>(?=[A-Za-z!@#$%^&*~+=?._-]{0,40}[0-9])(?=[0-9!@#$%^&*~+=?._-]{0,40}[A-Za-z])[A-Za-z0-9!@#%^&*~][A-Za-z0-9!@#$%^&*~+=?._-]{4,64})
+    (?=["'`)）\]】*_,;!。，]{0,4}(?:\s|\Z|[一-鿿]))""",
+    re.ASCII | re.VERBOSE,
+)
+_LOOSE_TOKEN = re.compile(
+    r"""(?:[ ](?:provided|created|generated|issued|received|used|revoked|added|found|copied|below))?[:]?[ \t]{1,8}["'`]{0,3}(?P<secret>[\w.+/=~:-]{16,512})""",
+    re.ASCII,
+)
+_QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=\\{0,7}["'`])""")
+# "Password:" at the end of a line, and below it a line, maybe in a fence, that has nothing but a value.
+_BELOW = re.compile(
+    r"""["'`*_]{0,3}(?:[ ](?:is[ ])?(?:below|here|follows)[ ]?[:：]?|(?:在这里|在下面|见下|如下|是)?[ ]?[:：])[*_]{0,3}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?
+    [ \t>*-]{0,8}["'`“「]?(?P<secret>[!-~]{6,200}?)["'`”」]?[ \t]{0,8}(?=\n|\Z)""",
+    re.VERBOSE,
+)
+
+
+_PROSE = re.compile(
+    r"[ ](?!(?:of|or|string|value|str|content|default|below|here|follows|is)\b)[a-z]{1,20}(?=[ \n)]|[,.;?!](?:\s|\Z)|\Z)|[).;!?](?=\s|\Z)"
+)
+_SAYS = re.compile(r"[\"'`*_]{0,4}[ \t]{0,4}(?:[:=：＝]|是|为)")
+_DIGIT_SOON = re.compile(r"[^0-9]{0,120}[0-9]")
+_NAMES = ("-", "_", "/")
+
+
+def assigned(word: Word) -> Find:
+    """Finds what is assigned to a key that ends with a word."""
+    ending = re.compile(word.pattern + _SUFFIX, re.IGNORECASE | re.ASCII)
+
+    def find(text: str, at: int) -> Span | None:
+        match = ending.match(text, at)
+        if match is None:
+            return None
+        # Most of the time it is a word of a sentence that goes on.
+        if (
+            text[at].islower()
+            and _PROSE.match(text, match.end()) is not None
+            and not text.endswith(_NAMES, 0, at)
+        ):
+            return None
+        # What looks random has a digit, and soon.
+        if word.strength == "key" and _DIGIT_SOON.match(text, match.end()) is None:
+            return None
+        if word.strict and _SAYS.match(text, match.end()) is None:
+            return None
+        if word.never or word.before:
+            before = text[max(0, at - 16) : at].lower()
+            if before.endswith(word.never) or (
+                word.before and not before.endswith(word.before) and not (word.hump and _is_hump(text, at))
+            ):
+                return None
+        span = _value_after(text, at, match.end(), word.strength)
+        if word.strict and span is not None and not values.is_strong(text[slice(*span)]):
+            return None
+        return span
+
+    return find
+
+
+def _is_hump(text: str, at: int) -> bool:
+    """Whether a word begins in the middle of a name like dbPass."""
+    return at > 0 and text[at].isupper() and text[at - 1].islower()
+
+
+def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | None:
+    key_end = text[at:end]
+    name = stem(text, at, 48, _NAME_SIGNS)
+    shouts = (name + key_end).isupper() and key_end.isupper()
+    follows = text[end : end + 1]
+    placed = _PLACED.match(text, end) if follows in _PLACED_FIRST else None
+    if placed is not None:
+        value = values.read(text, placed.end())
+        if value is not None and (shouts or _has_digit_or_sign(value.text) or values.has_symbol(value.text)):
+            return _judged(value, strength, shouts=True, spoken=False)
+    head = _HEAD.match(text, end)
+    if head is not None:
+        span = _behind(text, head, strength, name=name + key_end, shouts=shouts, begins=at - len(name))
+        return span or _below(text, end, strength)
+    if follows in {">", " ", '"', "'", "<"} and (element := _ELEMENT.match(text, end)) is not None:
+        inner = "secret" if element["cdata"] is None else "cdata"
+        value = values.Value(*element.span(inner), element[inner], True, "")
+        return _judged(value, strength, shouts=shouts, spoken=False)
+    before = text[max(0, at - len(name) - 14) : at]
+    if _is_ordered(before, before[: len(before) - len(name)], shouts=shouts):
+        place = _SPACED.match(text, end)
+        if place is not None:
+            return _behind_flag(text, place.end(), strength)
+    return (
+        _handed(text, end, strength, shouts=shouts)
+        or _below(text, end, strength)
+        or _loose(text, end, strength, name)
+    )
+
+
+def _is_ordered(before: str, verb: str, *, shouts: bool) -> bool:
+    """Whether a key is a flag, or what a command sets."""
+    return (
+        _FLAG.search(before) is not None
+        or (shouts and _BEFORE_NAME.search(verb) is not None)
+        or _SET_BY_HAND.search(verb) is not None
+    )
+
+
+def _behind_flag(text: str, at: int, strength: Strength) -> Span | None:
+    value = values.read(text, at)
+    if value is None or value.text.startswith("-") or value.text.lower() in words.NEVER:
+        return None
+    return _judged(value, strength, shouts=True, spoken=False)
+
+
+def _handed(text: str, end: int, strength: Strength, *, shouts: bool) -> Span | None:
+    """A literal right behind the key, apart or in brackets."""
+    place = _QUOTED_NEXT.match(text, end)
+    is_apart = place is not None
+    place = place or _HANDED.match(text, end)
+    value = None if place is None else values.read(text, place.end())
+    if value is None or not ((is_apart and shouts) or _has_digit_or_sign(value.text)):
+        return None
+    if strength != "password":
+        is_one = not is_apart and values.looks_random(value.text)
+        return (value.start, value.end) if is_one else None
+    if is_apart and (" " in value.text or not (shouts or any(map(str.isdigit, value.text)))):
+        return None
+    return _judged(value, "password", shouts=False, spoken=False)
+
+
+def _has_digit_or_sign(text: str) -> bool:
+    return any(map(str.isdigit, text)) or _SIGNS.search(text) is not None
+
+
+_SIGNS = re.compile(r"[!@#$%^&*+=?~;<>{}|\[\]]")
+
+
+def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
+    """What stands right behind the key, with nothing that says so between: only what looks the part."""
+    # hibernate.connection.password is the name of a setting.
+    if name and not name.endswith("."):
+        return None
+    if strength == "password":
+        match = _LOOSE.match(text, end)
+        if match is None:
+            return None
+        said = match["secret"].rstrip(".,;")
+        return (match.start("secret"), match.start("secret") + len(said)) if values.is_strong(said) else None
+    match = _LOOSE_TOKEN.match(text, end)
+    said = "" if match is None else match["secret"].rstrip(".,;:")
+    if match is None or not values.looks_random(said) or values.is_reference(said) or "://" in said:
+        return None
+    return match.start("secret"), match.start("secret") + len(said)
+
+
+def _below(text: str, end: int, strength: Strength) -> Span | None:
+    """What stands alone on the line below a key."""
+    match = None if strength == "key" else _BELOW.match(text, end)
+    if match is None:
+        return None
+    said = match["secret"]
+    value = values.Value(*match.span("secret"), said, False, "")
+    if (
+        said.endswith(":")
+        or values.is_statement(said)
+        or not values.is_strong(said)
+        or not values.is_secret(value, strength, shouts=False, spoken=True)
+    ):
+        return None
+    return match.span("secret")
+
+
+def _behind(
+    text: str, head: re.Match[str], strength: Strength, *, name: str, shouts: bool, begins: int
+) -> Span | None:
+    """What stands behind a separator."""
+    sep = head["sep"]
+    at = head.end()
+    annotated = _ANNOTATED.match(text, at) if sep == ":" else None
+    if annotated is not None:
+        at = annotated.end()
+    if sep == ":" and text[at : at + 1] in {"|", ">"} and (literal := _LITERAL.match(text, at)) is not None:
+        return _in_literal(text, literal, strength)
+    value = values.read(text, at)
+    if value is None or _is_end(text, at, begins, head):
+        return None
+    # :password is what a database fills in.
+    if head[0] == " :" and not value.quoted:
+        return None
+    line = text[text.rfind("\n", max(0, begins - 80), begins) + 1 : begins]
+    # {"PWD": directory} of a program: names in files of settings have no quotes, or their values have some, too.
+    if head[0][:1] in {'"', "'"} and not value.quoted:
+        shouts = False
+    # password=password hands a variable on, in a program.
+    if not value.quoted and not shouts and name.lower().endswith(value.text.lower()):
+        return None
+    if not _fits(sep, value, line):
+        return None
+    spoken = (
+        (sep in {":", "：", "->", "→"} or "一" <= sep[0] <= "鿿")
+        and not value.quoted
+        and " " in line.strip(" \t-*>#\"'{")
+    )
+    alone = (
+        head[0] == "="
+        and not value.quoted
+        and text[value.end : value.end + 1] in {"", "\n", "\r"}
+        and not line.strip()
+    )
+    return _judged(
+        value, strength, shouts=shouts and sep in {"=", ":=", "?=", ":"}, spoken=spoken, alone=alone
+    )
+
+
+def _fits(sep: str, value: values.Value, line: str) -> bool:
+    """Whether a value is one that stands behind such a separator, on a line that begins so."""
+    if sep in _OF_LITERALS and not value.quoted:
+        return False
+    # A table has its bars on both sides.
+    if sep == "|" and not line.lstrip().startswith("|"):
+        return False
+    if sep in {"|", ","}:
+        return any(map(str.isdigit, value.text)) or values.has_symbol(value.text)
+    return sep[0] not in ".·…→⇒➜" or value.quoted or values.is_strong(value.text)
+
+
+_OF_LITERALS = frozenset({"||", "??", ",", "or", "OR", "===", "==", "!=", "!==", "->"})
+
+
+def _in_literal(text: str, literal: re.Match[str], strength: Strength) -> Span | None:
+    """The lines of a literal of YAML, where the first is a secret."""
+    first = values.Value(*literal.span("first"), literal["first"].rstrip(), True, "")
+    if not values.is_secret(first, strength, shouts=False, spoken=False):
+        return None
+    end, gap = literal.end("first"), literal["gap"]
+    for _ in range(_LITERAL_LINES):
+        if not text.startswith(gap, end):
+            break
+        till = text.find(gap[0], end + len(gap))
+        end = len(text) if till < 0 else till
+    return first.start, end
+
+
+def _is_end(text: str, at: int, begins: int, head: re.Match[str]) -> bool:
+    """Whether a quote behind the separator ends what began before the key, as in: the form `password=`."""
+    opened = text[begins - 1 : begins]
+    return (
+        bool(opened)
+        and opened in "\"'`"
+        and text[at : at + 1] == opened
+        and head[0][:1] not in {opened, "\\"}
+    )
+
+
+def _judged(
+    value: values.Value, strength: Strength, *, shouts: bool, spoken: bool, alone: bool = False
+) -> Span | None:
+    is_one = values.is_secret(value, strength, shouts=shouts, spoken=spoken, alone=alone)
+    return (value.start, value.end) if is_one else None
+
+
+_NAME_SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+
+RULES = tuple(Rule(f"{word.name}-assigned", word.kind, (word.anchor,), assigned(word)) for word in WORDS)
+"""One rule a word."""

@@ -1,0 +1,105 @@
+"""Private keys as blocks of text: whole, quoted, escaped in JSON, or cut short at either end."""
+
+import re
+
+from memd.sources.redact.rule import Rule, Span
+
+_BEGIN = re.compile(r"-{4,5} ?BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?", re.IGNORECASE)
+_END = re.compile(
+    r"-{4,5} ?END(?:[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?|[ A-Z0-9]{0,40})", re.IGNORECASE
+)
+_PUTTY = re.compile(r"PuTTY-User-Key-File-[0-9]: ?(?:(?!\\{1,8}n)[^\n]){0,80}", re.IGNORECASE)
+# What stands between two lines of a key, besides the end of the line: an escaped one, a mark of quotation, the signs
+# around a line that is one string of a program, the number that a tool has put before it.
+_BETWEEN = re.compile(
+    r"""(?:\\{1,8}[nrt]|[\s>|"'+,`;*#\\]|//|\.\.\.|…|(?<=\n)[ \t]{0,8}[0-9]{1,6}[:|\t→-])*+"""
+)
+_HEADER = re.compile(
+    r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID|Encryption|Key-Derivation|Argon2-[A-Za-z]{1,20}"
+    r"|Public-Lines|Private-Lines|Private-MAC|Private-Hash): ?(?:(?!\\{1,8}n)[^\n]){0,300}"
+)
+_MATERIAL = re.compile(r"[A-Za-z0-9+/=]++")
+# The last line of a key is mostly a short one.
+_SHORT = re.compile(r"""[\s>|"'+,`;*#\\]{0,20}[A-Za-z0-9+/=]{1,80}[\s"'+,`;\\]{0,8}""")
+_QUOTES = " \t>|\"'+,`;*#"
+_LEAST = 16  # signs of a line that is surely one of a key
+_TAIL = re.compile(r"(?:[ \t>|\"'+,`;*#\\]|\\n)*+(?:\n|\Z)")
+_LINE = re.compile(r"""[\s>|"'+,`;*#\\]{0,40}[A-Za-z0-9+/]{32,}={0,2}(?:\\{1,8}[nr]|[\s"'+,`;\\]){0,20}""")
+
+
+def _from_beginning(text: str, at: int) -> Span | None:
+    """A block, from its first line to its last; without a last one, as far as what follows is made as keys are."""
+    begin = _BEGIN.match(text, at) or _PUTTY.match(text, at)
+    if begin is None:
+        return None
+    end = begin.end()
+    lines = 0
+    while True:
+        between = _BETWEEN.match(text, end)
+        here = end if between is None else between.end()
+        last = _END.match(text, here)
+        if last is not None:
+            return (at, last.end()) if lines else None
+        known = _HEADER.match(text, here) or _material(text, here, lines)
+        if known is None:
+            # The bare first line, as programs have it that look for keys, is none.
+            return (at, end) if lines else None
+        lines += 1
+        end = known.end()
+
+
+def _material(text: str, at: int, lines: int) -> re.Match[str] | None:
+    """A line of a key. The last one may be short: it counts below others where nothing else stands on it."""
+    found = _MATERIAL.match(text, at)
+    if found is None or found.end() - at >= _LEAST:
+        return found
+    is_alone = (lines > 0 or found.end() == len(text)) and _TAIL.match(text, found.end()) is not None
+    return found if is_alone or _END.match(text, _skipped(text, found.end())) else None
+
+
+def _skipped(text: str, at: int) -> int:
+    between = _BETWEEN.match(text, at)
+    return at if between is None else between.end()
+
+
+def _from_end(text: str, at: int) -> Span | None:
+    """The rest of a block whose first lines are missing."""
+    end = _END.match(text, at)
+    if end is None or "private" not in end[0].lower():
+        return None
+    # A mark of quotation before the last line stands on that.
+    begin = start = len(text[max(0, at - 40) : at].rstrip(_QUOTES)) + max(0, at - 40)
+    while start > 0:
+        above = text.rfind("\n", max(0, start - 200), start - 1) + 1
+        if above == 0 and start > 200:
+            break
+        line = _LINE.fullmatch(text, above, start)
+        if line is None and not (start == begin and _SHORT.fullmatch(text, above, start)):
+            break
+        start = above
+    return (start, end.end()) if start < begin else None
+
+
+def _beginning(text: str, at: int) -> Span | None:
+    return _from_beginning(text, _dashes(text, at))
+
+
+def _ending(text: str, at: int) -> Span | None:
+    return _from_end(text, _dashes(text, at))
+
+
+def _dashes(text: str, at: int) -> int:
+    """Where the line begins, be it the first or the last of a block, that speaks of a private key."""
+    start = max(0, at - 60)
+    left = text[start:at]
+    kind = max(left.rfind("BEGIN"), left.rfind("END"), left.rfind("begin"), left.rfind("end"))
+    before = left[: max(kind, 0)].rstrip(" ")
+    return start + len(before) - min(len(before) - len(before.rstrip("-")), 5)
+
+
+RULES = (
+    Rule("private-key", "private-key", ("private key",), _beginning),
+    Rule("private-key-end", "private-key", ("private key",), _ending),
+    Rule("putty-key", "private-key", ("putty-user-key-file-",), _from_beginning),
+)
+"""Both ends of blocks, and the form that one program has of its own."""

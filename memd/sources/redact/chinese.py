@@ -1,0 +1,156 @@
+"""Secrets that people tell each other in Chinese, and a few words of their neighbours: "密码是 ..."."""
+
+import re
+
+from memd.sources.redact import values
+from memd.sources.redact.rule import Find, Rule, Span
+from memd.sources.redact.values import Strength
+
+# What the word is about may stand in brackets: 密码（测试环境）：
+_ABOUT = r"(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
+_NOW = r"(?:(?:我|你|他|她|它|我们|咱|已经|已|就|都|也|刚|刚刚|现在|目前|还|还是|先|暂时|后来|今天|昨天|一直|帮你|给你|统一|默认|分别|的话|这里|那边|应该|可能|大概|好像)){0,4}"
+_SET = r"(?:从[!-~]{1,80}?)?(?:(?:修|更)?改(?:成|为|到)?|设(?:置|定)?(?:成|为)?|换成?|更新(?:成|为)?|重置(?:成|为)?|配(?:置)?(?:成|为)?|变成|用的?|填|输入|写|发(?:给)?你|给你|告诉你|在这里|在这儿|在此|如下|见下)了?(?:的是|的|是)?"
+_EQUALS = rf"(?:(?:改|换|更新|重置)了?[，,]?(?:现在|新的|目前)(?:是|为)[:：]?[ ]?|[ \u3000]?(?:{_NOW}(?:是|为|叫|即|等于|就是)|{_NOW}{_SET}|[:：=＝]|=>|->|→|——|\|)[ \t\u3000]{{0,4}}(?:[:：=＝][ \u3000]?)?|[，,][ ]?|[ \u3000]{{1,3}})"
+_CHINESE = re.compile(
+    rf"[*_`]{{0,3}}{_ABOUT}[*_]{{0,3}}(?P<sep>{_EQUALS})?[*_]{{0,3}}[ \t]{{0,4}}", re.VERBOSE
+)
+_CHINESE_QUOTE = re.compile(r"""[\\"'`“]{0,8}(?=\s?[:：=＝])""")
+_CHINESE_WORDS: tuple[tuple[str, str, tuple[str, ...], Strength], ...] = (
+    (
+        "password-chinese",
+        "password",
+        ("密码", "密碼", "口令", "密 码", "密　码", "暗号", "提取码", "提取碼", "访问码"),
+        "password",
+    ),
+    ("key-chinese", "api-key", ("密钥", "秘钥", "密鑰", "金鑰", "私钥", "私鑰"), "token"),
+    ("token-chinese", "token", ("令牌", "权杖", "權杖", "凭证", "凭据", "授权码", "激活码"), "token"),
+    ("code-chinese", "code", ("验证码", "驗證碼", "校验码", "动态码"), "password"),
+)
+_CODE_VALUE = re.compile(r"[A-Za-z0-9]{4,8}", re.ASCII)
+
+
+def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> Find:
+    def find(text: str, at: int) -> Span | None:
+        end = at + next(len(anchor) for anchor in anchors if text.startswith(anchor, at))
+        was = _FROM.match(text, end)
+        if was is not None and values.is_strong(was["secret"]):
+            return was.span("secret")
+        closing = _CHINESE_QUOTE.match(text, end)
+        head = _CHINESE.match(text, end if closing is None else closing.end())
+        if head is None:
+            return None
+        if strength == "password" and text[max(0, at - 3) : at].endswith(_OF_BOTH):
+            pair = _PAIR.match(text, head.end())
+            if pair is not None and (pair["by"] or values.is_strong(pair["secret"])):
+                return None if values.is_reference(pair["secret"]) else _bare_end(text, pair.start("secret"))
+        value = values.read(text, head.end())
+        if value is None:
+            return _elsewhere(text, end, head.end())
+        sep = (head["sep"] or "").strip()
+        if sep in {"，", ","} and not (values.is_strong(value.text) and has_both_cases(value.text)):
+            return None
+        if not sep and not _is_bound(value, text[head.end() - 1 : head.end()].isspace()):
+            return None
+        if is_code and _CODE_VALUE.fullmatch(value.text) is None:
+            return None
+        spoken = sep not in {"=", "＝"} and not value.quoted
+        return (
+            (value.start, value.end)
+            if values.is_secret(value, strength, shouts=False, spoken=spoken, english=False)
+            else None
+        )
+
+    return find
+
+
+# "账号密码：admin / hunter2": the second of the two.
+_OF_BOTH = ("账号", "帐号", "账户", "賬號", "帳號", "号/", "号和", "户名", "户名/", "名/", "号、")
+_PAIR = re.compile(
+    r"[A-Za-z0-9_.@-]{2,40}(?:[ ]?(?P<by>[/|｜，,])[ ]?|(?P<by_blank>[ ]{1,3}))(?=[!-~]{4})(?P<secret>[!-~]{4,64})",
+    re.ASCII,
+)
+_FROM = re.compile(r"从[ ]?[\"“「`]?(?P<secret>[!-~]{4,64}?)[\"”」`]?[ ]?(?=改|换|变|更|修)")
+_BRACKETED = re.compile(r"[ ]?[(（【\[](?P<secret>[!-~]{5,64})[)）】\]]")
+_NEXT_LINE = re.compile(
+    r"[ \t]{0,4}\n[ \t>]{0,8}[`「“\"]?(?P<secret>[!-~]{6,128}?)[`」”\"]?[ \t]{0,4}(?=\n|\Z)"
+)
+_HAN_AND_DIGITS = re.compile(
+    r"[ ]?[\"“「『]?(?P<secret>[一-鿿]{2,10}[0-9]{3,8})(?=[\s，。,.!！；;”」』\"]|\Z)"
+)
+_SAYS = re.compile(r"[:：=＝是为]")
+
+
+def has_both_cases(text: str) -> bool:
+    """Whether a text has capitals and small letters."""
+    return any(map(str.isupper, text)) and any(map(str.islower, text))
+
+
+def _bare_end(text: str, start: int) -> Span | None:
+    value = values.read(text, start)
+    return None if value is None else (value.start, value.end)
+
+
+def _elsewhere(text: str, end: int, after: int) -> Span | None:
+    """A value that is in brackets, on the next line, before a change, or of Chinese signs with digits."""
+    for pattern, at in ((_BRACKETED, end), (_FROM, end), (_NEXT_LINE, after)):
+        match = pattern.match(text, at)
+        if (
+            match is not None
+            and values.is_strong(match["secret"])
+            and not (pattern is _NEXT_LINE and values.is_statement(match["secret"]))
+        ):
+            return match.span("secret")
+    match = _HAN_AND_DIGITS.match(text, after) if _SAYS.search(text, end, after) else None
+    if match is None or values.asks(match["secret"]):
+        return None
+    return match.span("secret")
+
+
+_BEFORE_IT = re.compile(
+    r"(?P<secret>[!-~]{5,64})[\"”」`]?[ ]?(?:(?:就|才)?是(?:我|你|他|她|我们|新|旧)?的?|作为|当作?|做|这个|这一)\Z"
+)
+
+
+def _told_before(text: str, at: int) -> Span | None:
+    """What is then said to be the password."""
+    left = max(0, at - 80)
+    match = _BEFORE_IT.search(text[left:at])
+    if match is None or not values.is_strong(match["secret"].strip("\"'`*,;:()")):
+        return None
+    return left + match.start("secret"), left + match.end("secret")
+
+
+_ABROAD = re.compile(
+    r"(?:パスワード|비밀번호|暗証番号|пароль|認証コード)[ ]?(?:[:：=]|는|은|は|が|это|-)[ ]?[「\"]?(?P<secret>[!-~]{4,64}?)(?=[」\"]|です|\s|입|[。、]|\Z)",
+    re.IGNORECASE,
+)
+
+
+def _abroad(text: str, at: int) -> Span | None:
+    match = _ABROAD.match(text, at)
+    if match is None or not any(map(str.isdigit, match["secret"])) or values.is_reference(match["secret"]):
+        return None
+    return match.span("secret")
+
+
+def _is_bound(value: values.Value, apart: bool) -> bool:
+    """Whether a value right behind the word, with nothing between that says so, is surely meant by it."""
+    has_digit = any(map(str.isdigit, value.text))
+    return (
+        has_digit
+        and len(value.text) >= (6 if apart else 5)
+        and (value.quoted or not value.text.isdecimal() or len(value.text) >= 6)
+    )
+
+
+RULES = (
+    *(
+        Rule(name, kind, anchors, _chinese(anchors, strength, is_code=kind == "code"))
+        for name, kind, anchors, strength in _CHINESE_WORDS
+    ),
+    Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _told_before),
+    Rule(
+        "password-abroad", "password", ("パスワード", "비밀번호", "暗証番号", "пароль", "認証コード"), _abroad
+    ),
+)
+"""What is said of passwords, tokens and keys, in Chinese."""

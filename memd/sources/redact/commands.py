@@ -1,0 +1,294 @@
+"""Secrets on command lines, where the flag or the place says what they are."""
+
+import re
+
+from memd.sources.redact import values
+from memd.sources.redact.rule import Find, Rule, Span
+
+# Every -p that has its value in quotes, right behind it or apart, is a password with some program.
+_ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quote))""")
+# Which programs have a password behind which flag; with others -p is a port, a path or a project. Where it may stand
+# apart, and where only right behind the flag: the client of MySQL takes a word after -p for the name of a database.
+_APART: dict[str, tuple[str, ...]] = {
+    "p": (
+        "sshpass", "mongo", "docker login", "podman login", "helm registry", "az login", "az ad", "az acr", "rabbitmqadmin",
+        "impala", "cqlsh", "clickhouse-client", "twine", "rdesktop", "freerdp", "ncftp", "useradd", "usermod",
+    ),
+    "P": ("sqlcmd", "osql", "isql", "bcp", "ipmitool", "zip", "tsql", "snmp"),
+    "a": ("redis-cli", "valkey-cli"),
+    "w": ("ldap",),
+    "k": ("openssl",),
+    "A": ("snmp",),
+    "X": ("snmp",),
+}  # fmt: skip
+_TOGETHER: dict[str, tuple[str, ...]] = {
+    "p": (
+        "sshpass",
+        "mysql",
+        "mariadb",
+        "mongo",
+        "7z",
+        "rar ",
+        "az login",
+        "docker login",
+        "zip",
+        "impala",
+        "cqlsh",
+    ),
+    "a": ("redis-cli", "valkey-cli"),
+    "P": ("sqlcmd", "unzip", "bcp"),
+}
+_PUTTY = ("plink", "pscp", "psftp", "putty")
+_USER = re.compile(
+    r"""(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]{0,2}(?P<quote>\\{0,7}["'])?(?P<name>[^\s:"'\\,%]{0,100})(?P<by>[:,%])(?P<secret>(?(quote)[^"'\n\\]{3,200}|[^\s"'\\]{3,200}))"""
+)
+# What stands between the name and the password, by program.
+_USES: dict[str, tuple[str, ...]] = {
+    ":": ("curl", "wget", "http ", "https ", "xh ", "aria2c", "ftp "),
+    ",": ("lftp",),
+    "%": ("smb", "rpcclient", "net "),
+}
+_CLAUSES = 160  # signs before a flag, among which its program stands
+_PLACEHOLDERS = frozenset({"pass", "password", "passwd", "pwd", "secret"})
+
+
+def _flagged(text: str, at: int) -> Span | None:
+    attached = _ATTACHED.match(text, at + 1)
+    if attached is not None and not attached["secret"].isdecimal() and "/" not in attached["secret"]:
+        return None if values.is_reference(attached["secret"]) else attached.span("secret")
+    sign = text[at + 2 : at + 3]
+    if sign not in _APART:
+        return _named(text, at) if sign in {"U", "u", "-"} else None
+    follows = text[at + 3 : at + 4]
+    programs: tuple[str, ...]
+    if sign == "p" and follows == "w" and text[at + 4 : at + 5] == " ":
+        programs, start = _PUTTY, at + 5
+    elif follows in {" ", "="}:
+        programs, start = _APART[sign], at + 4
+    elif sign in _TOGETHER:
+        programs, start = _TOGETHER[sign], at + 3
+    else:
+        return None
+    # Cheap questions first: of thousands of such flags in a row none has a value.
+    if text[start : start + 1] in {"", " ", "-", "\n", "\t"}:
+        return None
+    if not _runs(text, at, programs):
+        return _named(text, at) if sign == "a" else None
+    value = values.read(text, start)
+    if value is None or values.is_reference(value.text) or len(value.text) < 3:
+        return None
+    return value.start, value.end
+
+
+def _named(text: str, at: int) -> Span | None:
+    """A name and a password behind one flag."""
+    match = _USER.match(text, at + 1)
+    if (
+        match is None
+        or values.is_reference(match["secret"])
+        or match["secret"].lower() in _PLACEHOLDERS
+        or not _runs(text, at, _USES[match["by"]])
+    ):
+        return None
+    return match.span("secret")
+
+
+def _runs(text: str, at: int, programs: tuple[str, ...]) -> bool:
+    """Whether one of some programs stands in the command that a flag belongs to, as far as that is before the flag."""
+    left = text[max(0, at - _CLAUSES) : at + 1].lower()
+    begin = max(
+        left.rfind("\n") + 1 if not left.rstrip(" ").endswith("\\\n") else 0,
+        left.rfind("&&") + 1,
+        left.rfind(";") + 1,
+    )
+    return any(left.find(program, begin) >= 0 for program in programs)
+
+
+_VALUE = r"""(?:(?P<quote>\\{0,7}["'])(?P<quoted>[^"'\n]{3,200}?)(?P=quote)|(?P<bare>[^\s"'|<>-][^\s"'|<>]{2,200}))"""
+
+
+def _behind(written: str, *, strong: bool = False) -> Find:
+    """Finds the value behind a command that has it in a place of its own.
+
+    Args:
+        written: The command up to there, from the anchor on.
+        strong: It must have letters and digits, for the command is a word of English, too.
+    """
+    pattern = re.compile(written + _VALUE, re.IGNORECASE | re.VERBOSE)
+
+    def find(text: str, at: int) -> Span | None:
+        match = pattern.match(text, at)
+        if match is None:
+            return None
+        group = "bare" if match["quoted"] is None else "quoted"
+        said = match[group]
+        if group == "bare":
+            said = said.rstrip(");,")
+        if values.is_reference(said) or said.startswith("/") or (strong and not values.is_strong(said)):
+            return None
+        return match.start(group), match.start(group) + len(said)
+
+    return find
+
+
+# echo hunter2 | sudo -S ..., and its like: the line is read backwards from what takes the password.
+_ECHO = re.compile(
+    r"""(?:echo|printf)[ ](?:-[neE]{1,3}[ ])?(?P<quote>["'])?(?P<user>[\w.-]{1,40}:)?(?P<secret>(?(quote)[^"'\n]{3,200}|[^\s"'|]{3,200}))(?(quote)["'])[ ]?\|[ ]?(?:[^\s|]{1,40}[ ]){0,6}\Z"""
+)
+_TAKES = re.compile(r"chpasswd|passwd[ ]--stdin|--?password-stdin|--with-token|-S[ ]")
+
+
+def _piped(text: str, at: int) -> Span | None:
+    if text[at] == " ":
+        if text[at : at + 4] != " -S ":
+            return None
+        begin = at + 1
+    elif text[at - 1 : at] == "-":
+        begin = at - (7 if text[max(0, at - 7) : at] == "--with-" else 2)
+    else:
+        begin = at - (2 if text[max(0, at - 2) : at] == "ch" else 0)
+    if begin < 0 or _TAKES.match(text, begin) is None:
+        return None
+    left = max(0, begin - 320)
+    line = text.rfind("\n", left, begin) + 1 or left
+    match = _ECHO.search(text[line:begin])
+    if match is None or values.is_reference(match["secret"]):
+        return None
+    return line + match.start("secret"), line + match.end("secret")
+
+
+_OF_NETRC = re.compile(r"(?:machine[ \t\n]{1,40}\S{1,200}|default)[ \t\n]{1,40}\Z", re.IGNORECASE)
+_NETRC = re.compile(
+    r"login[ \t\n]{1,40}\S{1,200}[ \t\n]{1,40}password[ \t\n]{1,40}(?P<secret>\S{1,400})",
+    re.IGNORECASE,
+)
+_SQL = re.compile(
+    r"""identified[ ](?:with[ ]\w{1,40}[ ])?by[ ](?:password[ ])?(?P<quote>\\{0,7}["'])(?P<secret>[^"'\n\\]{3,200})""",
+    re.IGNORECASE,
+)
+_PGPASS = re.compile(
+    r":(?:5432|6432|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>[^\s:@/\"']{3,200})[ \t]{0,8}(?:\n|\Z)"
+)
+# In the log of a conversation with a server: a line of its own.
+_SPOKEN = re.compile(
+    r"auth[ ](?:(?:plain|login|xoauth2|cram-md5)[ ](?P<secret>[A-Za-z0-9+/]{8,2048}={0,2})(?=\s|\Z)|(?P<redis>[!-~]{6,200})(?=\n|\Z))",
+    re.IGNORECASE,
+)
+_USER_PASS = re.compile(
+    r"user[ ]\S{1,100}\r?\n(?:[0-9+<][^\n]{0,100}\n)?(?:[<>][ ])?pass[ ](?P<secret>[^\s]{3,200})",
+    re.IGNORECASE,
+)
+_IMAP = re.compile(
+    r"(?<=[a-z0-9][0-9][ ])login[ ]\"?[^\s\"]{1,100}\"?[ ]\"?(?P<secret>[^\s\"]{4,200})", re.IGNORECASE
+)
+_WINDOWS = re.compile(r"/p(?:ass(?:word)?)?:(?P<secret>[^\s\"'=]{4,200})", re.IGNORECASE)
+_WINDOWS_USER = re.compile(r"/u(?:ser)?:|rdp", re.IGNORECASE)
+
+
+def _secret_of(pattern: re.Pattern[str]) -> Find:
+    def find(text: str, at: int) -> Span | None:
+        match = pattern.match(text, at)
+        return None if match is None or values.is_reference(match["secret"]) else match.span("secret")
+
+    return find
+
+
+def _sql(text: str, at: int) -> Span | None:
+    match = _SQL.match(text, at)
+    if match is None or values.is_reference(match["secret"]):
+        return None
+    is_one = values.is_strong(match["secret"]) or _OF_USERS.search(text[max(0, at - 120) : at]) is not None
+    return match.span("secret") if is_one else None
+
+
+_OF_USERS = re.compile(r"\b(?:user|grant|role)\b|@", re.IGNORECASE)
+
+
+def _netrc(text: str, at: int) -> Span | None:
+    match = _NETRC.match(text, at)
+    if (
+        match is None
+        or _OF_NETRC.search(text[max(0, at - 260) : at]) is None
+        or values.is_reference(match["secret"])
+    ):
+        return None
+    return match.span("secret")
+
+
+def _told_server(text: str, at: int) -> Span | None:
+    """AUTH of a mail server or of Redis."""
+    match = _SPOKEN.match(text, at)
+    if match is None or text[at : at + 4] != "AUTH":
+        return None
+    if match["secret"] is not None:
+        return (
+            match.span("secret") if len(match["secret"]) >= 16 or values.is_strong(match["secret"]) else None
+        )
+    return match.span("redis") if values.is_strong(match["redis"]) else None
+
+
+def _of_windows(text: str, at: int) -> Span | None:
+    match = _WINDOWS.match(text, at)
+    if match is None or text[at - 1 : at] not in {" ", "'", '"'} or values.is_reference(match["secret"]):
+        return None
+    around = text[max(0, at - 120) : match.end() + 80]
+    return match.span("secret") if _WINDOWS_USER.search(around) else None
+
+
+RULES = (
+    Rule("password-flag", "password", (" -",), _flagged),
+    Rule("netrc", "password", ("login",), _netrc),
+    Rule("sql-user", "password", ("identified",), _sql),
+    Rule("pgpass", "password", (":5432:", ":6432:", ":*:"), _secret_of(_PGPASS)),
+    Rule("piped", "password", ("pass", " -", "token"), _piped),
+    Rule("server-auth", "password", ("auth",), _told_server),
+    Rule("server-user", "password", ("user ",), _secret_of(_USER_PASS)),
+    Rule("server-login", "password", ("login",), _secret_of(_IMAP)),
+    Rule("windows-flag", "password", ("/p",), _of_windows),
+    Rule(
+        "pass-argument",
+        "password",
+        ("pass",),
+        _behind(
+            r"""pass(?:(?<=[ "'=]pass):|(?:(?<=storepass)|(?<=keypass))[ ]|(?:(?<=htpass)wd)[ ]-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ ]\S{1,120}[ ]\S{1,60}[ ]
+            |(?:word)?[-_](?:command|cmd)[ =]["']?echo[ ](?:-n[ ])?)"""
+        ),
+    ),
+    Rule(
+        "pass-directive",
+        "password",
+        ("pass",),
+        _behind(
+            r"pass(?:(?:(?<=requirepass)|(?<=auth_pass))|(?<=vncpass)wd[ ]<<<|(?<=change_pass)word[ ]\S{1,60}|(?<=wpa_pass)phrase[ ]\S{1,60})[ ]",
+            strong=True,
+        ),
+    ),
+    Rule(
+        "configured-auth",
+        "password",
+        ("auth",),
+        _behind(r"(?:(?<=master)auth|(?<=_)authtoken|(?<=-)authtoken)[ ]", strong=True),
+    ),
+    Rule(
+        "added-user",
+        "password",
+        ("user ",),
+        _behind(r"(?:(?<=add_)user[ ]\S{1,60}|(?<=net[ ])user[ ]\S{1,60})[ ]", strong=True),
+    ),
+    Rule(
+        "net-use",
+        "password",
+        ("net use",),
+        _behind(r"net[ ]use[ ](?:[A-Z*]:?[ ])?\\{2,4}[^\s]{1,120}[ ]", strong=True),
+    ),
+    Rule("sqlplus", "password", ("sqlplus",), _behind(r"sqlplus[ ](?:-[a-z][ ])?[\w$]{1,40}/", strong=True)),
+    Rule(
+        "login-token",
+        "token",
+        ("login",),
+        _behind(r"(?:(?<=vault[ ])|(?<=wandb[ ])|(?<=railway[ ]))login[ ]", strong=True),
+    ),
+    Rule("here-token", "token", ("token",), _behind(r"(?<=--with-)token[ ]<<<[ ]?", strong=True)),
+    Rule("iwconfig-key", "password", ("key",), _behind(r"key[ ](?:s:)", strong=True)),
+)
+"""Flags, what stands in a place of its own, and files that commands read."""

@@ -1,0 +1,276 @@
+"""Takes what is secret out of a text."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from memd.config import Redact
+from memd.configfile.redaction import BadRule, faults
+from memd.sources.redact import (
+    addresses,
+    assignments,
+    blocks,
+    calls,
+    chinese,
+    clouds,
+    columns,
+    commands,
+    companies,
+    headers,
+    phrases,
+    sentences,
+)
+from memd.sources.redact.fold import folded
+from memd.sources.redact.rule import LEAST_RUN, Rule, Span, rule_of
+from memd.sources.redact.user import custom
+
+VERSION = 2
+"""Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
+
+# In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
+RULES: tuple[Rule, ...] = (
+    *blocks.RULES,
+    *map(
+        rule_of,
+        (*companies.MODELS, *companies.CODE, *companies.TALK, *companies.SHOPS, *clouds.CLOUDS),
+    ),
+    *headers.RULES,
+    *addresses.RULES,
+    *phrases.RULES,
+    *assignments.RULES,
+    *sentences.RULES,
+    *chinese.RULES,
+    *commands.RULES,
+    *calls.RULES,
+)
+"""All built-in rules."""
+
+Ranked = tuple[tuple[int, Rule], ...]
+
+
+def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
+    """The rules by their anchors, each with its rank: an anchor that several share is looked for once."""
+    found: dict[str, Ranked] = {}
+    for rank, rule in enumerate(RULES):
+        if rule.in_token is in_token:
+            for anchor in rule.anchors:
+                found[anchor] = (*found.get(anchor, ()), (rank, rule))
+    return found
+
+
+_IN_TOKENS = _by_anchor(in_token=True)
+_ANYWHERE = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if anchor.isascii()}
+_FOREIGN = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if not anchor.isascii()}
+# All of them at once: none is a part of another, and most texts have none of their letters.
+_A_FOREIGN = re.compile("|".join(map(re.escape, _FOREIGN)))
+# It begins where a word does: to try each place inside of words that are too short would take half as long again.
+_RUN = re.compile(rf"\b[\w./+=:~$%&?@#*-]{{{LEAST_RUN},}}+", re.ASCII)
+_PIECE, _SHARED = 262_144, 128  # signs
+_MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
+_LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
+_CAPITALS = {capital: chr(capital + 32) for capital in range(ord("A"), ord("Z") + 1)}
+# A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
+# Each round takes at least one away, so that a few suffice for any text that is not made to need more.
+_ROUNDS = 8
+
+
+class Redacted(msgspec.Struct, frozen=True):
+    """A text without its secrets."""
+
+    text: str  # with as many line ends as before
+    counts: Mapping[str, int]  # kind -> how many were taken out
+
+
+class Find(msgspec.Struct, frozen=True, gc=False):
+    """A place in a text that is secret."""
+
+    start: int
+    end: int
+    kind: str
+    rank: int
+
+
+class Redactor:
+    """Replaces secrets by ``[REDACTED:kind]``.
+
+    It is pure: the same text and settings give the same result, and redacting a redacted text changes nothing. The
+    number of line ends stays, so that a line keeps its number. The work grows with the length of the text alone; of
+    rules that a user adds, see ``memd.sources.redact.user``.
+
+    Args:
+        settings: ``extra`` adds rules to the built-in ones. ``allow`` has texts that are never secrets: a find that is
+            exactly one of them, in the same capitals, is left as it is. It has no patterns, and what merely holds such a
+            text is still redacted. ``mode`` is for the caller, who decides which texts are redacted.
+
+    Raises:
+        BadRule: a user's pattern cannot be used. Reading a configuration says so, too.
+    """
+
+    def __init__(self, settings: Redact) -> None:
+        found = list(faults(settings))
+        if found:
+            raise BadRule("; ".join(f"redact.extra[{at}].{key} {fault}" for at, key, fault in found))
+        self._custom = tuple(map(custom, settings.extra))
+        self._allowed = frozenset(settings.allow)
+
+    def redact(self, text: str) -> Redacted:
+        """A text without what is secret in it.
+
+        Args:
+            text: Of any length. A line ends with a line feed.
+        """
+        counts: Counter[str] = Counter()
+        for _ in range(_ROUNDS):
+            finds = self.finds(text)
+            if not finds:
+                break
+            text = _replaced(text, finds)
+            counts.update(find.kind for find in finds)
+        return Redacted(text, dict(sorted(counts.items())))
+
+    def finds(self, text: str) -> list[Find]:
+        """What is secret in a text, in its order; none overlaps another, or a mark of an earlier redaction."""
+        found = [find for find in self._found(text) if text[find.start : find.end] not in self._allowed]
+        if not found:
+            return []
+        marks = [match.span() for match in _MARK.finditer(text)]
+        return _merged(_outside(found, marks) if marks else found)
+
+    def _found(self, text: str) -> Iterator[Find]:
+        plain = folded(text)
+        if plain.text is text:
+            yield from _built_in(text)
+        else:
+            for find in _built_in(plain.text):
+                yield Find(plain.place(find.start), plain.place(find.end - 1) + 1, find.kind, find.rank)
+        for rank, rule_of_user in enumerate(self._custom, len(RULES) + 1):
+            for start, end in rule_of_user.spans(text):
+                yield Find(start, end, rule_of_user.kind, rank)
+
+
+def _built_in(text: str) -> Iterator[Find]:
+    tokens = "\n".join(_runs(text))
+    for anchor, rules in _IN_TOKENS.items() if tokens else ():
+        if anchor in tokens:
+            yield from _around(_places(anchor, text), rules, text)
+    named: list[int] = []
+    for anchor, rules, places in _placed(text):
+        yield from _around(places, rules, text)
+        if anchor in columns.ANCHORS:
+            named += places
+    if named:
+        for start, end in columns.spans(text, sorted(named)):
+            yield Find(start, end, columns.KIND, len(RULES))
+
+
+def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
+    """The anchors that may stand anywhere, with their rules, and where they do."""
+    lowered = _lowered(text)
+    # What marks say is no anchor.
+    if "[redacted:" in lowered:
+        lowered = _LOW_MARK.sub(lambda mark: "\0" * len(mark[0]), lowered)
+    for anchor, rules in _ANYWHERE.items():
+        if anchor in lowered:
+            yield anchor, rules, _places(anchor, lowered)
+    if not text.isascii():
+        foreign: dict[str, list[int]] = {}
+        for match in _A_FOREIGN.finditer(lowered):
+            foreign.setdefault(match[0], []).append(match.start())
+        for anchor, places in foreign.items():
+            yield anchor, _FOREIGN[anchor], places
+
+
+def rules_key(settings: Redact) -> str:
+    """What decides how a text is redacted: the version of the rules, and a digest of what the user adds to them."""
+    written = msgspec.json.encode(
+        [[(rule.name, rule.pattern) for rule in settings.extra], sorted(set(settings.allow))]
+    )
+    return f"{VERSION}:{sha256(written).hexdigest()[:16]}"
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Whatever may be a token or hold one.
+
+    One look at millions of signs would stop every other thread. So the text is looked at in pieces, which share enough
+    for each anchor to stand in one of them with what it needs around it.
+    """
+    for start in range(0, len(text), _PIECE):
+        yield from _RUN.findall(text, start, start + _PIECE + _SHARED)
+
+
+def _places(anchor: str, text: str) -> list[int]:
+    """Where an anchor stands in a text."""
+    places: list[int] = []
+    at = text.find(anchor)
+    while at >= 0:
+        places.append(at)
+        at = text.find(anchor, at + 1)
+    return places
+
+
+def _around(places: Sequence[int], rules: Ranked, text: str) -> Iterator[Find]:
+    """What some rules find at the places of an anchor that they share."""
+    for rank, rule in rules:
+        after, find = 0, rule.find
+        for at in places:
+            if at >= after:
+                span = find(text, at)
+                if span is not None:
+                    yield Find(span[0], span[1], rule.kind, rank)
+                    after = span[1]
+
+
+def _lowered(text: str) -> str:
+    """The text in small letters, each in the place that it has in the text."""
+    lowered = text.lower()
+    # One capital of Turkish becomes two signs.
+    return lowered if len(lowered) == len(text) else text.translate(_CAPITALS)
+
+
+def _outside(finds: list[Find], marks: list[Span]) -> list[Find]:
+    """The parts of finds that are no marks."""
+    parts: list[Find] = []
+    finds.sort(key=lambda find: find.start)
+    first = 0
+    for find in finds:
+        while first < len(marks) and marks[first][1] <= find.start:
+            first += 1
+        start, at = find.start, first
+        while at < len(marks) and marks[at][0] < find.end:
+            if marks[at][0] > start:
+                parts.append(Find(start, marks[at][0], find.kind, find.rank))
+            start = max(start, marks[at][1])
+            at += 1
+        if start < find.end:
+            parts.append(Find(start, find.end, find.kind, find.rank))
+    return parts
+
+
+def _merged(finds: list[Find]) -> list[Find]:
+    """Finds that overlap put together, in order."""
+    merged: list[Find] = []
+    for find in sorted(finds, key=lambda find: (find.start, -find.end)):
+        last = merged[-1] if merged else None
+        if last is None or find.start >= last.end:
+            merged.append(find)
+        else:
+            first = min(last, find, key=lambda one: one.rank)
+            merged[-1] = Find(last.start, max(last.end, find.end), first.kind, first.rank)
+    return merged
+
+
+def _replaced(text: str, finds: list[Find]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for find in finds:
+        pieces += (
+            text[at : find.start],
+            f"[REDACTED:{find.kind}]",
+            "\n" * text.count("\n", find.start, find.end),
+        )
+        at = find.end
+    pieces.append(text[at:])
+    return "".join(pieces)

@@ -1,0 +1,305 @@
+"""Secrets that people tell each other in English: "the password is ..."."""
+
+import re
+import string
+
+from memd.sources.redact import values, words
+from memd.sources.redact.rule import Find, Rule, Span, stem
+from memd.sources.redact.values import Strength
+
+# What the password is of: "for the staging database", "to his laptop"; at most six words.
+_OF = r"(?:[ \t]{1,40}(?:is[ ]generated[ ])?(?:for|to|of|on|at|in|from)(?:[ \t]{1,40}[\w'’\"“”`./@:-]{1,40}){1,6}?)?"
+_IS = r"""(?:[ ]?['’]s|[ \t]{1,40}(?:(?:is|was|has[ ]been|have|got|gets)[ ]{1,20})?(?:now[ ]{1,20})?(?:set|changed|reset|updated|rotated|switched)[ ]{1,20}to\b
+    |[ \t]{1,40}(?:is|was|will[ ]be|should[ ]be|equals|remains)\b)
+    (?:[ ]{1,20}(?:now|still|currently|just|again|only|simply|actually|always|temporarily|literally)\b){0,3}
+    (?:[ ]?[:=])?(?:[ ]{1,20}the[ ]following[ ]?:)?"""
+_SAID = re.compile(
+    rf"(?:s?[\"'`*_]{{0,3}}{_OF}{_IS})[ \t]{{0,40}}[*_]{{0,2}}[ \t]{{0,40}}",
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
+_LABELLED = re.compile(
+    rf"{_OF}[ \t]{{0,4}}(?:=>|[:=]|->|→|(?<=[ ])[-–—](?=[ ]))[ \t]{{0,40}}[*_]{{0,2}}[ \t]{{0,40}}",
+    re.ASCII | re.IGNORECASE,
+)
+_WORDS = {
+    "password": re.compile(r"(?<![A-Za-z])(?:pass(?:word|phrase|code|wd)|pwd?)(?![A-Za-z])", re.IGNORECASE),
+    "pass": re.compile(r"(?<![A-Za-z-])pass(?![A-Za-z])", re.IGNORECASE),
+    "token": re.compile(r"(?<![A-Za-z])(?:token|secret)(?![A-Za-z_])", re.IGNORECASE),
+    "key": re.compile(
+        r"(?:(?<=api[ -])|(?<=access )|(?<=secret )|(?<=private )|(?<=encryption )|(?<=signing )|(?<=license )|(?<=the )|(?<=my ))key(?![A-Za-z_])",
+        re.IGNORECASE,
+    ),
+    "wifi-key": re.compile(r"(?:(?<=wpa )|(?<=wpa2 )|(?<=wifi )|(?<=wi-fi ))key(?![A-Za-z_])", re.IGNORECASE),
+    "any-key": re.compile(r"(?<![A-Za-z_-])key(?=[ ](?:for|to|of|on|at|in|from|is)\b)", re.IGNORECASE),
+    "pin": re.compile(r"(?<![A-Za-z])pin(?:[ ]code)?(?![A-Za-z])", re.IGNORECASE),
+}
+
+
+# Most of the time it is a word of a sentence that says nothing of the kind.
+_PROSE = re.compile(
+    r"[ ](?!for|to|of|on|at|in|from|is|was|will|should|equals|remains|has|have|got|gets|now|set|changed|reset|updated|rotated|switched)[a-z]|[ ][0-9]|[).;!?,](?:\s|\Z)|[({]"
+)
+
+
+def _said(word: re.Pattern[str], strength: Strength, *, labels: bool = True, strict: bool = False) -> Find:
+    """Finds what is said of a word.
+
+    Args:
+        word: Where it stands, as a whole word.
+        strength: What it promises.
+        labels: A colon after it says it, too.
+        strict: The word means much else: a value must have letters and digits.
+    """
+
+    def find(text: str, at: int) -> Span | None:
+        match = word.match(text, at)
+        if match is None or _PROSE.match(text, match.end()) is not None:
+            return None
+        for pattern in (_SAID, _LABELLED) if labels else (_SAID,):
+            said = pattern.match(text, match.end())
+            if said is None or ("-" in said[0] and strength != "password"):
+                continue
+            span = _told(text, said.end(), strength, strict=strict)
+            if span is not None:
+                return span
+        return None
+
+    return find
+
+
+def _told(text: str, at: int, strength: Strength, *, strict: bool) -> Span | None:
+    """The value that begins where a sentence comes to it."""
+    if at >= len(text) or (
+        not (text[at - 1].isspace() or text[at - 1] in ":=*_>→") and text[at] not in "\"'`“「"
+    ):
+        return None
+    value = values.read(text, at)
+    if value is None or (strict and not values.is_strong(value.text)):
+        return None
+    if not values.is_secret(value, strength, shouts=False, spoken=True):
+        return (value.start, value.end) if _goes_on_to_the_rest(value, strength) else None
+    is_short = strength == "password" and len(value.text) < 5 and not any(map(str.isdigit, value.text))
+    return None if value.quoted and is_short else (value.start, value.end)
+
+
+# "the password is sunshine and the user is bob": what is said next belongs to a login, too.
+_REST_OF_LOGIN = re.compile(
+    r"[ ]?(?:,|;|and|with|for|-)[ ]{1,2}(?:(?:the|my|his|her|our|its|your)[ ])?(?:[a-z]{2,12}[ ])?"
+    r"(?:user(?:[ ]?name)?|login|account|e?-?mail|host|server|port|ip|database|db|admin|wi-?fi|ssid|network|pin)\b(?:'s)?[ ]?(?:[:=]|(?:name[ ])?(?:is|[A-Za-z0-9._@-]{2,40}\b))",
+    re.IGNORECASE,
+)
+
+
+def _goes_on_to_the_rest(value: values.Value, strength: Strength) -> bool:
+    """Whether a plain word stands where a password does, since the sentence goes on with who uses it."""
+    return (
+        strength == "password"
+        and value.text.isalpha()
+        and len(value.text) >= 5
+        and value.text.lower() not in words.NEVER
+        and not values.tells_of_one(value.text)
+        and _REST_OF_LOGIN.match(value.rest) is not None
+    )
+
+
+_SAID_AFTER = (
+    " is my ", " is the ", " is your ", " is our ", " as the ", " as ", " as your ", " as my ",
+    " when it asks for the ", " (the ", " (", ", my ", ", my old ", ", the ",
+)  # fmt: skip
+_VISIBLE = string.ascii_letters + string.digits + string.punctuation
+_WORD = re.compile(r"pass(?:word|phrase|code)(?![A-Za-z])", re.IGNORECASE)
+# "changed the password to hunter2", "changed the password from hunter2 to hunter3"
+_VERB = re.compile(
+    r"\b(?:chang|set|reset|updat|rotat|switch|mak)\w{0,5}[ ](?:[\w'’-]{1,20}[ ]){0,4}\Z", re.IGNORECASE
+)
+_TO = re.compile(
+    r"pass(?:word|phrase|code|wd)[*_`\"']{0,3}(?:[ ](?:for|of|on)(?:[ ][\w.@-]{1,30}){1,4}?)?[ ](?:to|from)[ ](?P<before>\S{1,80}[ ]to[ ](?=\S))?",
+    re.IGNORECASE,
+)
+
+
+def _changed(text: str, at: int) -> Span | None:
+    """What a password was, or is now."""
+    match = _TO.match(text, at)
+    if match is None or _VERB.search(text[max(0, at - 60) : at]) is None:
+        return None
+    for start in (match.end(), match.start("before")):
+        value = None if start < 0 else values.read(text, start)
+        if value is not None and values.is_strong(value.text):
+            return value.start, value.end
+    return None
+
+
+# "What is the password? hunter2"
+_ANSWER = re.compile(
+    r"""pass(?:word|code|phrase)["”*]{0,2}\?["”'*]{0,2}\s{1,4}(?:(?:A:|it['’]?s|it[ ]is|its|yes|sure|here|try)[,:]?[ ]){0,2}["'`“]?(?P<secret>[!-~]{5,64}?)["'`”]?(?=[.,;!]?(?:\s|\Z))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# "Please use the following password: ..." is told above. This is a login and its password, in one: admin / hunter2.
+_PAIR = re.compile(
+    r"""(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi)(?![A-Za-z])["'*`]{0,2}(?:[ ](?:is|are|was|were)|[ ](?:for|to|of)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?[ ]?[:=]?[ ]{1,2}[`"']?
+    (?P<user>[\w.@+-]{2,60})(?:[ ][/|][ ]|[/:|])(?P<secret>[!-~]{5,64})""",
+    re.IGNORECASE | re.VERBOSE | re.ASCII,
+)
+_MAIL = re.compile(
+    r"@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}(?P<by>[ ][/|][ ]|:|[ ]pw[ ])(?P<secret>[!-~]{6,64})",
+    re.ASCII | re.IGNORECASE,
+)
+_AT_HOST = re.compile(r":(?P<secret>[^\s:@/'\"`]{6,64})@(?=[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b)", re.ASCII)
+_COPIES = re.compile(r"\b(?:scp|rsync|git|ssh|sftp|clone|remote)\b", re.IGNORECASE)
+_PW = re.compile(r"(?<![A-Za-z])(?:pw|pass)[ ](?P<secret>[!-~]{5,64})(?=\s|\Z)", re.IGNORECASE)
+_LOGS_IN = re.compile(r"\b(?:user(?:name)?|login|account|admin|root|mail)\b|@", re.IGNORECASE)
+
+
+def _strong(text: str, start: int, end: int) -> Span | None:
+    said = text[start:end].rstrip(".,;)`\"'")
+    return (start, start + len(said)) if values.is_strong(said) else None
+
+
+def _answered(text: str, at: int) -> Span | None:
+    match = _ANSWER.match(text, at)
+    return None if match is None else _strong(text, *match.span("secret"))
+
+
+def _paired(text: str, at: int) -> Span | None:
+    match = _PAIR.match(text, at)
+    if match is None or "/" in match["secret"]:
+        return None
+    return _strong(text, *match.span("secret"))
+
+
+def _with_mail(text: str, at: int) -> Span | None:
+    """After an address; right behind it only what no name of a file is like."""
+    match = _MAIL.match(text, at)
+    if match is not None:
+        said = match["secret"].rstrip(".,;")
+        if match["by"] == ":" and (
+            "/" in said
+            or not (values.is_strong(said) and any(map(str.isupper, said)) and any(map(str.islower, said)))
+            or _COPIES.search(text[max(0, at - 60) : at])
+        ):
+            return None
+        return _strong(text, *match.span("secret"))
+    left = max(0, at - 66)
+    host = _AT_HOST.search(text[left : at + 20]) if text[at + 1 : at + 2].isdigit() else None
+    if host is None or left + host.end() != at + 1:
+        return None
+    return _strong(text, left + host.start("secret"), left + host.end("secret"))
+
+
+def _short(text: str, at: int) -> Span | None:
+    """After pw, or after pass where a login stands before it."""
+    match = _PW.match(text, at)
+    if match is None or (text[at + 1] in "aA" and _LOGS_IN.search(text[max(0, at - 50) : at]) is None):
+        return None
+    return _strong(text, *match.span("secret"))
+
+
+# Words and nothing else on the rest of the line.
+_PHRASE = re.compile(
+    r"pass-?phrase(?:[ ]is|[ ]?[:=])[ ]{1,2}(?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){3,9})[.]?[ \t]{0,4}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+
+
+def _worded(text: str, at: int) -> Span | None:
+    match = _PHRASE.match(text, at)
+    if match is None or any(
+        word in words.OF_SENTENCES or word in words.NEVER for word in match["secret"].lower().split()
+    ):
+        return None
+    return match.span("secret")
+
+
+def _told_before(text: str, at: int) -> Span | None:
+    """The word that is then said to be the password."""
+    left = text[max(0, at - 100) : at]
+    after = (
+        next((phrase for phrase in _SAID_AFTER if left.endswith(phrase)), None)
+        if left.endswith(_SAID_AFTER)
+        else None
+    )
+    name = None if after is None else _WORD.match(text, at)
+    if after is None or name is None or ("(" in after and text[name.end() : name.end() + 1] != ")"):
+        return None
+    place = len(left) - len(after)
+    word = stem(left, place, 65, _VISIBLE)
+    said = word.strip("\"'`*,;:()")
+    if not said or not any(map(str.isdigit, said)):
+        return None
+    start = at - len(left) + place - len(word) + word.index(said)
+    value = values.Value(start, start + len(said), said, True, "")
+    is_one = values.is_secret(value, "password", shouts=False, spoken=True)
+    return (value.start, value.end) if is_one else None
+
+
+_PIN = re.compile(
+    r"(?<![A-Za-z])pin(?:[ ](?:code|number))?(?:[ ]is|[ ]?[:=])[ ]{0,3}(?P<secret>[0-9]{4,8})(?![\w.])",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"(?:(?<=verification )|(?<=confirmation )|(?<=one-time )|(?<=security )|(?<=login )|(?<=2fa )|(?<=otp )|(?<=auth )"
+    r"|(?<=authentication )|(?<=one-time pass)|(?<=one-time )|(?<=recovery )|(?<=backup )|(?<=door )|(?<=gate )|(?<=alarm )|(?<=entry )|(?<=unlock )|(?<=sms )|(?<=your )|(?<=my ))code(?:[ ]is|[ ]?:)[ ]{0,3}(?P<secret>[0-9]{4,8})(?![\w]|\.[0-9]|[ ]{1,20}(?:lines|bytes|characters|chars|files|words|tokens|times))",
+    re.IGNORECASE,
+)
+_CODE_BEFORE = re.compile(
+    r"(?P<secret>(?<![\w.])[0-9]{4,8})[ ]is[ ]your[ ](?:[A-Za-z'-]{1,20}[ ]){0,3}\Z", re.IGNORECASE
+)
+_CODE_TO = re.compile(
+    r"code[ ](?P<secret>[0-9]{4,8})[ ](?:to|for)[ ](?:log|sign|verif|confirm|authenticat|access)",
+    re.IGNORECASE,
+)
+
+
+def _code_before(text: str, at: int) -> Span | None:
+    """A number that is then said to be a code."""
+    left = max(0, at - 90)
+    match = _CODE_BEFORE.search(text[left:at]) if text[at - 1 : at] == " " else None
+    return None if match is None else (left + match.start("secret"), left + match.end("secret"))
+
+
+_RECOVERY = re.compile(
+    r"(?:(?<=recovery )|(?<=backup )|(?<=reset )|(?<=activation )|(?<=licen[sc]e ))codes?(?:[ ](?:is|are))?[ ]?:?[ ]{1,3}(?P<secret>(?=[A-Za-z-]{0,30}[0-9])(?=[0-9-]{0,30}[A-Za-z])[A-Za-z0-9-]{8,64})(?![\w])",
+    re.IGNORECASE,
+)
+_OTP = re.compile(
+    r"(?<![A-Za-z])t?otp(?:[ ](?:code|is|code[ ]is))?[ ]?[:=]?[ ]{0,3}(?P<secret>[0-9]{4,8})(?![\w.])",
+    re.IGNORECASE,
+)
+
+
+def _matched(pattern: re.Pattern[str]) -> Find:
+    def find(text: str, at: int) -> Span | None:
+        match = pattern.match(text, at)
+        return None if match is None else match.span("secret")
+
+    return find
+
+
+RULES = (
+    Rule("password-said", "password", ("pass", "pw"), _said(_WORDS["password"], "password")),
+    Rule("pass-said", "password", ("pass",), _said(_WORDS["pass"], "password", strict=True)),
+    Rule("password-told-before", "password", ("pass",), _told_before),
+    Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token")),
+    Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False)),
+    Rule("pin-said", "code", ("pin",), _matched(_PIN)),
+    Rule(
+        "code-said",
+        "code",
+        ("code",),
+        _matched(_CODE),
+    ),
+    Rule("code-told-before", "code", ("code",), _code_before),
+    Rule("code-to-log-in", "code", ("code",), _matched(_CODE_TO)),
+    Rule("wifi-key-said", "password", ("key",), _said(_WORDS["wifi-key"], "password")),
+    Rule("any-key-said", "key", ("key",), _said(_WORDS["any-key"], "key")),
+    Rule("recovery-code-said", "code", ("code",), _matched(_RECOVERY)),
+    Rule("otp-said", "code", ("otp",), _matched(_OTP)),
+    Rule("password-changed", "password", ("pass",), _changed),
+    Rule("password-answered", "password", ("pass",), _answered),
+    Rule("passphrase-worded", "password", ("pass",), _worded),
+    Rule("login-paired", "password", ("login", "cred", "wifi", "wi-fi"), _paired),
+    Rule("mail-paired", "password", ("@",), _with_mail),
+    Rule("password-short", "password", ("pass", "pw"), _short),
+)
+"""What is said of passwords, tokens and keys, in English."""

@@ -1,0 +1,406 @@
+"""What stands after "password =" and its like: where it ends, and whether it is a secret or something else."""
+
+import re
+from typing import Literal
+
+import msgspec
+
+from memd.sources.redact import words
+from memd.sources.redact.jumble import is_jumble
+
+Strength = Literal["password", "token", "key"]
+"""How weak a value may be and still be taken for one.
+
+A password may be a plain word. A token has letters and digits, or is long. After the word "key" alone, which stands for
+much else, only what looks random counts.
+"""
+
+
+class Value(msgspec.Struct, frozen=True):
+    """What stands on the other side of a separator."""
+
+    start: int
+    end: int
+    text: str
+    quoted: bool
+    rest: str  # what follows it on its line, as far as it matters
+
+
+_OPEN = re.compile(
+    r"""[bBrRuUfFNL@$]{0,2}(?P<quote>\\{0,7}(?:\"{3}|'{3}|["'`])|&quot;|&#39;|["“”„「『‘’《«])"""
+)
+_CLOSING = {"“": "”", "”": "”", "„": "“”", "「": "」", "『": "』", "‘": "’", "’": "’", "《": "》", "«": "»"}
+# In plain quotes a backslash keeps the next sign inside; within a string that is quoted itself the quotes have one. YAML,
+# SQL and CSV double a quote to have it inside.
+_PLAIN = {
+    quote: re.compile(rf"(?:\\.|[^\\\n{quote[0]}]{{1,64}}+|{doubled}(?!{quote})[^\\\n]){{0,256}}", re.DOTALL)
+    for quote, doubled in (
+        ('"', r'""(?=[^\s"\'`,;:.?|&>/=)\]}\\])|'),
+        ("'", r"''(?=[^\s\"'`,;:.?|&>/=)\]}\\])|"),
+        ("`", ""),
+        ('"""', ""),
+        ("'''", ""),
+    )
+}
+# A quote within a word does not end the value: "a"b" as people write it down, 'it'\\''s' as a shell wants it.
+_GOES_ON = {
+    quote: re.compile(
+        rf"""{quote}(?:\\{quote}{quote})?(?=[A-Za-z0-9!#%^*+~_-])(?![A-Za-z_-][\w-]{{0,40}}=)[^\s"'`\\,;<>)\]}}]{{1,200}}{quote}?"""
+    )
+    for quote in ('"', "'")
+}
+_LATIN = r"!#-%(-+\--:=>?@A-Z\[\]^_a-z{}~¡-ɏ"  # without what may end a value
+# Up to a blank or a sign that no token has. A comma, a semicolon and an ampersand end it only where something new
+# begins after them; a quote inside a word does not.
+_BARE_PIECE = rf"""(?:[{_LATIN}]{{1,64}}+
+    |[,;](?![\s"'\])}}]|\Z|[\w.\[\] -]{{1,40}}[=:]|(?:return|var|let|const|if|for|while|function|this|throw|else)\b)
+    |&(?![\w.%\[\]-]{{1,40}}=|quot;|amp;|lt;|\#|\Z)
+    |\\(?![nrtu"'\\]|\Z)
+    |<(?![/a-zA-Z!]|\Z)
+    |\|(?![\s|]|\Z)
+    |(?<=\w)["'`](?=\w))"""
+_BARE = re.compile(rf"{_BARE_PIECE}{{1,64}}", re.VERBOSE | re.ASCII)
+_BEGINNING = re.compile(rf"{_BARE_PIECE}{{1,4}}", re.VERBOSE | re.ASCII)
+_ANOTHER_KEY = re.compile(r"(?<=[A-Za-z])=(?=[A-Za-z])", re.ASCII)
+_PROBE = 128  # signs of a value, by which it is known that keys and values go on without end
+_BLANK = re.compile(r"\s")
+_DIGIT = re.compile(r"[0-9]")
+_LETTER = re.compile(r"[^\W\d_]")
+_TRAILING = ".,;:!?*|"
+# A variable that ends a call, and what is done with the result: key).results
+_HANDED_ON = re.compile(r"([A-Za-z_.]+)[)\]}](?=[.,;)\]}]|\Z)")
+_PAIRS = ((")", "("), ("]", "["), ("}", "{"), (">", "<"))
+_MARK = re.compile(r"\[REDACTED\b", re.IGNORECASE)
+
+
+def read(text: str, at: int) -> Value | None:
+    """The value that begins at a place of a text, without its quotes; None where there is none."""
+    opened = _OPEN.match(text, at)
+    if opened is not None:
+        start = opened.end()
+        end = _quoted_end(text, start, opened["quote"])
+        quoted = True
+        # In a shell it is a command whose output is the value.
+        if opened["quote"] == "`" and " " in text[start:end]:
+            return None
+    else:
+        bare = _BEGINNING.match(text, at)
+        if bare is None:
+            return None
+        said = bare[0]
+        # What goes on with keys and values without end would be read anew at each of them.
+        if len(said) < _PROBE or len(_ANOTHER_KEY.findall(said[:_PROBE])) < 4:
+            said = _whole(text, at)
+        start, end, quoted = at, at + len(_trimmed(said)), False
+    if start == end:
+        return None
+    line_end = text.find("\n", end, end + 80)
+    rest = text[end : line_end if line_end >= 0 else end + 80]
+    return Value(start, end, text[start:end], quoted, rest)
+
+
+def _whole(text: str, at: int) -> str:
+    bare = _BARE.match(text, at)
+    return "" if bare is None else bare[0]
+
+
+def _quoted_end(text: str, start: int, quote: str) -> int:
+    """Where a quoted value ends; one without a closing quote ends with its line."""
+    plain = _PLAIN.get(quote)
+    if plain is not None:
+        match = plain.match(text, start)
+        end = start if match is None else match.end()
+        more = _GOES_ON[quote].match(text, end) if quote in _GOES_ON and end > start else None
+        return end if more is None else more.end() - more[0].endswith(quote)
+    limit = text.find("\n", start, start + 2048)
+    limit = limit if limit >= 0 else min(len(text), start + 2048)
+    ends = [text.find(close, start, limit) for close in _CLOSING.get(quote, (quote,))]
+    found = [end for end in ends if end >= 0]
+    if found:
+        return min(found)
+    bare = _BARE.match(text, start, limit)
+    return start if bare is None else start + len(_trimmed(bare[0]))
+
+
+def _trimmed(value: str) -> str:
+    """A value without the punctuation of the sentence or the call that it stands in."""
+    called = _HANDED_ON.match(value)
+    if called is not None:
+        return called[1]
+    while value:
+        last = value[-1]
+        opening = next((opens for closes, opens in _PAIRS if closes == last), None)
+        if last not in _TRAILING and (opening is None or value.count(opening) >= value.count(last)):
+            return value
+        value = value[:-1]
+    return value
+
+
+_REFERENCE = re.compile(
+    r"""\$[\w{(]|\?[A-Za-z]{2,30}\Z|@@?[A-Za-z_]{3,40}@{1,2}\Z|(?:ConvertTo|Get|Read|New|Import|Export|Invoke|Unprotect)-[A-Z][A-Za-z]{2,30}\b|%\(?[A-Za-z_]\w*\)?[%s]|%[sdr](?![A-Za-z0-9])|%[A-Za-z]/|\{\{|\{[A-Za-z_][\w.\[\]]*[}!:(]|\(\?|\#\{|@\{|<[^\s>]{0,60}>?\Z|\[[^\]]{0,60}\]\Z
+    |(?:os\.environ|os\.getenv|getenv|process\.env|import\.meta|env|ENV|secrets|vars|var|local|data|self|this|args|config|cfg
+      |settings|options|opts|params|request|req|ctx|context|props|state|form|user|std|System|Deno|vault|module|each)
+      (?:\.|\[|\()[A-Za-z_"']
+    |[(\[{][A-Za-z_.,:()]*[)\]}]?\Z|:[a-z]+:
+    |!(?i:vault|secret|ref|sub|env|env_var|include|getatt|join|importvalue|reference)\b
+    |(?:await|new|lambda|function|async|yield|not|return)\b
+    |[*•●xX._#?…-]{3,}\Z|\*{3,}|[xX]{4,}|\.{3}|…
+    |(?:ref\+)?(?:file|env|op|vault|ref|arn|secret|aws-sm|gcp-sm|keychain|exec|cmd|sops|ssm):(?://?|[A-Za-z_]{2})|arn:
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_CALL = re.compile(
+    r"""[A-Za-z_$][\w.$]{0,80}\((?:\)|[bBrRuUfF]{0,2}["'])|[A-Za-z]{2,14}=\Z|[A-Za-z_][\w.:]{0,200}[(\[][\w.,:()\[\]*&=+-]{0,200}\Z""",
+    re.ASCII,
+)
+_EXAMPLE = re.compile(
+    r"""(?:<|\[|\{)?(?:your|my-?own|enter|insert|replace|put|add|paste|fill|some|example|sample|dummy|placeholder|change[_-]?me|change[_-]?it|todo|tbd|fixme)
+    (?:[-_ ]?[a-z]+){0,6}[-_]?(?:here)?(?:>|\]|\})?\Z
+    |(?:redacted|removed|hidden|masked|omitted|censored|filtered|elided)\Z""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_CODE = re.compile(
+    r"[A-Za-z_$][A-Za-z_$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$]++)++\Z|[a-z]++(?:_[a-z]++)++\Z|[a-z]++(?:[A-Z][a-z]++)++\Z"
+)
+_PLACE = re.compile(r"(?:(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.-]++){2,}+|/[a-z]++)[/\\]?\Z|~/", re.ASCII)
+_CLASS = re.compile(r"(?:[A-Za-z_]{1,30}[0-9]{0,5}[a-z]{0,4}\.){1,6}(?:[A-Z][a-z]{2,20}[0-9]{0,5}){1,6}\Z")
+_PATH = re.compile(
+    r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\](?:[A-Za-z._-]++(?![0-9])|[a-z._-]*+[0-9]{1,4}+[a-z._-]*+)){2,}+[/\\]?\Z|(?:~|\.{1,2})/|https?://|s3://|gs://|data:"
+)
+_TYPE = re.compile(
+    r"(?:Optional|Union|List|Dict|Option|Promise|Secret|SecretStr|Annotated|Final|ClassVar|Literal|Callable|Record|Map|Vec|Array|Maybe|Mapped|Column|Field|Sequence|Iterable|Awaitable)[\[<(]"
+    r"|(?:str|string|String|bytes|int|integer|number|bool|boolean|object|any|Any|char|float|text|varchar|void|byte|uint8|u8|usize|&str|SecretStr|CharField|Buffer|Uint8Array)\b(?:\[\]|\?(?![A-Za-z0-9])|\||\Z|[,;)=])"
+)
+_PARTICIPLE = re.compile(r"[a-z]{2,}(?:ed|ing|ly|able|ible|tion|ment|ness|ful|less|ive|ical|ous)\Z")
+_MORE = re.compile(r"[ \t]+[^\s#/(\[|—–)-]|[ \t]*[(\[{=]|[ \t]*[一-鿿]|\.[A-Za-z_]|\(")
+_UNIT = re.compile(
+    r"[ \t]*(?:位|年|月|日|个|次|天|号|分|秒|元|字|种|条|款|小时|[a-z]{0,4}%|chars?\b|characters?\b|bits?\b|bytes?\b|days?\b|digits?\b|times\b)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"密码|口令|密钥|令牌|请|输入|错误|不|无|空|必填|登录|确认|修改|重置|忘记|设置|管理|正确|你|您|的"
+)
+_DATE = re.compile(
+    r"v?[0-9]{1,4}(?:[.:/-][0-9]{1,4}){1,6}(?:[-+.T_ ]?[a-z]{0,6}[0-9:.]{0,12}Z?)?\Z", re.IGNORECASE
+)
+_NAME = re.compile(r"[A-Za-z]++(?:[_./:-][A-Za-z]++)*+[_./:-]?v?[0-9]{0,3}(?:\.[a-z]{1,5})?\Z")
+
+
+def is_secret(
+    value: Value,
+    strength: Strength,
+    *,
+    shouts: bool,
+    spoken: bool,
+    english: bool = True,
+    alone: bool = False,
+) -> bool:
+    """Whether a value is what its key promises.
+
+    Args:
+        value: What stands there.
+        strength: What the key promises.
+        shouts: The key is in capitals, as variables of an environment are: its value is no piece of a program.
+        spoken: It stands in a sentence, after "is" or a colon, where plain words are mostly no secrets.
+        english: What is around it is English, where a word in -ing is no password but tells of one.
+        alone: It stands on a line of its own with its key, as in a file of settings and hardly ever in a program.
+    """
+    text = value.text.strip()
+    least = 4 if strength == "password" else 6 if shouts else 8
+    if len(text) < least or _MARK.search(text):
+        return False
+    if alone and _OF_SETTINGS.fullmatch(text):
+        return True
+    if _is_something_else(text, quoted=value.quoted, shouts=shouts):
+        return False
+    if text.lower().strip("*_=") in words.NEVER and not (
+        shouts and strength == "password" and text.lower() not in words.STATES
+    ):
+        return False
+    if strength == "password":
+        # A variable that is called PWD has the working directory.
+        if _PLACE.match(text):
+            return False
+        return _is_password(value, text, shouts=shouts, spoken=spoken, english=english)
+    if _BLANK.search(text) or _DATE.match(text) or not text.isascii():
+        return False
+    if strength == "key":
+        return looks_random(text) and ("." not in text or len(text) >= 40)
+    return _is_token(value, text, shouts=shouts, spoken=spoken)
+
+
+def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
+    """Whether a value is a reference, an example, a path or, without quotes, the name of a type."""
+    return (
+        _REFERENCE.match(text) is not None
+        or _EXAMPLE.match(text) is not None
+        or (_PATH.match(text) is not None and not _mixes(text))
+        or (
+            not quoted and (_CALL.match(text) or _TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None
+        )
+        or (not quoted and not shouts and _CLASS.match(text) is not None)
+    )
+
+
+def _is_password(value: Value, text: str, *, shouts: bool, spoken: bool, english: bool) -> bool:
+    if _BLANK.search(text):
+        return _is_passphrase(text)
+    if _HAN.search(text):
+        return value.quoted and len(text) <= 20 and not _ASKS.search(text)
+    if text.isdecimal():
+        return _UNIT.match(value.rest) is None
+    if not any(sign.isalnum() for sign in text):
+        return False
+    if value.quoted or shouts:
+        return _FIELD.search(text) is None
+    return _is_bare_password(value, text, spoken=spoken, english=english)
+
+
+def _is_passphrase(text: str) -> bool:
+    """Whether words in quotes are one, rather than a sentence about passwords."""
+    said = re.findall(r"[a-z']+", text.lower())
+    return (
+        len(text) <= 200
+        and not _ASKS.search(text)
+        and (_has_digit(text) or (len(said) >= 3 and not any(word in words.OF_SENTENCES for word in said)))
+    )
+
+
+def _is_bare_password(value: Value, text: str, *, spoken: bool, english: bool) -> bool:
+    if (spoken and _DATE.match(text)) or _CODE.match(text) or _AMOUNT.fullmatch(text):
+        return False
+    if _has_digit(text) or has_symbol(text):
+        return True
+    if english and spoken and _PARTICIPLE.match(text) and not value.rest.startswith("!."):
+        return False
+    # A plain word: it is one only where nothing goes on after it.
+    return _MORE.match(value.rest) is None
+
+
+# Dots and brackets, and digits among the letters: neither a name nor a call of a program is made like that.
+_OF_SETTINGS = re.compile(
+    r"(?=[^0-9]{0,200}[0-9][A-Za-z(])(?=[^A-Z]{0,200}[A-Z])(?=[^a-z]{0,200}[a-z])[A-Za-z0-9][A-Za-z0-9!#%^*+?~-]{2,40}[.(][A-Za-z0-9.!#%^*()+?~-]{2,60}",
+    re.ASCII,
+)
+_NAMED_TYPE = re.compile(
+    r"_?[A-Z][A-Za-z0-9]{0,60}[a-z0-9](?:Key|Keys|Types?|Token|Secret|Text|Str|Bytes|Pass|Password|Store|Provider)\b(?:[?,)\]|].{0,400})?|(?:[a-z0-9_]{1,30}\.){1,6}[A-Z][A-Za-z0-9]{0,60}(?:Key|Token|Type)s?"
+)
+_SNAKE = re.compile(r"_?[a-z]+[0-9]{0,3}(?:_[a-z]{2,}|_[0-9]{1,2}){1,8}[0-9]{0,3}")
+_AMOUNT = re.compile(r"[0-9][0-9.,]{0,12}[A-Za-z]{1,3}", re.ASCII)
+_HAN = re.compile(r"[一-鿿]")
+# challengePassword: what a field is called.
+_FIELD = re.compile(r"[a-z](?:Password|Passwd|Passphrase)\Z")
+
+
+def _is_token(value: Value, text: str, *, shouts: bool, spoken: bool) -> bool:
+    has_letter = _LETTER.search(text) is not None
+    if text.isdecimal():
+        return shouts and len(text) >= 8
+    if not has_letter:
+        return False
+    if _has_digit(text):
+        # app-secret-2, v1.2.3, token_1: names with a number.
+        is_name = (
+            _NAME.match(text) is not None
+            and (not text.isalnum() or len(text) < 10 or _digits(text) < 2)
+            and not looks_mixed(text)
+        )
+        return not is_name or (shouts and len(text) >= 12) or (value.quoted and text.isalnum())
+    if looks_mixed(text) or is_jumble(text):
+        return True
+    if spoken or _NAME.match(text) is None:
+        return not spoken and len(text) >= 12 and has_symbol(text) and _CODE.match(text) is None
+    return shouts and len(text) >= 10 and text.isalpha()
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text stands for a secret that is somewhere else, or for none at all: $VAR, <password>, ***."""
+    return (
+        _REFERENCE.match(text) is not None
+        or _EXAMPLE.match(text) is not None
+        or _MARK.search(text) is not None
+    )
+
+
+def asks(text: str) -> bool:
+    """Whether Chinese words speak about a password rather than being one."""
+    return _ASKS.search(text) is not None
+
+
+def tells_of_one(text: str) -> bool:
+    """Whether a word has the ending of one that says how something is, or what is done to it."""
+    return _PARTICIPLE.match(text) is not None
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text is a line of a program, of settings or an address rather than a value."""
+    return _STATEMENT.search(text) is not None
+
+
+_STATEMENT = re.compile(r"[\w\])][=:(][\"'`]|://|^[A-Za-z_][\w.-]{1,60}[=(:]|[({;]\Z")
+
+
+def is_strong(text: str) -> bool:
+    """Whether a text has letters and digits, and is neither a date nor an amount: where little else says what it is."""
+    return (
+        len(text) >= 5
+        and _DIGIT.search(text) is not None
+        and _LETTER.search(text) is not None
+        and not _DATE.match(text)
+        and not _AMOUNT.fullmatch(text)
+        and not _ALGORITHM.match(text)
+        and (not _FILE.fullmatch(text) or (_mixes(text) and _digits(text) >= 2))
+        and not _SNAKE.fullmatch(text)
+        and not is_reference(text)
+    )
+
+
+_ALGORITHM = re.compile(
+    r"(?:sha|md|base|utf|v|oauth|argon|bcrypt|aes|rsa|pbkdf|http|wpa|tls|ipv|ed|hs|rs|es|ps|x|mp|h|rfc|cve|iso|issue|step|page|line|part|test|user|day|week|phase|sprint|version)[-_ ]?[0-9][0-9._-]{0,6}\Z",
+    re.IGNORECASE,
+)
+_FILE = re.compile(r"[\w./-]{1,100}\.[a-z]{1,5}|[\w.-]{0,40}(?:/[\w.-]{1,40}){2,8}/?", re.ASCII)
+
+
+def looks_random(text: str) -> bool:
+    """Whether a text could only be a key: long, and with small letters, capitals and digits, or long in base 16."""
+    if len(text) < 16 or not re.fullmatch(r"[\w.+/=~:-]+", text, re.ASCII):
+        return False
+    return (_mixes(text) and _NAME.match(text) is None and len(set(text)) >= 10) or (
+        len(text) >= 32
+        and re.fullmatch(r"(?=[a-z]*[0-9])(?=[0-9]*[a-z])[a-z0-9]+", text) is not None
+        and not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text)
+    )
+
+
+def looks_mixed(text: str) -> bool:
+    """Whether capitals and small letters alternate as no word has them; digits at the end do not count."""
+    letters = text.rstrip("0123456789")
+    return (
+        len(letters) >= 16
+        and letters.isalpha()
+        and sum(map(str.isupper, letters)) >= 4
+        and len(re.findall(r"[A-Z](?![a-z]{2})", letters)) >= 4
+    )
+
+
+def _mixes(text: str) -> bool:
+    return _has_digit(text) and text != text.lower() and text != text.upper()
+
+
+def _digits(text: str) -> int:
+    return len(_DIGIT.findall(text))
+
+
+def _has_digit(text: str) -> bool:
+    return _DIGIT.search(text) is not None
+
+
+def has_symbol(text: str) -> bool:
+    """Whether there is a sign inside that words do not have; one hyphen, dot or apostrophe they may."""
+    return re.search(r"[^\w\s'’./:-]|-[^-]*-|[A-Za-z]-[A-Za-z]", text) is not None
+
+
+def looks_like_words(text: str) -> bool:
+    """Whether a text is words put together: letters alone, with at most a short number at the end."""
+    return _NAME.match(text) is not None and not looks_mixed(text)

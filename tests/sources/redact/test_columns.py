@@ -1,0 +1,55 @@
+"""Tables with a column of passwords."""
+
+import time
+
+import pytest
+
+from memd.config import Redact
+from memd.sources.redact.engine import Redactor
+
+
+def _redacted(text: str) -> str:
+    return Redactor(Redact()).redact(text).text
+
+
+def test_every_row_of_a_table_is_redacted() -> None:
+    """In that column alone, as far as the table goes."""
+    text = "| user | password | port |\n|---|:--|---|\n| ann1 | hunter22 | 1 |\n| bob2 | `Tr0ub4d&r` | 2 |\n\n| c | hunter33 | d |"
+    assert _redacted(text) == (
+        "| user | password | port |\n|---|:--|---|\n| ann1 | [REDACTED:password] | 1 |\n| bob2 | `[REDACTED:password]` | 2 |\n\n| c | hunter33 | d |"
+    )
+
+
+@pytest.mark.parametrize("mark", [",", "\t"])
+def test_lines_with_commas_or_tabs_are_a_table(mark: str) -> None:
+    """Below a line of headings."""
+    rows = [("name", "api_key", "team"), ("ann", "abc123def", "a1b2c3"), ("bob", "xyz789uvw", "d4e5f6")]
+    redacted = _redacted("\n".join(mark.join(row) for row in rows))
+    assert "abc123def" not in redacted
+    assert "xyz789uvw" not in redacted
+    assert "a1b2c3" in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'PASSWORD',\n'SECTION-2A',\n'AS',",
+        "| tokens | passwords |\n|---|---|\n| a1b2c3 | 12 |",
+        "I lost my password, sadly\nsee room B4711, please",
+        "| password | policy |\n|---|---|\n| length | at least 12 |",
+        "password,name\n\nabc123def,ann",
+    ],
+)
+def test_what_is_no_such_table_stays(text: str) -> None:
+    """Lists of words, prose, and tables about something else."""
+    assert _redacted(text) == text
+
+
+def test_headings_without_end_take_no_longer() -> None:
+    """Each line is walked once, though every one could be a heading."""
+    short, long = ("password,password\n" * count for count in (1_000, 8_000))
+    began = time.process_time()
+    _redacted(short)
+    between = time.process_time()
+    _redacted(long)
+    assert time.process_time() - between < 40 * max(between - began, 0.01)

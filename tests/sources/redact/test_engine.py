@@ -1,0 +1,262 @@
+"""Redacting a text."""
+
+import json
+import re
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.config import Redact, UserRule
+from memd.sources.redact.engine import RULES, Redactor, rules_key
+from tests.sources.redact import innocent
+from tests.sources.redact.corpus import samples
+
+_KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+_REDACTOR = Redactor(Redact())
+_SOME = [sample.text for sample in samples(seed=3)][::97]
+
+
+def _redacted(text: str, **settings: object) -> str:
+    return Redactor(Redact(**settings)).redact(text).text  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("password is hunter2", "hunter2"),
+        ("my password: correct-horse", "correct-horse"),
+        ("the password for the staging db is hunter2.", "hunter2"),
+        ("the password was changed to Tr0ub4dor&3", "Tr0ub4dor&3"),
+        ('my passphrase is "correct horse battery staple"', "battery"),
+        ("log in as ann, password hunter2", "hunter2"),
+        ("**Password:** hunter2", "hunter2"),
+        ("| password | hunter2 |", "hunter2"),
+        ("hunter2 is my password", "hunter2"),
+        ("abc123是我的密码", "abc123"),
+        ("密码是 abc123", "abc123"),
+        ("密码:qwerty", "qwerty"),
+        ("密码：qwerty", "qwerty"),
+        ("密码＝abc123", "abc123"),
+        ("密码abc123", "abc123"),
+        ("密码（测试）：abc123", "abc123"),
+        ("密码我改成了 hunter2", "hunter2"),
+        ("密码改成了「hunter2」", "hunter2"),
+        ("数据库密码为“hunter2”。", "hunter2"),
+        ("我的密码是hunter2，别告诉别人", "hunter2"),
+        ("账号密码：admin/admin123", "admin123"),
+        ("API 密钥：abcdef123456", "abcdef123456"),
+        ("password=letmein", "letmein"),
+        ("POSTGRES_PASSWORD: postgres", "postgres"),
+        ("export DB_PASS=hunter2", "hunter2"),
+        ("db.password=hunter2!", "hunter2!"),
+        ('"password": "hunter2"', "hunter2"),
+        (json.dumps(json.dumps(json.dumps({"password": "hunter2"}))), "hunter2"),
+        ('"password": "p@ss\\"word1"', "word1"),
+        ("DB_PASSWORD=hunter2\\nPORT=1", "hunter2"),
+        ("password = 'correct horse battery staple'", "battery"),
+        ('os.environ.get("DB_PASSWORD", "hunter2")', "hunter2"),
+        ('password: str = "hunter2"', "hunter2"),
+        ("<password>hunter2</password>", "hunter2"),
+        ('<add key="DbPassword" value="hunter2"/>', "hunter2"),
+        ("Server=h;User Id=sa;Password=hunter2;Encrypt=no", "hunter2"),
+        ("user=ann&password=hunter2&x=1", "hunter2"),
+        ("--password hunter2", "hunter2"),
+        ("mysql -uroot -phunter2 app", "hunter2"),
+        ("login -p'hunter2'", "hunter2"),
+        ("curl -u ann:hunter2 https://x", "hunter2"),
+        ("machine h login ann password hunter2", "hunter2"),
+        ("IDENTIFIED BY 'hunter2'", "hunter2"),
+        ("postgres://ann:p/w@1@db:5432/x", "p/w@1"),
+        ("redis://:hunter2@h:6379/0", "hunter2"),
+        ("jdbc:oracle:thin:ann/hunter2@//h:1521/x", "hunter2"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "K7MDENG"),
+        ("//registry.npmjs.org/:_authToken=abcdef12-3456-7890", "abcdef12-3456"),
+        ('"auth": "YW5uOmh1bnRlcjI="', "YW5uOmh1bnRlcjI"),
+        ("Authorization: Bearer hunter2", "hunter2"),
+        ("Authorization: Basic YW5uOng=", "YW5uOng="),
+        ('Authorization: Digest username="ann", response="abcdef"', "response"),
+        ("the key is Ab3dEf6hIj9kLm2nOp5q", "Ab3dEf6hIj9kLm2nOp5q"),
+        ("b64:" + "a" * 3 + "8Q~" + "x" * 34, "8Q~xxxx"),
+        ("0123456789abcdef0123456789abcdef-us12", "-us12"),
+    ],
+)
+def test_a_secret_is_taken_out(text: str, value: str) -> None:
+    """However it is told; what says what it is stays."""
+    redacted = _REDACTOR.redact(text)
+    assert value in text
+    assert value not in redacted.text
+    assert sum(redacted.counts.values()) == 1
+
+
+@pytest.mark.parametrize("line", innocent.LINES)
+def test_what_is_no_secret_stays(line: str) -> None:
+    """Though it speaks of secrets, or looks like one."""
+    assert _REDACTOR.redact(line).text == line
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_talk_programs_and_logs_stay(seed: int) -> None:
+    """Two thousand lines of them."""
+    text = innocent.chat(Random(seed), 2000)
+    assert [text[find.start : find.end] for find in _REDACTOR.finds(text)] == []
+
+
+def test_key_and_quotes_stay() -> None:
+    """Only the value goes, so that the text says what was there."""
+    assert _redacted('{"password": "hunter2", "port": 1}') == '{"password": "[REDACTED:password]", "port": 1}'
+    assert _redacted("DB_PASSWORD='hunter2' run") == "DB_PASSWORD='[REDACTED:password]' run"
+    assert _redacted(f"Authorization: Bearer {_KEY}") == "Authorization: Bearer [REDACTED:github-token]"
+    assert _redacted("postgres://ann:hunter2@db/x") == "postgres://ann:[REDACTED:url-password]@db/x"
+
+
+def test_kinds_are_counted() -> None:
+    """By name, never by value."""
+    redacted = _REDACTOR.redact(f"{_KEY} and {_KEY}\npassword=hunter2")
+    assert redacted.counts == {"github-token": 2, "password": 1}
+    assert _REDACTOR.redact("nothing here").counts == {}
+
+
+def test_finds_that_overlap_are_one() -> None:
+    """It has the kind that is known for certain."""
+    redacted = _REDACTOR.redact(f'GITHUB_TOKEN="{_KEY}"')
+    assert (redacted.text, redacted.counts) == ('GITHUB_TOKEN="[REDACTED:github-token]"', {"github-token": 1})
+
+
+_PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + ("Q2x1ZQ" * 10 + "abcd\n") * 6
+    + "Zm9v\n-----END RSA PRIVATE KEY-----"
+)
+
+
+def test_a_private_key_keeps_its_lines() -> None:
+    """So that what comes after it is where it was."""
+    redacted = _REDACTOR.redact(f"before\n{_PEM}\nafter")
+    assert redacted.text == "before\n[REDACTED:private-key]" + "\n" * 9 + "after"
+    assert redacted.counts == {"private-key": 1}
+
+
+@pytest.mark.parametrize("cut", range(40, len(_PEM), 7))
+def test_a_private_key_goes_wherever_it_is_cut(cut: int) -> None:
+    """Its beginning, and its end."""
+    first, rest = _PEM[:cut], _PEM[cut:]
+    left = _redacted(f"see {first}")
+    assert not re.search(
+        r"[A-Za-z0-9+/]{10}", left.replace("[REDACTED:private-key]", "").replace("BEGIN RSA PRIVATE KEY", "")
+    )
+    right = _redacted(f"so:\n{rest}\nthat was it")
+    assert "Q2x1ZQQ2x1ZQ" not in right.split("\n", 2)[-1]
+    assert right.endswith("that was it")
+
+
+@pytest.mark.parametrize("mark", ["> ", ">> ", "    ", "| ", "+"])
+def test_the_rest_of_a_private_key_that_is_quoted_goes(mark: str) -> None:
+    """With a mark before each line, the last one included."""
+    lines = [f"{mark}{line}" for line in _PEM.split("\n")[3:]]
+    left = _redacted("\n".join(["so:", *lines, "that was it"]))
+    assert "Q2x1ZQ" not in left
+    assert left.startswith("so:\n")
+    assert left.endswith("\nthat was it")
+
+
+def test_what_follows_a_cut_key_stays() -> None:
+    """Unless it is made as keys are."""
+    cut = "\n".join(_PEM.split("\n")[:4])
+    assert _redacted(f"{cut}\n\nThe rest is in the safe.").endswith("\n\nThe rest is in the safe.")
+
+
+def test_a_quoted_and_an_escaped_key_go() -> None:
+    """Marks of quotation, and JSON within JSON."""
+    quoted = "\n".join(f"> {line}" for line in _PEM.split("\n"))
+    assert "Q2x1" not in _redacted(quoted)
+    escaped = json.dumps(json.dumps({"private_key": _PEM, "id": 7}))
+    assert _redacted(escaped).endswith('[REDACTED:private-key]\\", \\"id\\": 7}"')
+
+
+def test_an_allowed_text_stays() -> None:
+    """That very text alone, in these capitals."""
+    allow = ("hunter2",)
+    assert _redacted("password=hunter2", allow=allow) == "password=hunter2"
+    assert "Hunter2" not in _redacted("password=Hunter2", allow=allow)
+    assert "hunter22" not in _redacted("password=hunter22", allow=allow)
+
+
+def test_a_users_rule_adds_to_the_others() -> None:
+    """The group of that name is replaced, or else the first one, or else all of it."""
+    extra = (
+        UserRule(name="badge", pattern=r"badge (?P<x>no\.) (?P<secret>\d+)"),
+        UserRule(name="door", pattern=r"door (\d+)"),
+        UserRule(name="bird", pattern=r"heron|egret(s)?"),
+    )
+    text = "badge no. 77, door 12, heron, egret, password=hunter2"
+    assert _redacted(text, extra=extra) == (
+        "badge no. [REDACTED:badge], door [REDACTED:door], [REDACTED:bird], [REDACTED:bird], password=[REDACTED:password]"
+    )
+
+
+def test_a_users_rule_does_not_touch_marks() -> None:
+    """Though it matches them: redacting twice is redacting once."""
+    redactor = Redactor(Redact(extra=(UserRule(name="shout", pattern="[A-Z]{4,}|:pass"),)))
+    once = redactor.redact("LOUD password=hunter2").text
+    assert once == "[REDACTED:shout] password=[REDACTED:password]"
+    assert redactor.redact(once).text == once
+
+
+def test_the_key_of_the_rules_follows_what_decides() -> None:
+    """Not the mode, and not the order of what is allowed."""
+    extra = (UserRule(name="a", pattern="b"),)
+    keys = [rules_key(Redact()), rules_key(Redact(extra=extra)), rules_key(Redact(allow=("x",)))]
+    assert len(set(keys)) == 3
+    assert rules_key(Redact(mode="off")) == keys[0]
+    assert rules_key(Redact(allow=("x", "y", "x"))) == rules_key(Redact(allow=("y", "x")))
+
+
+def test_rules_have_names_of_their_own() -> None:
+    """And kinds that a mark can hold; what is looked for is in the letters that it is looked for in."""
+    names = [rule.name for rule in RULES]
+    assert len(names) == len(set(names))
+    for rule in RULES:
+        assert re.fullmatch("[a-z0-9-]{1,40}", rule.kind)
+        assert rule.anchors
+        assert rule.in_token or all(anchor == anchor.lower() for anchor in rule.anchors)
+
+
+_PIECES = st.sampled_from(
+    [
+        *_SOME, *innocent.LINES, _KEY, "password", "密码", "是", "=", ": ", '"', "'", "\\", "\\n", "\n", "\r\n", " ", "://", "@", "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----", "MIIEvQ" * 9, "[REDACTED:", "[REDACTED:password]", "]", "Bearer ", "Cookie: a=", "İ", "\0", "𝒳", "hunter2", "--token ", " -p", "eyJ", "?key=",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(_PIECES | st.text(max_size=8), max_size=12).map("".join))
+def test_redacting_twice_is_redacting_once(text: str) -> None:
+    """Whatever the text; and lines keep their numbers."""
+    once = _REDACTOR.redact(text)
+    assert _REDACTOR.redact(once.text) == type(once)(once.text, {})
+    assert once.text.count("\n") == text.count("\n")
+    assert (once.text == text) == (not once.counts)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_a_token_goes_wherever_it_stands(before: str, after: str) -> None:
+    """Unless a letter or digit is right before it, for then it is a part of something else."""
+    text = f"{before} {_KEY} {after}"
+    assert _KEY not in _REDACTOR.redact(text).text
+
+
+@pytest.mark.parametrize("shift", range(0, 60, 3))
+def test_a_token_goes_wherever_a_large_text_is_divided(shift: int) -> None:
+    """It is looked through in pieces."""
+    text = "a b " * 65_530 + " " * shift + _KEY + " b" * 9
+    assert _REDACTOR.redact(text).counts == {"github-token": 1}
+
+
+def test_large_texts_are_redacted() -> None:
+    """More than a million signs, with secrets at both ends."""
+    text = f"password=hunter2 {'我们 talked about the index. ' * 60_000} {_KEY}"
+    redacted = _REDACTOR.redact(text)
+    assert redacted.counts == {"github-token": 1, "password": 1}
+    assert len(text) > 1_000_000

@@ -1,0 +1,27 @@
+"""Letters drawn by chance, and words."""
+
+import random
+import string
+
+import pytest
+
+from memd.sources.redact.jumble import is_jumble
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "authentication", "configuration", "getenvironment", "kubernetesdashboard", "internationalization", "zhongguorenmin",
+        "placeholder", "description", "notimplementederror", "abc", "", "qzx", "UPPERCASELETTERS", "with spaces inside", "a1b2c3d4e5f6g7",
+    ],
+)  # fmt: skip
+def test_a_word_is_no_jumble(text: str) -> None:
+    """Nor are words put together, short texts, and what has other signs."""
+    assert not is_jumble(text)
+
+
+def test_chance_makes_a_jumble() -> None:
+    """Nearly always."""
+    rng = random.Random(1)
+    drawn = ["".join(rng.choices(string.ascii_lowercase, k=16)) for _ in range(500)]
+    assert sum(map(is_jumble, drawn)) > 430
