@@ -158,7 +158,8 @@ class UserRule(_Section, frozen=True):
     """What else is secret."""
 
     name: str  # stands in [REDACTED:name]
-    pattern: str  # a regular expression; its group "secret", or else its first group, is replaced, else all of it
+    # A regular expression. Its group "secret" is replaced, or else its first group, or else all of it.
+    pattern: str
 
 
 class Redact(_Section, frozen=True):
@@ -187,8 +188,8 @@ class Qmd(_Section, frozen=True):
     debounce_seconds: Annotated[float, Meta(ge=0, le=3600)] = 15
     embed_minutes: Annotated[float, Meta(ge=0, le=10_080)] = 60  # 0: once, and when asked
     timeout_ms: Annotated[int, Meta(ge=100, le=600_000)] = 4000  # of a search
-    cooldown_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60  # before qmd is tried again after a failure
-    session_days: Annotated[int, Meta(ge=0, le=36_500)] = 0  # transcripts older than this are not exported; 0: all are
+    cooldown_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60  # after a failure
+    session_days: Annotated[int, Meta(ge=0, le=36_500)] = 0  # older transcripts are not exported; 0: all
 
 
 class AgentSettings(_Section, frozen=True):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from memd.ctl.paint import Paint
-from memd.ctl.words import one_line, visible
+from memd.ctl.words import clause, visible
 from memd_client.messages import Found, Hit
 
 _INDENT = "    "
@@ -33,9 +33,9 @@ def notes(found: Found) -> tuple[str, ...]:
             "This session may not search this agent's memory: the scope rules of the configuration deny it.",
         )
     remarks = ["something written just now is not in these results yet"] if found.stale else []
-    remarks += [f"{one.part.replace('_', ' ')}: {one_line(one.reason)}" for one in found.degraded]
+    remarks += [f"{one.part.replace('_', ' ')}: {clause(one.reason)}" for one in found.degraded]
     if found.fallback:
-        reason = f": {one_line(found.fallback_reason)}" if found.fallback_reason else ""
+        reason = f": {clause(found.fallback_reason)}" if found.fallback_reason else ""
         remarks.append(f"{found.backend} answered instead of {found.fallback_from}{reason}")
     said = [f"Note: {'; '.join(visible(remark) for remark in remarks)}."] if remarks else []
     return (*([] if found.results else ["No hits."]), *said)

@@ -74,6 +74,11 @@ def one_line(text: str) -> str:
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
+def clause(text: str) -> str:
+    """A sentence as a part of another one, in one line: without the full stop that other one brings."""
+    return one_line(text).rstrip(".")
+
+
 def visible(text: str) -> str:
     """A text without the control characters that a terminal would obey; tabs and line ends stay."""
     if text.replace("\n", "").replace("\t", "").isprintable():

@@ -67,6 +67,10 @@ def test_a_snippet_cannot_command_the_terminal() -> None:
             Found(results=[HIT], fallback=True, fallback_from="qmd", fallback_reason="not installed"),
             ("Note: builtin answered instead of qmd: not installed.",),
         ),
+        (
+            Found(results=[HIT], fallback=True, fallback_from="qmd", fallback_reason="It is gone. Install it."),
+            ("Note: builtin answered instead of qmd: It is gone. Install it.",),
+        ),
     ],
 )
 def test_what_is_missing_is_remarked(found: Found, said: tuple[str, ...]) -> None:

@@ -175,7 +175,7 @@ class Qmd:
             version = await _version(runner)
         except QmdFailed as failure:
             raise QmdUnavailable(
-                f"{failure}. Does `{program} collection list` work in a terminal, and is what runs it (node) on the PATH of the daemon?"
+                f"{str(failure).rstrip('.')}. Does `{program} collection list` work in a terminal, and is what runs it (node) on the PATH of the daemon?"
             ) from failure
         return cls(
             agent,

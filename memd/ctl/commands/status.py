@@ -11,7 +11,7 @@ from memd.ctl.failures import UsageError, explained
 from memd.ctl.paint import Paint
 from memd.ctl.screen import Outcome
 from memd.ctl.vectors import in_words
-from memd.ctl.words import ago, counted, duration, one_line, shown, size, visible
+from memd.ctl.words import ago, clause, counted, duration, one_line, shown, size, visible
 from memd_client.errors import MemdClientError
 from memd_client.messages import (
     AgentStatus,
@@ -90,13 +90,13 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
         lines += [_line(label, visible(value), paint) for label, value in _facts(agent, now, home)]
         lines += [
             _line(label, paint(f"{visible(one_line(problem))}", "yellow"), paint)
-            for label, problem in troubles(agent)
+            for label, problem in troubles(agent, now)
         ]
     return "\n".join(lines)
 
 
-def troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
-    """What does not work as it should: the part, and why."""
+def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
+    """What does not work as it should, at a unix time: the part, and why."""
     parts = (
         ("keyword", agent.keyword),
         ("vector", agent.vector),
@@ -107,7 +107,7 @@ def troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
     for name, health in parts:
         if not health.ok:
             yield name, f"degraded: {health.reason or 'no reason given'}"
-    yield from _backend_troubles(agent)
+    yield from _backend_troubles(agent, now)
     if agent.embedding is not None:
         yield from embedded.troubles(agent.embedding, provider_told=not agent.provider_health.ok)
     if agent.watcher.ok and agent.watcher.reason is not None:
@@ -120,9 +120,9 @@ def troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
         yield "damaged", f"set aside and made anew; kept, and yours to delete: {', '.join(agent.damaged)}"
 
 
-def _backend_troubles(agent: AgentStatus) -> Iterator[tuple[str, str]]:
+def _backend_troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
     if agent.backend_fallback is not None:
-        yield "backend", _fallen_back(agent.backend_fallback)
+        yield "backend", _fallen_back(agent.backend_fallback, now)
     if agent.qmd is not None:
         if agent.qmd.update_failure is not None:
             yield "qmd", f"its last update failed: {agent.qmd.update_failure}"
@@ -166,9 +166,13 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
         yield "skipped", ", ".join(f"{counted(number, 'file')}: {reason}" for reason, number in most_first)
 
 
-def _fallen_back(fallback: BackendFallback) -> str:
-    told = f"builtin, in the place of {fallback.from_}: {fallback.reason}"
-    return told if fallback.retry_at is None else f"{told}; a search tries it again after its cool-down"
+def _fallen_back(fallback: BackendFallback, now: float) -> str:
+    told = f"builtin, in the place of {fallback.from_}: {clause(fallback.reason)}"
+    if fallback.retry_at is None:
+        return told
+    left_s = fallback.retry_at - now
+    when = "the next search" if left_s < 1 else f"the first search in {duration(left_s)}"
+    return f"{told}; {when} tries it again"
 
 
 def _qmd(qmd: QmdStatus, now: float) -> str:

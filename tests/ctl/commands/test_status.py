@@ -123,7 +123,11 @@ def test_who_answers_is_told() -> None:
         from_="qmd", reason="it is not on the PATH", since=_NOW - 5, retry_at=_NOW + 55
     )
     assert _text(status(agent(backend_fallback=fallback))).endswith(
-        "  backend   builtin, in the place of qmd: it is not on the PATH; a search tries it again after its cool-down"
+        "  backend   builtin, in the place of qmd: it is not on the PATH; the first search in 55 s tries it again"
+    )
+    due = BackendFallback(from_="qmd", reason="Install it.", since=_NOW - 90, retry_at=_NOW - 30)
+    assert _text(status(agent(backend_fallback=due))).endswith(
+        "in the place of qmd: Install it; the next search tries it again"
     )
     early = BackendFallback(from_="qmd", reason="qmd is not ready yet")
     assert _text(status(agent(backend_fallback=early))).endswith("in the place of qmd: qmd is not ready yet")
