@@ -107,6 +107,8 @@ class Agent:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     agent = Agent(sys.argv[1])
     for question in sys.argv[2:]:
         agent.ask(question)

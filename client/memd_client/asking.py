@@ -19,6 +19,9 @@ MAX_RESULTS = 50
 LONGEST_QUERY = 2_000  # characters; a question has fewer, and what follows would only blur it
 _LONGEST_PATH = 4_096
 _MOST_LINES = 2**31 - 1
+_LAST_LINE = (
+    2**53 - 1
+)  # any JSON has it; where a long turn is read on is a number far above the lines of a file
 _SHOWN = 60  # characters of a value that is told to be wrong
 _TOLD = 5  # unknown arguments
 
@@ -134,7 +137,7 @@ def _get(given: Mapping[str, Any], remarks: list[str]) -> GetCall:
     # 0 and less are the beginning, and the least that can be read.
     return GetCall(
         path,
-        1 if start_line is None else min(max(start_line, 1), _MOST_LINES),
+        1 if start_line is None else min(max(start_line, 1), _LAST_LINE),
         None if lines is None else min(max(lines, 1), _MOST_LINES),
         tuple(remarks),
     )
@@ -163,9 +166,10 @@ def _named(name: str, arguments: Mapping[Any, Any]) -> tuple[dict[str, Any], lis
     given: dict[str, Any] = {}
     unknown: list[str] = []
     for key, value in arguments.items():
-        parameter = known.get(_folded(str(key)))
+        spelled = key if isinstance(key, str) else _shown(key)
+        parameter = known.get(_folded(spelled))
         if parameter is None:
-            unknown.append(str(key)[:_SHOWN])
+            unknown.append(spelled[:_SHOWN])
         elif value is not None and (key == parameter or parameter not in given):
             given[parameter] = value
     if not unknown:
@@ -181,12 +185,15 @@ def _folded(key: str) -> str:
 
 
 def _text(tool: str, parameter: str, value: Any, wanted: str) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 10**_SHOWN:
         value = str(value)
     if value is None or (isinstance(value, str) and not value.strip()):
         raise Unusable(f"{parameter} is missing or empty.", f"Call {tool} again with {parameter}: {wanted}.")
     if not isinstance(value, str):
-        raise _wrong(tool, parameter, value, wanted)
+        raise Unusable(
+            f"{parameter} is {_shown(value)}; it must be {wanted}.",
+            f"Call {tool} again with {parameter}: {wanted}.",
+        )
     # Half a surrogate pair is no text that could be sent.
     return value.encode("utf-8", "replace").decode()
 

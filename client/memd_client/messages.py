@@ -142,6 +142,7 @@ class Found(Message, frozen=True):
     scope_denied: bool = False
     stale: bool = False  # something written is not in these results yet
     degraded: list[Degraded] = []
+    max_chars: int = 0  # of all snippets, as was asked or is configured; 0: as many as there are
 
 
 class Note(Message, frozen=True):
@@ -153,6 +154,7 @@ class Note(Message, frozen=True):
     start_line: int = 1
     end_line: int = 0  # of the last line in text; 0 where there is none
     next_line: int | None = None  # where to read on; None at the end of the file
+    max_chars: int = 0  # what an agent is to read at once, as is configured; the text may have more
 
 
 class SyncReport(Message, frozen=True):

@@ -33,6 +33,8 @@ _ACTIONS = {
     "denied": "The scope rules of memd's configuration decide which conversations may search.",
 }
 _DENIED = "This conversation may not search this memory: its owner decides who may, in memd's scope rules. Answer without it."
+_SESSIONS = "sessions/"  # what the path of a transcript begins with
+_FEWER = "text is only the beginning of these lines; ask for fewer lines to read all of them"
 # Trouble with one request: another one may be answered.
 _OF_THE_REQUEST = frozenset({"bad_request", "too_large"})
 
@@ -72,6 +74,8 @@ def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
     whole = _excerpt(note, note.text, note.end_line, note.next_line, remarks)
     if _fits(whole, max_chars):
         return whole
+    if note.path.startswith(_SESSIONS):
+        return _cut_turns(note, remarks, max_chars)
     lines = note.text.split("\n")
 
     def of_lines(count: int) -> Reply:
@@ -88,6 +92,19 @@ def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
         return {**_excerpt(note, text, note.start_line, following, remarks), "truncated": True}
 
     return of_chars(_most(len(lines[0]), lambda some: _fits(of_chars(some), max_chars)))
+
+
+def _cut_turns(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
+    """The beginning of some turns: of what is left out nobody here knows on which lines of the transcript it stands."""
+    is_alone = note.end_line <= note.start_line  # turns of one line: fewer cannot be asked for
+    following = note.next_line if is_alone else None
+    told = remarks if is_alone else [*remarks, _FEWER]
+
+    def of_chars(count: int) -> Reply:
+        text = f"{note.text[:count]}…"
+        return {**_excerpt(note, text, note.start_line, following, told), "truncated": True}
+
+    return of_chars(_most(len(note.text), lambda some: _fits(of_chars(some), max_chars)))
 
 
 def mend(tool: str, unusable: Unusable) -> Reply:

@@ -187,7 +187,8 @@ class Tools:
         connect: Makes the client; it connects when it is first asked.
         agent: Whose memory; None: the session key's, else the only one, else "main".
         session_key: The conversation that asks; None: the owner.
-        max_chars: The most characters of a reply, as JSON; None: MAX_CHARS, or fewer if memd is configured so.
+        max_chars: The most characters of a reply, as JSON; None: what memd is
+            configured for (max_injected_chars), at least 1,000.
 
     Raises:
         ValueError: no trouble could be told in so few characters.
@@ -225,12 +226,14 @@ class Tools:
                         max_chars=self._of_snippets,
                         **self._asker,
                     )
-                    return telling.search_reply(found, asked.remarks, self._max_chars)
+                    return telling.search_reply(
+                        found, asked.remarks, _bound(self._max_chars, found.max_chars)
+                    )
                 case GetCall():
                     note = self._get(asked)
                     if note.missing and (place := asked.place()) is not None:
                         note = self._get(place)
-                    return telling.get_reply(note, asked.remarks, self._max_chars)
+                    return telling.get_reply(note, asked.remarks, _bound(self._max_chars, note.max_chars))
         except Unusable as unusable:
             return telling.mend(name, unusable)
         except MemdClientError as error:
@@ -274,12 +277,14 @@ class AsyncTools:
                         max_chars=self._of_snippets,
                         **self._asker,
                     )
-                    return telling.search_reply(found, asked.remarks, self._max_chars)
+                    return telling.search_reply(
+                        found, asked.remarks, _bound(self._max_chars, found.max_chars)
+                    )
                 case GetCall():
                     note = await self._get(asked)
                     if note.missing and (place := asked.place()) is not None:
                         note = await self._get(place)
-                    return telling.get_reply(note, asked.remarks, self._max_chars)
+                    return telling.get_reply(note, asked.remarks, _bound(self._max_chars, note.max_chars))
         except Unusable as unusable:
             return telling.mend(name, unusable)
         except MemdClientError as error:
@@ -301,12 +306,15 @@ def _async_client() -> "AsyncClient":
     return AsyncClient()
 
 
-def _checked(max_chars: int | None) -> int:
-    if max_chars is None:
-        return MAX_CHARS
-    if max_chars < telling.LEAST_CHARS:
+def _checked(max_chars: int | None) -> int | None:
+    if max_chars is not None and max_chars < telling.LEAST_CHARS:
         raise ValueError(f"max_chars is {max_chars}; it must be {telling.LEAST_CHARS} or more")
     return max_chars
+
+
+def _bound(given: int | None, configured: int) -> int:
+    """The most characters of a reply: what was given to the tools, else what memd is configured for."""
+    return given or max(telling.LEAST_CHARS, configured or MAX_CHARS)
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:

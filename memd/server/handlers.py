@@ -186,6 +186,7 @@ class Handlers:
             start_line=excerpt.start_line,
             end_line=excerpt.end_line,
             next_line=excerpt.next_line,
+            max_chars=agent.settings.limits.max_injected_chars,
         )
 
     # --- sync
@@ -437,6 +438,7 @@ def _found(agent: Agent, granted: scope.Granted, answer: Answer, max_chars: int 
         fallback_from=None if answer.fallback is None else answer.fallback.instead_of,
         fallback_reason=_fallback_reason(answer, granted),
         citations=citations,
+        max_chars=most,
         stale=answer.stale,
         # A reason may name directories, which are no business of a group.
         degraded=[

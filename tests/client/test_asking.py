@@ -57,7 +57,8 @@ def test_a_search_is_taken_as_it_is_meant(arguments: object, meant: SearchCall) 
         ({"path": "a.md", "from": 3, "startLine": 5}, GetCall("a.md", 3)),
         ({"path": "a.md", "from": 0, "lines": 0}, GetCall("a.md", 1, 1)),
         ({"path": "a.md", "from": -7, "lines": -1}, GetCall("a.md", 1, 1)),
-        ({"path": "a.md", "from": 10**30}, GetCall("a.md", 2**31 - 1)),
+        ({"path": "a.md", "from": 700_000_000_004}, GetCall("a.md", 700_000_000_004)),
+        ({"path": "a.md", "from": 10**30}, GetCall("a.md", 2**53 - 1)),
         ({"path": "a.md", "from": None}, GetCall("a.md")),
     ],
 )
@@ -77,6 +78,10 @@ def test_a_get_is_taken_as_it_is_meant(arguments: object, meant: GetCall) -> Non
         ("memory_search", {"query": ["a", "b"]}, "query is a list; it must be the question as text"),
         ("memory_search", {"query": {"text": "a"}}, "query is an object;"),
         ("memory_search", {"query": True}, "query is true;"),
+        ("memory_search", {"query": 10**5000}, "query is a number beyond all bounds;"),
+        ("memory_search", {"query": float("nan")}, "query is nan;"),
+        ("memory_search", {10**5000: "q"}, "query is missing or empty."),
+        ("memory_get", {"path": -(10**5000)}, "path is a number beyond all bounds;"),
         (
             "memory_search",
             {"query": "q", "maxResults": "six"},
@@ -114,6 +119,23 @@ def test_what_cannot_be_meant_is_told_with_what_to_do(tool: Any, arguments: obje
         asking.read(tool, arguments)
     assert refused.value.message.startswith(said)
     assert "memory_" in refused.value.action
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("memory_search", {"query": []}), ("memory_get", {"path": {"name": "a.md"}})]
+)
+def test_what_a_call_needs_is_not_told_to_be_left_out(tool: str, arguments: object) -> None:
+    """Without it the next call would fail as well."""
+    with pytest.raises(Unusable) as refused:
+        asking.read(tool, arguments)
+    assert "without it" not in refused.value.action
+
+
+def test_unknown_arguments_need_not_be_named_by_text() -> None:
+    """A program may pass any dictionary."""
+    asked = asking.read(asking.SEARCH, {"query": "q", 10**5000: 1, None: 2})
+    assert isinstance(asked, SearchCall)
+    assert asked.remarks[0].endswith("these were ignored: a number beyond all bounds, of type NoneType")
 
 
 def test_a_megabyte_of_query_is_cut() -> None:

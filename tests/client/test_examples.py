@@ -8,10 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-import memd_client
 from tests.daemon.process import Daemon
 
-EXAMPLES = Path(memd_client.__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "client" / "examples"
 DECISION = "- We picked PostgreSQL as the database, because of JSONB.\n"
 
 
@@ -72,6 +71,14 @@ def test_the_agent_loop_goes_on_without_the_daemon(daemon: Daemon) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "Memory is unavailable" in done.stdout
     assert "memd-ctl up" in done.stdout
+
+
+def test_the_agent_loop_says_how_it_is_called(daemon: Daemon) -> None:
+    """Without a workspace and a question there is nothing to do."""
+    done = run(daemon, "agent_loop.py")
+    assert done.returncode == 1
+    assert "python agent_loop.py ~/agent" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_twenty_agents_share_a_daemon(daemon: Daemon) -> None:

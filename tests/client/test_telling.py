@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,6 +157,21 @@ def test_a_line_without_room_is_cut_and_said_to_be() -> None:
     assert "nextLine" not in alone
 
 
+def test_turns_that_are_cut_do_not_claim_lines() -> None:
+    """A turn of many lines stands on one line of its transcript: what was left out is to be asked for again."""
+    text = "\n\n".join(f"User: turn {number}\n{'é' * 90}" for number in range(60))
+    turns = Note(path="sessions/codex/a.jsonl", text=text, start_line=7, end_line=125, next_line=127)
+    reply = telling.get_reply(turns, ("first",), 2_000)
+    assert 1_950 < len(telling.encoded(reply)) <= 2_000
+    assert (reply["startLine"], reply["endLine"], reply["truncated"]) == (7, 7, True)
+    assert "nextLine" not in reply
+    assert reply["remarks"][0] == "first"
+    assert "fewer lines" in reply["remarks"][1]
+    alone = telling.get_reply(msgspec.structs.replace(turns, end_line=7, next_line=9), (), 2_000)
+    assert (alone["endLine"], alone["nextLine"], alone["truncated"]) == (7, 9, True)
+    assert "remarks" not in alone
+
+
 def test_a_missing_note_is_no_error() -> None:
     """Today's is not written yet, most of the time."""
     assert telling.get_reply(Note(path="memory/2026-02-09.md", missing=True), (), ROOMY) == {
@@ -240,9 +256,12 @@ def test_a_search_is_never_longer_than_it_may_be(found: Found, remarks: list[str
 @given(
     text=st.lists(TEXTS, min_size=1, max_size=8).map("\n".join),
     remarks=st.lists(TEXTS | st.just("\x00" * 300), max_size=1),
+    path=st.sampled_from(["memory/a.md", "sessions/codex/a.jsonl"]),
     max_chars=st.integers(telling.LEAST_CHARS, 3_000),
 )
-def test_an_excerpt_is_never_longer_than_it_may_be(text: str, remarks: list[str], max_chars: int) -> None:
+def test_an_excerpt_is_never_longer_than_it_may_be(
+    text: str, remarks: list[str], path: str, max_chars: int
+) -> None:
     """Whatever is in it."""
-    note = Note(path="memory/a.md", text=text, start_line=7, end_line=6 + len(text.split("\n")))
+    note = Note(path=path, text=text, start_line=7, end_line=6 + len(text.split("\n")))
     assert len(telling.encoded(telling.get_reply(note, remarks, max_chars))) <= max_chars

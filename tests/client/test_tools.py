@@ -229,6 +229,21 @@ def test_the_configured_bound_holds_unless_the_tools_name_one(
 
 
 @BOTH
+@pytest.mark.parametrize(("configured", "least"), [(12_000, 10_000), (1_500, 1_000), (0, 3_000)])
+def test_a_reply_is_as_long_as_memd_is_configured_for(
+    ask: Asking, address: Path, configured: int, least: int
+) -> None:
+    """More or less than usual; a daemon that does not say gets the usual bound."""
+    hits = [
+        Hit(path=f"memory/{n}.md", start_line=1, end_line=1, score=0.5, snippet="x" * 300) for n in range(50)
+    ]
+    found = Found(results=hits, max_chars=configured)
+    with serving(address, answering(found, heard=[])):
+        (reply,) = ask(address, ("memory_search", {"query": "q"}))
+    assert least < len(json.dumps(reply, separators=(",", ":"))) <= (configured or MAX_CHARS)
+
+
+@BOTH
 def test_a_shared_conversation_gets_no_memory_of_the_owner(ask: Asking, daemon: Daemon) -> None:
     """Whatever the model asks for."""
     searched, read = ask(

@@ -217,6 +217,7 @@ async def test_a_reply_carries_what_the_backend_told(bench: Bench) -> None:
         model="m",
         mode="keyword",
         citations=True,
+        max_chars=4000,
         stale=True,
         degraded=[wire.Degraded(part="vector", reason="why")],
     )
@@ -277,7 +278,9 @@ async def test_a_denied_session_never_reaches_the_backend(bench: Bench) -> None:
 async def test_no_more_lines_than_a_reply_holds(bench: Bench, lines: int | None, given: int) -> None:
     """However many are asked for, 120 lines are read at most; the reply tells where they begin, end and go on."""
     note = await bench.handlers.handle(wire.Get(path="x", start_line=5, lines=lines))
-    assert note == wire.Note(path="x", text="some text", start_line=5, end_line=7, next_line=8)
+    assert note == wire.Note(
+        path="x", text="some text", start_line=5, end_line=7, next_line=8, max_chars=4000
+    )
     assert bench.backend.read[0][2] == given
 
 

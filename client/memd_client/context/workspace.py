@@ -2,13 +2,19 @@
 
 import codecs
 import os
-import stat
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from datetime import date, datetime, tzinfo
 from types import MappingProxyType
 
 from memd_client.context.audience import SessionKind
-from memd_client.context.beneath import opened_directory, opened_file, opened_workspace
+from memd_client.context.beneath import (
+    Identity,
+    opened_directory,
+    opened_file,
+    opened_to_read,
+    opened_workspace,
+)
 from memd_client.context.bootstrap import (
     PRIVATE,
     Bootstrap,
@@ -62,15 +68,16 @@ def read_workspace(
 ) -> list[WorkspaceFile]:
     """The files of a workspace that a kind of session gets, in the order of the prompt.
 
-    No symlink is followed below the workspace, and a file that is MEMORY.md under another name is not read for a session
-    that may not see MEMORY.md. At most 8 bytes for each character that can be shown are read of a file, from both ends.
+    A symlink is followed straight to a Markdown file of the workspace (AGENTS.md that is CLAUDE.md), and nowhere else. A
+    file that is MEMORY.md, USER.md or a daily note under another name is not read for a session that may not see those.
+    At most 8 bytes for each character that can be shown are read of a file, from both ends.
     """
     today = local_day(now, zone)
     names = file_names(kind)
     try:
         with opened_workspace(workspace) as base:
-            hidden = _identities(base, [name for name in PRIVATE if not is_given(name, kind)])
-            files = [_read_curated(base, name, limits.file_chars, hidden) for name in names]
+            private = _private(base, kind)
+            files = [_read_curated(base, name, limits.file_chars, private) for name in names]
             if gets_notes(kind):
                 files += _read_notes(base, today, limits.note_chars)
             return files
@@ -78,10 +85,10 @@ def read_workspace(
         return [_failed(name, failure) for name in names]
 
 
-def _read_curated(base: int, name: str, chars: int, hidden: frozenset[tuple[int, int]]) -> WorkspaceFile:
-    file = _read(base, name, name, chars, hidden)
+def _read_curated(base: int, name: str, chars: int, private: frozenset[Identity]) -> WorkspaceFile:
+    file = _read(opened_to_read(base, name, private), name, chars)
     if isinstance(file, Missing) and name == "MEMORY.md":
-        older = _read(base, "memory.md", "memory.md", chars, hidden)
+        older = _read(opened_to_read(base, "memory.md", private), "memory.md", chars)
         return file if isinstance(older, Missing) else older
     return file
 
@@ -90,7 +97,7 @@ def _read_notes(base: int, today: date, chars: int) -> Iterator[WorkspaceFile]:
     try:
         with opened_directory(base, DIRECTORY) as directory:
             for name in recent_notes(_names(directory), today):
-                yield _read(directory, name, f"{DIRECTORY}/{name}", chars, frozenset())
+                yield _read(opened_file(directory, name, os.O_RDONLY), f"{DIRECTORY}/{name}", chars)
     except FileNotFoundError:
         return
     except OSError as failure:
@@ -102,15 +109,11 @@ def _names(directory: int) -> Iterator[str]:
         yield from (entry.name for entry in entries)
 
 
-def _read(
-    directory: int, name: str, shown: str, chars: int, hidden: frozenset[tuple[int, int]]
-) -> WorkspaceFile:
+def _read(opened: AbstractContextManager[int], shown: str, chars: int) -> WorkspaceFile:
     try:
-        with opened_file(directory, name, os.O_RDONLY) as descriptor:
-            status = os.fstat(descriptor)
-            if (status.st_dev, status.st_ino) in hidden:
-                return Unreadable(shown, "it is a private file under another name")
-            return _decoded(descriptor, shown, status.st_size, max(1, chars) * _BYTES_A_CHAR)
+        with opened as descriptor:
+            size = os.fstat(descriptor).st_size
+            return _decoded(descriptor, shown, size, max(1, chars) * _BYTES_A_CHAR)
     except OSError as failure:
         return _failed(shown, failure)
 
@@ -147,20 +150,20 @@ def _text(data: bytes, encoding: str, *, is_all: bool = False) -> str:
     return decoder.decode(data, is_all).removeprefix("\ufeff").replace("\0", "\ufffd")
 
 
-def _identities(base: int, names: list[str]) -> frozenset[tuple[int, int]]:
-    """Device and inode of files, where they are there."""
+def _private(base: int, kind: SessionKind) -> frozenset[Identity]:
+    """The files and directories that a kind of session may not see, where they are there."""
+    names = [name for name in PRIVATE if not is_given(name, kind)]
     found = set()
-    for name in names:
+    for name in names if gets_notes(kind) else [*names, DIRECTORY]:
         try:
-            status = os.stat(name, dir_fd=base, follow_symlinks=True)
+            status = os.stat(name, dir_fd=base)
         except OSError:
             continue
-        if stat.S_ISREG(status.st_mode):
-            found.add((status.st_dev, status.st_ino))
+        found.add((status.st_dev, status.st_ino))
     return frozenset(found)
 
 
 def _failed(name: str, failure: OSError) -> WorkspaceFile:
     if isinstance(failure, FileNotFoundError):
         return Missing(name)
-    return Unreadable(name, (failure.strerror or str(failure)).lower())
+    return Unreadable(name, failure.strerror.lower() if failure.strerror else str(failure))

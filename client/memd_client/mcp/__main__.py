@@ -75,7 +75,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         metavar="N",
         type=_chars,
         default=environ.get("MEMD_MAX_CHARS") or None,
-        help=f"characters of a reply at most (else MEMD_MAX_CHARS, or {MAX_CHARS}, or fewer if memd is configured so)",
+        help=f"characters of a reply at most (else MEMD_MAX_CHARS, or as memd is configured: {MAX_CHARS})",
     )
     return parser
 

@@ -155,22 +155,79 @@ def test_any_bytes_are_text_for_a_prompt(workspace: Path, data: bytes, text: str
     assert read(workspace)["SOUL.md"] == Whole("SOUL.md", text)
 
 
-def test_a_symlink_is_not_followed(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Neither out of the workspace nor to a private file inside of it; the prompt says that something is wrong."""
-    outside = tmp_path_factory.mktemp("outside") / "secret"
-    outside.write_text("the secret")
-    for name, target in (("SOUL.md", str(outside)), ("TOOLS.md", "MEMORY.md")):
+@pytest.mark.parametrize("target", ["CLAUDE.md", "./CLAUDE.md", "docs/agents/CLAUDE.MD"])
+def test_a_symlink_to_a_markdown_file_of_the_workspace_is_read(workspace: Path, target: str) -> None:
+    """AGENTS.md is CLAUDE.md for many people; whoever reads along may see it."""
+    (workspace / target).parent.mkdir(parents=True, exist_ok=True)
+    (workspace / target).write_text("Be kind.\n")
+    (workspace / "AGENTS.md").unlink()
+    (workspace / "AGENTS.md").symlink_to(target)
+    for kind in ("main", *KINDS):
+        assert read(workspace, kind)["AGENTS.md"] == Whole("AGENTS.md", "Be kind.\n")
+
+
+@pytest.mark.parametrize("target", ["MEMORY.md", "USER.md", "memory/2026-02-09.md", "memory/deep/old.md"])
+def test_a_symlink_to_what_is_private_is_not_followed_for_others(workspace: Path, target: str) -> None:
+    """Neither MEMORY.md nor USER.md nor a note gets to a group under another name; the owner may read them."""
+    (workspace / "memory" / "deep").mkdir()
+    (workspace / target).write_text("for the owner alone")
+    (workspace / "TOOLS.md").unlink()
+    (workspace / "TOOLS.md").symlink_to(target)
+    for kind in (*SHARED, "subagent"):
+        assert isinstance(read(workspace, kind)["TOOLS.md"], Unreadable)
+        assert "for the owner alone" not in bootstrap_workspace(workspace, kind, NOW, UTC).text
+    assert read(workspace)["TOOLS.md"] == Whole("TOOLS.md", "for the owner alone")
+
+
+def test_what_memory_leads_to_is_private_too(workspace: Path) -> None:
+    """MEMORY.md and memory/ that are symlinks themselves keep their targets from a group."""
+    (workspace / "MEMORY.md").rename(workspace / "CLAUDE.md")
+    (workspace / "MEMORY.md").symlink_to("CLAUDE.md")
+    (workspace / "memory").rename(workspace / "days")
+    (workspace / "memory").symlink_to("days")
+    for name, target in (("AGENTS.md", "CLAUDE.md"), ("SOUL.md", "days/2026-02-09.md")):
         (workspace / name).unlink()
         (workspace / name).symlink_to(target)
-    made = bootstrap_workspace(workspace, "group", NOW, UTC)
+    files = read(workspace, "group")
+    assert isinstance(files["AGENTS.md"], Unreadable)
+    assert isinstance(files["SOUL.md"], Unreadable)
+    assert read(workspace)["MEMORY.md"] == Whole("MEMORY.md", "I am MEMORY.md.\n")
+
+
+AWAY = ["{outside}", "../{name}/secret.md", "away/secret.md", "chain.md", "SOUL.md", ".env", "/", ".."]
+
+
+@pytest.mark.parametrize("target", AWAY)
+def test_a_symlink_that_leads_elsewhere_is_not_followed(
+    workspace: Path, tmp_path_factory: pytest.TempPathFactory, target: str
+) -> None:
+    """Out of the workspace, over other symlinks, to what is not Markdown; the prompt says what is wrong."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.md").write_text("the secret")
+    (workspace / "away").symlink_to(outside)
+    (workspace / "chain.md").symlink_to(outside / "secret.md")
+    (workspace / ".env").write_text("the secret")
+    (workspace / "SOUL.md").unlink()
+    (workspace / "SOUL.md").symlink_to(target.format(outside=outside / "secret.md", name=outside.name))
+    made = bootstrap_workspace(workspace, "main", NOW, UTC)
     assert "the secret" not in made.text
-    assert "I am MEMORY.md." not in made.text
     states = {part.name: part.state for part in made.parts}
-    assert (states["SOUL.md"], states["TOOLS.md"], states["AGENTS.md"]) == (
-        "unreadable",
-        "unreadable",
-        "whole",
-    )
+    assert (states["SOUL.md"], states["AGENTS.md"]) == ("unreadable", "whole")
+    assert "[UNREADABLE] SOUL.md: it is a symlink, and does not lead straight to a Markdown file" in made.text
+
+
+def test_a_note_that_is_a_symlink_is_not_read(workspace: Path) -> None:
+    """As it is not indexed, and not written."""
+    (workspace / "memory" / "2026-02-09.md").unlink()
+    (workspace / "memory" / "2026-02-09.md").symlink_to("2026-02-07.md")
+    assert isinstance(read(workspace)["memory/2026-02-09.md"], Unreadable)
+
+
+def test_a_symlink_to_nothing_is_missing(workspace: Path) -> None:
+    """The prompt names the file that the agent needs."""
+    (workspace / "AGENTS.md").unlink()
+    (workspace / "AGENTS.md").symlink_to("CLAUDE.md")
+    assert read(workspace)["AGENTS.md"] == Missing("AGENTS.md")
 
 
 def test_a_directory_of_notes_that_is_a_symlink_is_not_followed(
