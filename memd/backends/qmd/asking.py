@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from memd.search.query import Query
+from memd.text import folded, is_cjk, tokens
 
 MOST_TERMS = 12
 _MOST_CHARS = 2_000
@@ -43,5 +44,19 @@ def sentence(text: str) -> str:
 
 
 def unsaid(text: str) -> tuple[str, ...]:
-    """The words of a question that no message may repeat."""
-    return tuple(set(re.findall(r"\w{3,}", text[: 4 * _MOST_CHARS].lower())))
+    """What no message may repeat of a question: its words, its numbers, and adjacent pairs of CJK characters.
+
+    Such pairs are what qmd is asked for, so it is what it quotes. Other words of one or two letters are parts of any
+    message.
+    """
+    found: set[str] = set()
+    for form in {text[: 4 * _MOST_CHARS].lower(), folded(text[: 4 * _MOST_CHARS])}:
+        before: re.Match[str] | None = None
+        for token in tokens(form):
+            if not is_cjk(token[0]):
+                if len(token[0]) > 2 or token[0].isdigit():
+                    found.add(token[0])
+            elif before is not None and is_cjk(before[0]) and before.end() == token.start():
+                found.add(before[0] + token[0])
+            before = token
+    return tuple(found)

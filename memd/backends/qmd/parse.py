@@ -77,13 +77,14 @@ class Listed(msgspec.Struct, frozen=True):
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
-def checked(ended: Ended, what: str, unsaid: tuple[str, ...] = ()) -> str:
+def checked(ended: Ended, what: str, unsaid: tuple[str, ...] | None = None) -> str:
     """The stdout of a command that went well.
 
     Args:
         ended: How it ended.
         what: The command, for the message.
-        unsaid: Words that are memory, which the message must not repeat.
+        unsaid: Words of a question, which the message must not repeat; nor does it anything of the stdout of a search, which may
+            be notes. None: the command is no search.
 
     Raises:
         QmdFailed: it did not; see failure for which.
@@ -93,7 +94,9 @@ def checked(ended: Ended, what: str, unsaid: tuple[str, ...] = ()) -> str:
     if ended.status < 0:
         raise QmdFailed(f"{what} was ended by signal {-ended.status}")
     said = f"{ended.stdout}\n{ended.stderr}" if len(ended.stdout) < 20_000 else ended.stderr
-    words = last_words(ended.stderr, unsaid) or last_words(ended.stdout, unsaid)
+    words = last_words(ended.stderr, unsaid or ())
+    if not words and unsaid is None:
+        words = last_words(ended.stdout)
     message = f"{what} ended with exit status {ended.status}" + (f": {words}" if words else "")
     for pattern, kind in (
         (_LOCKED, Locked),

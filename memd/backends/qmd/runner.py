@@ -41,14 +41,19 @@ class Runner:
             return await self.ask(arguments, timeout_s=timeout_s, unsaid=unsaid)
 
     async def ask(
-        self, arguments: Sequence[str], *, timeout_s: float, unsaid: tuple[str, ...] = (), quiet: bool = False
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        unsaid: tuple[str, ...] | None = None,
+        quiet: bool = False,
     ) -> str:
         """What a command prints.
 
         Args:
             arguments: Of qmd.
             timeout_s: After so many seconds it is killed.
-            unsaid: Words that no message may repeat.
+            unsaid: Words that no message may repeat; None: it is no search.
             quiet: How much it prints does not matter; the end of that is enough.
 
         Raises:

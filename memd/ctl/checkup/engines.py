@@ -24,7 +24,7 @@ def judged_qmd(
         return []
     name = f"agents.{agent}.qmd"
     if status is not None:
-        return [_as_told(name, status, program, scene)]
+        return [_as_told(agent, status, program, scene)]
     if program is None:
         return [unchecked(name, "qmd could not be looked at")]
     if program.fault is not None:
@@ -32,13 +32,15 @@ def judged_qmd(
     return [right(name, f"{program.version} at {scene.shown(program.file)}; no daemon tells how it does")]
 
 
-def _as_told(name: str, status: AgentStatus, program: Program | None, scene: Scene) -> Finding:
+def _as_told(agent: str, status: AgentStatus, program: Program | None, scene: Scene) -> Finding:
+    name = f"agents.{agent}.qmd"
     fallback, told = status.backend_fallback, status.qmd
     if fallback is not None:
-        here = ""
         if program is not None and program.fault is None:
-            here = f" From here {scene.shown(program.file)} runs: does the daemon's PATH have it?"
-        return wrong(name, _lost(fallback.reason), _fix(name.split(".")[1]) + here)
+            fix = _fix_of_one_that_runs(agent, scene.shown(program.file))
+        else:
+            fix = _fix(agent)
+        return wrong(name, _lost(fallback.reason), fix)
     if told is None:
         return unchecked(name, "qmd is not ready yet")
     version = told.version or (program.version if program is not None else "") or "qmd of an unknown version"
@@ -46,10 +48,11 @@ def _as_told(name: str, status: AgentStatus, program: Program | None, scene: Sce
     if not status.vector.ok:
         trouble.append(f"vectors: {status.vector.reason or 'not available'}")
     if trouble:
+        without = "" if status.vector.ok else f'; search_mode = "search" in [{name}] does without vectors'
         return wrong(
             name,
             f"{version} answers, but {one_line('; '.join(trouble))}",
-            f"See agents.{name.split('.')[1]}.qmd in the configuration, and {scene.ctl('logs', '-n', '50')}",
+            f"See {name} in the configuration, and {scene.ctl('logs', '-n', '50')}{without}",
         )
     return right(
         name,
@@ -65,4 +68,12 @@ def _fix(agent: str) -> str:
     return (
         "Install it (npm install -g @tobilu/qmd), or say where it is: command in"
         f' [agents.{agent}.qmd]; backend = "builtin" does without.'
+    )
+
+
+def _fix_of_one_that_runs(agent: str, file: str) -> str:
+    """What may keep a program from answering the daemon that a person can run."""
+    return (
+        f"From here {file} runs: does a search with it answer? Are it and node on the daemon's PATH? If it needs"
+        f' longer, raise timeout_ms in [agents.{agent}.qmd]; backend = "builtin" does without.'
     )

@@ -50,6 +50,23 @@ def test_a_long_question_is_cut() -> None:
     assert len(sentence("x " * 100_000)) <= 2_000
 
 
-def test_the_words_of_a_question_are_not_to_be_repeated() -> None:
-    """Whatever their case; short ones say nothing."""
-    assert set(unsaid("Is the Safe in 厨房的柜子?")) == {"the", "safe", "厨房的柜子"}
+@pytest.mark.parametrize(
+    ("question", "secret"),
+    [
+        ("Is the Safe in 厨房的柜子?", {"the", "safe", "厨房", "房的", "的柜", "柜子"}),
+        ("王伟", {"王伟"}),
+        ("is it 42?", {"42"}),
+        ("\uff30\uff29\uff2e", {"pin", "\uff50\uff49\uff4e"}),
+        ("???", set()),
+    ],
+)
+def test_the_words_of_a_question_are_not_to_be_repeated(question: str, secret: set[str]) -> None:
+    """Whatever their case or width, and by pairs as qmd is asked for them; short ones say nothing, but numbers do."""
+    assert set(unsaid(question)) == secret
+
+
+def test_what_qmd_is_asked_for_holds_something_that_is_not_to_be_repeated() -> None:
+    """So that a message that quotes it is passed over."""
+    for question in ("谁负责数据库迁移", "王伟", "the PIN 42", "メモリの場所"):
+        said = words(parse(question)).all
+        assert any(secret in said.lower() for secret in unsaid(question))

@@ -240,6 +240,16 @@ def test_a_failure_is_told_by_what_follows_from_it(stderr: str, kind: type[QmdFa
     assert type(failed.value) is kind
 
 
+@pytest.mark.parametrize("unsaid", [(), ("vault",)])
+def test_what_a_search_found_before_it_failed_is_not_repeated(unsaid: tuple[str, ...]) -> None:
+    """It is memory; what another command prints is not."""
+    stdout = '[{"snippet":\n"the PIN cannot be changed"}]'
+    with pytest.raises(QmdFailed, match=r"^qmd search ended with exit status 1$"):
+        parse.checked(Ended(1, stdout, ""), "qmd search", unsaid)
+    with pytest.raises(QmdFailed, match="cannot be made"):
+        parse.checked(Ended(1, "it cannot be made", ""), "qmd collection add")
+
+
 def test_a_crash_names_its_signal() -> None:
     """Whatever was printed before it."""
     with pytest.raises(QmdFailed, match="qmd search was ended by signal 11"):

@@ -61,7 +61,16 @@ def test_what_qmd_cannot_do_is_told(told: dict[str, Any]) -> None:
     assert str(next(iter(told.values()))).strip("[']") in finding.detail
 
 
+def test_who_has_no_models_is_told_how_to_do_without() -> None:
+    """A mode of searching that needs none is one line of the configuration away."""
+    status = agent(backend="qmd", qmd=QMD, vector=VectorHealth(ok=False, reason="no model"))
+    (finding,) = judged_qmd("main", SETTINGS, status, PROGRAM, SCENE)
+    assert 'search_mode = "search" in [agents.main.qmd]' in finding.fix
+
+
 def test_a_qmd_that_is_found_from_here_alone_is_told() -> None:
-    """What a person's shell has, a service may not have."""
+    """What a person's shell has, a service may not have; nobody is told to install it again."""
     (finding,) = judged_qmd("main", SETTINGS, agent(backend_fallback=FALLBACK), PROGRAM, SCENE)
     assert "From here /usr/bin/qmd runs" in finding.fix
+    assert "timeout_ms in [agents.main.qmd]" in finding.fix
+    assert "npm install" not in finding.fix
