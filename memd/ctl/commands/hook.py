@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -20,7 +20,9 @@ from memd_client.blocking import Client
 from memd_client.errors import TimedOut
 from memd_client.messages import Hit, Source
 
-_PATIENCE_S = 1.2  # in all; what starts before and ends after it has the rest of 1.5 s
+_PATIENCE_S = (
+    1.0  # in all; what starts before and ends after it has the rest of 1.5 s, also on a busy machine
+)
 _WARM_S = 0.6  # of it for the index to catch up
 _HITS = 6
 # Nobody asked for it, so it must be closer than what a search finds. On a small bilingual memory with the bundled model,
@@ -42,23 +44,28 @@ def run(call: Call) -> Outcome:
         from memd.ctl import hookinstall  # noqa: PLC0415  a hook does not need it
 
         return hookinstall.run(call)
+    answer = None
     with suppress(Exception):  # the agent's turn is worth more than memory: see above
-        _answer(call, time.monotonic() + _PATIENCE_S)
-    return Outcome(None)
+        answer = _answer(call, time.monotonic() + _PATIENCE_S)
+        if answer is not None and not call.options.json:
+            _say(answer)
+    return Outcome(answer)
 
 
-def _answer(call: Call, until: float) -> None:
+def _answer(call: Call, until: float) -> dict[str, Any] | None:
+    """What the program is to be told, in its own words; None for nothing."""
     told = parsed(b"" if os.isatty(0) else received(0, until))
     match call.options.event:
         case "session-start":
-            _say("SessionStart", told, of_notes(list(_session_started(call, told, until))))
+            return _brought("SessionStart", told, of_notes(list(_session_started(call, told, until))))
         case "user-prompt" if (asked := question(told.prompt)) is not None:
-            _say("UserPromptSubmit", told, of_hits(_found(call, asked, until)))
+            return _brought("UserPromptSubmit", told, of_hits(_found(call, asked, until)))
         case "pre-compact" | "session-end":
             with _client(call, until) as memd:
                 memd.sync(wait=False, vectors=False, **_asker(call))
+            return None
         case _:
-            pass
+            return None
 
 
 def _session_started(call: Call, told: HookInput, until: float) -> Iterator[DailyNote]:
@@ -109,10 +116,13 @@ def _client(call: Call, until: float) -> Client:
     return Client(call.places.socket, max(until - time.monotonic(), 0.01))
 
 
-def _say(event: str, told: HookInput, block: str | None) -> None:
+def _brought(event: str, told: HookInput, block: str | None) -> dict[str, Any] | None:
     if block is None:
-        return
-    answer = {"hookSpecificOutput": {"hookEventName": told.event or event, "additionalContext": block}}
+        return None
+    return {"hookSpecificOutput": {"hookEventName": told.event or event, "additionalContext": block}}
+
+
+def _say(answer: dict[str, Any]) -> None:
     data = msgspec.json.encode(answer) + b"\n"
     while data:  # past Python's own buffer: it would complain at the end if nobody reads
         data = data[os.write(1, data) :]

@@ -60,8 +60,12 @@ def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:
         old = jsonedit.find(jsonedit.document(text), client.way)
         if old is not None and not isinstance(old, dict):
             raise NotEditable(f"{'.'.join(client.way)} is no object there")
+        if old is None:
+            return jsonedit.with_value(text, client.way, values)
         # What a person has added to the entry is theirs: a timeout, what is approved.
-        return jsonedit.with_value(text, client.way, {**(old or {}), **values})
+        for key, value in values.items():
+            text = jsonedit.with_value(text, (*client.way, key), value)
+        return text
 
     return edit
 

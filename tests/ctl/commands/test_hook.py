@@ -303,6 +303,18 @@ def test_closed_streams_are_no_trouble(daemon: Daemon, event: str, redirection: 
     assert "protocol" not in daemon.printed()
 
 
+@pytest.mark.parametrize("event", ["user-prompt", "pre-compact"])
+def test_as_json_a_hook_prints_one_document(daemon: Daemon, event: str) -> None:
+    """As every command does; what it would have told the program is its data."""
+    told = hook(event, daemon.socket, {"prompt": "PostgreSQL database for billing?"}, "--json")
+    document = json.loads(told.out)
+    assert (told.code, document["ok"]) == (0, True)
+    if event == "pre-compact":
+        assert document["data"] is None
+    else:
+        assert BEGIN in document["data"]["hookSpecificOutput"]["additionalContext"]
+
+
 @pytest.mark.parametrize(
     "argv", [["hook", "stop"], ["hook"], ["--agent", "x", "hook", "user-prompt", "--frob"]]
 )

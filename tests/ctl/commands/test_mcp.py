@@ -82,6 +82,15 @@ def test_an_entry_is_added_once_and_taken_out(run: Run, home: Path, address: Pat
     assert file.read_bytes() == OLD[client].encode()
 
 
+def test_the_rest_of_an_entry_stays_byte_by_byte(run: Run, home: Path) -> None:
+    """What somebody wrote on one line stays on one."""
+    old = '{\n  "mcpServers": {\n    "memd": {\n      "env": {"A": "b"}, "command": "old"\n    }\n  }\n}\n'
+    file = put(home, "claude", old)
+    assert run("mcp", "install", "--client", "claude").code == 0
+    assert '      "env": {"A": "b"}, "command": "/' in file.read_text(encoding="utf-8")
+    assert entry_in(file)["args"][0] == "--socket"
+
+
 @pytest.mark.parametrize("client", MCP_CLIENTS)
 def test_a_missing_file_is_made(run: Run, home: Path, client: str) -> None:
     """For a program that was not started yet; taking out of a missing one makes none."""
