@@ -197,7 +197,9 @@ def _add_get(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", metavar="PATH", type=_named, help="as search printed it; PATH:FROM-TO works too"
     )
-    parser.add_argument("--from", dest="start_line", metavar="N", type=_line, help="the first line, from 1")
+    parser.add_argument(
+        "--from", dest="start_line", metavar="N", type=_first_line, help="the first line, from 1"
+    )
     parser.add_argument("--lines", metavar="N", type=_line, help="how many lines at most")
     parser.add_argument(
         "--session-key", metavar="KEY", help="the conversation that asks (else you, the owner)"
@@ -398,6 +400,11 @@ def _results(text: str) -> int:
     return _whole(text, 1, _MAX_RESULTS)
 
 
+def _first_line(text: str) -> int:
+    # Where a long turn is read on is a number far above the lines of a file.
+    return _whole(text, 1, 2**53)
+
+
 def _line(text: str) -> int:
     return _whole(text, 1, 2**31)
 
@@ -408,6 +415,6 @@ def _count(text: str) -> int:
 
 def _whole(text: str, least: int, most: int) -> int:
     # int() refuses thousands of digits with an error of its own.
-    if text.isascii() and text.isdecimal() and len(text) <= 10 and least <= int(text) <= most:
+    if text.isascii() and text.isdecimal() and len(text) <= 16 and least <= int(text) <= most:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")

@@ -79,4 +79,5 @@ def answered(
         answer = line.strip().lower()
         if answer in {"", "y", "yes", "n", "no"}:
             return usual if not answer else answer[0] == "y"
+        write("Answer y or n.\n")
     raise Failed("declined", "Nothing was written: a question was not answered.")

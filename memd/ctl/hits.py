@@ -37,5 +37,6 @@ def notes(found: Found) -> tuple[str, ...]:
     if found.fallback:
         reason = f": {clause(found.fallback_reason)}" if found.fallback_reason else ""
         remarks.append(f"{found.backend} answered instead of {found.fallback_from}{reason}")
-    said = [f"Note: {'; '.join(visible(remark) for remark in remarks)}."] if remarks else []
+    told = visible("; ".join(remarks))
+    said = [f"Note: {told}{'' if told.endswith('?') else '.'}"] if remarks else []
     return (*([] if found.results else ["No hits."]), *said)

@@ -104,12 +104,17 @@ def test_what_makes_no_sense_is_refused(argv: list[str]) -> None:
     assert str(refused.value)
 
 
+def test_a_long_turn_is_read_to_its_end() -> None:
+    """Where it is read on is a number far above the lines of a file."""
+    assert arguments.parse(["get", "a.jsonl", "--from", "700000000004"]).start_line == 700_000_000_004
+
+
 def test_a_mistake_is_told_on_stderr(run: Run) -> None:
     """With the status that shells know for it, and where to read more."""
     code, out, err = run("get", "a.md", "--from", "0")
     assert (code, out) == (2, "")
     assert err == (
-        "memd-ctl: argument --from: 0 is not a whole number from 1 to 2147483648.\nSee `memd-ctl get --help`.\n"
+        "memd-ctl: argument --from: 0 is not a whole number from 1 to 9007199254740992.\nSee `memd-ctl get --help`.\n"
     )
 
 

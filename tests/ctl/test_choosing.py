@@ -31,6 +31,7 @@ def test_an_answer(typed: str, usual: bool, answer: bool) -> None:
     asked, lines = io.StringIO(), io.StringIO(typed)
     assert answered("Well?", asked.write, asked.flush, lines.readline, usual=usual) is answer
     assert asked.getvalue().startswith("Well? [Y/n] " if usual else "Well? [y/N] ")
+    assert asked.getvalue().count("Answer y or n.") == typed.count("?")
 
 
 @pytest.mark.parametrize("typed", ["", "a\nb\nc\ny\n"])

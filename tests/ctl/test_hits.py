@@ -68,8 +68,14 @@ def test_a_snippet_cannot_command_the_terminal() -> None:
             ("Note: builtin answered instead of qmd: not installed.",),
         ),
         (
-            Found(results=[HIT], fallback=True, fallback_from="qmd", fallback_reason="It is gone. Install it."),
+            Found(
+                results=[HIT], fallback=True, fallback_from="qmd", fallback_reason="It is gone. Install it."
+            ),
             ("Note: builtin answered instead of qmd: It is gone. Install it.",),
+        ),
+        (
+            Found(results=[HIT], fallback=True, fallback_from="qmd", fallback_reason="Is it there?"),
+            ("Note: builtin answered instead of qmd: Is it there?",),
         ),
     ],
 )

@@ -112,3 +112,16 @@ def test_a_text_of_several_lines_fits_in_one() -> None:
 def test_names_are_listed_as_in_a_sentence(names: list[str], said: str) -> None:
     """With the last one set apart."""
     assert words.listed(names) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("It is gone. Install it.", "It is gone. Install it"),
+        ("is it there?", "is it there?"),
+        ("a\nb.", "a; b"),
+    ],
+)
+def test_a_sentence_stands_in_another_without_its_full_stop(text: str, said: str) -> None:
+    """Which would otherwise be followed by a second one, or by a semicolon."""
+    assert words.clause(text) == said

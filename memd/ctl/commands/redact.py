@@ -88,13 +88,17 @@ def _text(call: Call) -> str:
             raise Failed("not_found", f"{name} does not exist.", exit_code=NOT_FOUND) from None
         except OSError as error:
             raise Failed("unreadable", f"{name} cannot be read: {error.strerror}.") from error
-    if b"\0" in data:
+    text = data.decode("utf-8-sig", "replace")
+    if "\0" not in text:
+        return text
+    # A crash leaves NUL bytes in a text, which are taken out of it when it is indexed; other bytes are of no text.
+    if "\N{REPLACEMENT CHARACTER}" in text:
         raise Failed(
             "binary",
             f"{name} is no text: it holds NUL bytes.",
             "A compressed transcript must be unpacked first.",
         )
-    return data.decode("utf-8-sig", "replace")
+    return text.replace("\0", "")
 
 
 def _lines(before: str, after: str) -> Iterator[Line]:

@@ -145,7 +145,7 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
     if agent.fallback is not None:
         yield "fallback", _fallback(agent.fallback)
     if agent.passed_over:
-        yield "not taken", "; ".join(one_line(one.reason) for one in agent.passed_over)
+        yield "not taken", "; ".join(clause(one.reason) for one in agent.passed_over)
     if agent.embedding is not None and agent.embedding.batch is not None and agent.embedding.batch.enabled:
         yield "batches", embedded.batch(agent.embedding.batch, now)
     yield (

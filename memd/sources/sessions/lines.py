@@ -1,5 +1,7 @@
 """The bytes of a transcript as numbered lines, in bounded memory."""
 
+import codecs
+
 import msgspec
 
 from memd.sources.sessions.progress import EDGE_BYTES, Mark, mark_of
@@ -96,7 +98,8 @@ class Cutter:
         A JSON object that is whole is no beginning of a longer one. Whoever wrote it may have died before its end.
         """
         content = self._pending.strip(_BLANK)
-        if self.unended or not _is_object(content):
+        bare = content if self.lines else content.removeprefix(codecs.BOM_UTF8)
+        if self.unended or not _is_object(bare):
             return None
         self._consume(self._pending)
         self._pending = b""

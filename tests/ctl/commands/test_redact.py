@@ -106,6 +106,14 @@ def test_what_is_no_text_is_told(run: Run, home: Path) -> None:
         assert told in ran.err
 
 
+def test_nul_bytes_in_a_text_are_taken_out(run: Run, home: Path) -> None:
+    """As they are when it is indexed: a crash can leave them in a transcript."""
+    (home / "a.jsonl").write_bytes(b'{"role": "user", "content": "\0pass\0word=hunter2"}\n\0\0')
+    ran = run("redact", str(home / "a.jsonl"))
+    assert ran.code == 0
+    assert ran.out.startswith('1: {"role": "user", "content": "password=[REDACTED:password]"}\n')
+
+
 def test_bytes_that_are_no_utf8_are_read(run: Run, home: Path) -> None:
     """As they are when they are indexed."""
     (home / "a.md").write_bytes(b"caf\xe9 password=hunter2\n")

@@ -18,6 +18,7 @@ from memd_client.messages import (
     Embedding,
     Health,
     Pass,
+    PassedOver,
     Progress,
     QmdStatus,
     Request,
@@ -134,6 +135,13 @@ def test_who_answers_is_told() -> None:
     new = agent(backend="qmd", qmd=QmdStatus(command="/q"))
     assert "  backend   qmd, mode search, 0 collections, not updated yet" in _text(status(new))
     assert "vectors   7 done; they rest" in _text(status(agent(vectors=Vectors(done=7, note=rest.note))))
+
+
+def test_providers_that_were_passed_over_are_told_in_one_sentence() -> None:
+    """Each with its reason, which is a sentence of its own elsewhere."""
+    over = [PassedOver(provider=name, reason=f"{name}: there is no key.") for name in ("openai", "voyage")]
+    told = _text(status(agent(passed_over=over)))
+    assert "  not taken openai: there is no key; voyage: there is no key\n" in told
 
 
 def test_transcripts_are_told_in_a_line_or_two() -> None:

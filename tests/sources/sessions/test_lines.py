@@ -1,5 +1,7 @@
 """From pieces of bytes to lines."""
 
+import codecs
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +82,16 @@ def test_only_a_whole_object_needs_no_end(rest: bytes, taken: bool) -> None:
     last = cutter.finish()
     assert last == ((2, rest.strip(b" \r\0")) if taken else None)
     assert (cutter.offset, cutter.lines, cutter.unended) == (2 + taken * len(rest), 1, taken)
+
+
+def test_an_only_line_may_begin_with_a_byte_order_mark() -> None:
+    """It needs no end all the same; further down such a mark is a part of a line."""
+    marked = codecs.BOM_UTF8 + b'{"a": 1}'
+    cutter = Cutter()
+    _cut(cutter, marked)
+    assert cutter.finish() == (1, marked)
+    _cut(later := Cutter(), b"a\n", marked)
+    assert later.finish() is None
 
 
 def test_the_end_of_a_line_that_was_taken_is_no_line() -> None:
