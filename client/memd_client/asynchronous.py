@@ -100,10 +100,19 @@ class AsyncClient:
         lines: int | None = None,
         agent: str | None = None,
         session_key: str | None = None,
+        max_chars: int | None = None,
     ) -> Note:
         """Read lines of an indexed file."""
         return await self._ask(
-            Get(path=path, start_line=start_line, lines=lines, agent=agent, session_key=session_key), Note
+            Get(
+                path=path,
+                start_line=start_line,
+                lines=lines,
+                agent=agent,
+                session_key=session_key,
+                max_chars=max_chars,
+            ),
+            Note,
         )
 
     async def sync(

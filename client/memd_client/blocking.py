@@ -114,6 +114,7 @@ class Client:
         lines: int | None = None,
         agent: str | None = None,
         session_key: str | None = None,
+        max_chars: int | None = None,
     ) -> Note:
         """Read lines of an indexed file.
 
@@ -123,9 +124,18 @@ class Client:
             lines: How many; None: as many as one reply holds.
             agent: As in search.
             session_key: As in search.
+            max_chars: Of the text, 100 or more; None: as many as one reply holds.
         """
         return self._ask(
-            Get(path=path, start_line=start_line, lines=lines, agent=agent, session_key=session_key), Note
+            Get(
+                path=path,
+                start_line=start_line,
+                lines=lines,
+                agent=agent,
+                session_key=session_key,
+                max_chars=max_chars,
+            ),
+            Note,
         )
 
     def sync(

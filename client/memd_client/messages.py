@@ -48,6 +48,7 @@ class Get(Message, frozen=True):
     lines: int | None = None  # None: as many as one reply holds
     agent: str | None = None
     session_key: str | None = None
+    max_chars: int | None = None  # of the text, 100 or more; None: as many as one reply holds
 
 
 class Sync(Message, frozen=True):

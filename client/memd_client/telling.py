@@ -20,6 +20,8 @@ LEAST_CHARS = 1_000  # that a reply may be bounded to: any trouble can be told i
 _STUMP_CHARS = 40  # of a snippet: less than this tells nothing
 _NAME_CHARS = 80
 _REASON_CHARS = 200
+_LEAST_EXCERPT = 100  # characters, that the daemon can be asked for
+_FAR = 2**53  # no nextLine is longer
 _LOOK = "`memd-ctl status` tells how memd is, `memd-ctl doctor` what is wrong and how to mend it."
 
 # What a person can do where the daemon does not say so itself.
@@ -92,6 +94,22 @@ def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
         return {**_excerpt(note, text, note.start_line, following, remarks), "truncated": True}
 
     return of_chars(_most(len(lines[0]), lambda some: _fits(of_chars(some), max_chars)))
+
+
+def shorter(note: Note, remarks: Sequence[str], max_chars: int) -> list[int]:
+    """How many characters of turns to ask for, the most first, where a reply has no room for all; none where it has.
+
+    Lines of a note can be left out here. Which lines of a transcript turns stand on, and where a long one goes on, only
+    the daemon knows.
+    """
+    whole = _excerpt(note, note.text, note.end_line, note.next_line, remarks)
+    if not note.path.startswith(_SESSIONS) or _fits(whole, max_chars):
+        return []
+    around = len(encoded({**whole, "text": "", "nextLine": _FAR}))
+    # Line ends and quotation marks take two characters in JSON.
+    written = len(encoded({"text": note.text})) / len(note.text)
+    room = (max_chars - around) / written
+    return [chars for share in (0.95, 0.7, 0.4) if (chars := int(room * share)) >= _LEAST_EXCERPT]
 
 
 def _cut_turns(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:

@@ -232,8 +232,14 @@ class Tools:
                 case GetCall():
                     note = self._get(asked)
                     if note.missing and (place := asked.place()) is not None:
-                        note = self._get(place)
-                    return telling.get_reply(note, asked.remarks, _bound(self._max_chars, note.max_chars))
+                        asked = place
+                        note = self._get(asked)
+                    bound = _bound(self._max_chars, note.max_chars)
+                    for chars in telling.shorter(note, asked.remarks, bound):
+                        note = self._get(asked, chars)
+                        if not telling.shorter(note, asked.remarks, bound):
+                            break
+                    return telling.get_reply(note, asked.remarks, bound)
         except Unusable as unusable:
             return telling.mend(name, unusable)
         except MemdClientError as error:
@@ -243,8 +249,10 @@ class Tools:
         """Close the connection; later calls tell that memory is unavailable."""
         self._client.close()
 
-    def _get(self, asked: GetCall) -> Note:
-        return self._client.get(asked.path, start_line=asked.start_line, lines=asked.lines, **self._asker)
+    def _get(self, asked: GetCall, max_chars: int | None = None) -> Note:
+        return self._client.get(
+            asked.path, start_line=asked.start_line, lines=asked.lines, max_chars=max_chars, **self._asker
+        )
 
 
 class AsyncTools:
@@ -283,8 +291,14 @@ class AsyncTools:
                 case GetCall():
                     note = await self._get(asked)
                     if note.missing and (place := asked.place()) is not None:
-                        note = await self._get(place)
-                    return telling.get_reply(note, asked.remarks, _bound(self._max_chars, note.max_chars))
+                        asked = place
+                        note = await self._get(asked)
+                    bound = _bound(self._max_chars, note.max_chars)
+                    for chars in telling.shorter(note, asked.remarks, bound):
+                        note = await self._get(asked, chars)
+                        if not telling.shorter(note, asked.remarks, bound):
+                            break
+                    return telling.get_reply(note, asked.remarks, bound)
         except Unusable as unusable:
             return telling.mend(name, unusable)
         except MemdClientError as error:
@@ -294,9 +308,9 @@ class AsyncTools:
         """Close the connection; later calls tell that memory is unavailable."""
         await self._client.close()
 
-    async def _get(self, asked: GetCall) -> Note:
+    async def _get(self, asked: GetCall, max_chars: int | None = None) -> Note:
         return await self._client.get(
-            asked.path, start_line=asked.start_line, lines=asked.lines, **self._asker
+            asked.path, start_line=asked.start_line, lines=asked.lines, max_chars=max_chars, **self._asker
         )
 
 

@@ -29,6 +29,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     fallback: FallbackUse | None = None  # None: what was asked for has answered
 
 
+MAX_CHARS = 12_000  # of one excerpt
+
+
 class Excerpt(msgspec.Struct, frozen=True):
     """Lines of a file; start_line and end_line are those of the text."""
 
@@ -49,7 +52,15 @@ class Backend(Protocol):
         """The same, and how each candidate came to its place."""
         ...
 
-    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
         """Lines of an indexed file; None for one that is missing, not indexed, or of no kind that may be seen."""
         ...
 

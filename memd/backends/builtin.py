@@ -9,7 +9,7 @@ from datetime import tzinfo
 import structlog
 
 from memd.backends import turns
-from memd.backends.backend import Answer, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.errors import TransientError
 from memd.model import Degraded, FallbackUse, Kind, Trace
 from memd.paths import Root
@@ -25,7 +25,6 @@ from memd.threads import Threads
 
 log = structlog.get_logger()
 
-MAX_CHARS = 12_000  # of one excerpt
 READERS = 4  # files that are read at a time, for one agent
 READ_S = 5.0  # a file that has not been read by then is on a disk that does not answer
 
@@ -156,7 +155,15 @@ class Builtin:
             *([Degraded("store", health.store)] if health.store is not None else []),
         )
 
-    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
         """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen.
 
         Of a transcript the turns on these lines, as they were read last: what is on disk may hold secrets.
@@ -170,7 +177,7 @@ class Builtin:
         if known is None or known.kind not in kinds:
             return None
         if known.kind is Kind.SESSION:
-            return await self._get_turns(path, start_line, lines)
+            return await self._get_turns(path, start_line, lines, max_chars)
         try:
             async with asyncio.timeout(READ_S):
                 reading = await self._threads.run(
@@ -187,24 +194,25 @@ class Builtin:
             raise FilesBlocked(
                 f"the file was not read within {READ_S:g} s: is a network mount down?"
             ) from timeout
-        return excerpt(reading.document.lines, start_line, lines)
+        return excerpt(reading.document.lines, start_line, lines, max_chars)
 
-    async def _get_turns(self, path: str, start_line: int, lines: int) -> Excerpt:
+    async def _get_turns(self, path: str, start_line: int, lines: int, max_chars: int) -> Excerpt:
         with self._damage_noticed():
-            found = await self._index.stretch(path, turns.line_of(start_line), lines, MAX_CHARS)
-        return turns.excerpt(found, start_line, MAX_CHARS, self._zone)
+            found = await self._index.stretch(path, turns.line_of(start_line), lines, max_chars)
+        return turns.excerpt(found, start_line, max_chars, self._zone)
 
 
-def excerpt(text: Sequence[str], start_line: int, lines: int) -> Excerpt:
+def excerpt(text: Sequence[str], start_line: int, lines: int, max_chars: int = MAX_CHARS) -> Excerpt:
     """Some lines, as many as were asked for and fit; one line that alone is too long is cut.
 
     Args:
         text: All lines of a file.
         start_line: The first that is wanted, from 1.
         lines: How many, at most.
+        max_chars: Of the text.
     """
     chosen: list[str] = []
-    room = MAX_CHARS
+    room = max_chars
     for line in text[start_line - 1 : start_line - 1 + lines]:
         if chosen and len(line) + 1 > room:
             break

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from memd.backends import standing
-from memd.backends.backend import Answer, Backend, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, Answer, Backend, Excerpt, Question
 from memd.backends.standing import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
@@ -117,9 +117,19 @@ class Fallback(Generic[E]):
         untold = FallbackUse(self.name, f"{self.name} does not tell how it comes to its hits")
         return msgspec.structs.replace(answer, fallback=self.use or untold), trace
 
-    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
         """Lines of an indexed file, whichever engine answers searches."""
-        return await self.second.get(path, start_line=start_line, lines=lines, kinds=kinds)
+        return await self.second.get(
+            path, start_line=start_line, lines=lines, kinds=kinds, max_chars=max_chars
+        )
 
     async def warm(self) -> None:
         """Have both ready before anybody asks."""

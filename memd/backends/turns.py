@@ -10,8 +10,9 @@ from memd.speech import spoken
 from memd.store.sessions import Stretch
 from memd.text import safe_end
 
-# What is said on one line of a transcript may be too long for one excerpt. Its second part begins at this number plus
-# that of the line, its third at twice this number: next_line tells, and no transcript has so many lines.
+# What is said on one line of a transcript may be too long for one excerpt. Where to read on is then the number of
+# characters that were read, times this, plus the line: no transcript has so many lines, and a double holds the product
+# for all that one line may hold.
 PARTS_FROM = 1_000_000_000
 _BETWEEN = "\n\n"
 
@@ -26,7 +27,7 @@ def excerpt(found: Stretch, start_line: int, max_chars: int, zone: tzinfo | None
 
     Args:
         found: Turns from line_of(start_line) on.
-        start_line: As it was asked for: a line, or a further part of one.
+        start_line: As it was asked for: a line, or a place within one.
         max_chars: Of the text.
         zone: That times are told in; None: UTC.
     """
@@ -34,11 +35,11 @@ def excerpt(found: Stretch, start_line: int, max_chars: int, zone: tzinfo | None
     texts = [_BETWEEN.join(_told(turn, zone) for turn in block) for block in blocks]
     if not blocks:
         return Excerpt("", start_line, 0, None)
-    part, line = divmod(start_line, PARTS_FROM)
-    if part and line != blocks[0][0].start_line:
+    begin, line = divmod(start_line, PARTS_FROM)
+    if begin and line != blocks[0][0].start_line:
         return Excerpt("", start_line, 0, None)
-    if part or len(texts[0]) > max_chars:
-        return _part(texts[0], part, blocks[0], _after(blocks, 1, found), max_chars)
+    if begin or len(texts[0]) > max_chars:
+        return _part(texts[0], begin, blocks[0], _after(blocks, 1, found), max_chars)
     count, room = 0, max_chars
     for text in texts:
         if count and len(text) > room:
@@ -53,15 +54,14 @@ def excerpt(found: Stretch, start_line: int, max_chars: int, zone: tzinfo | None
     )
 
 
-def _part(text: str, part: int, block: Sequence[Turn], next_line: int | None, max_chars: int) -> Excerpt:
+def _part(text: str, begin: int, block: Sequence[Turn], next_line: int | None, max_chars: int) -> Excerpt:
     """A part of what is said on one line; next_line is where the next line begins on which something is."""
-    ends = [0, *_ends(text, max_chars)]
     line = block[0].start_line
-    if part + 1 >= len(ends):
+    if begin >= len(text):
         return Excerpt("", line, 0, next_line)
-    is_last = part + 2 == len(ends)
-    after = next_line if is_last else PARTS_FROM * (part + 1) + line
-    return Excerpt(text[ends[part] : ends[part + 1]], line, _end_line(block), after)
+    end = _end(text, begin, max_chars)
+    after = next_line if end == len(text) else PARTS_FROM * end + line
+    return Excerpt(text[begin:end], line, _end_line(block), after)
 
 
 def _told(turn: Turn, zone: tzinfo | None) -> str:
@@ -77,16 +77,12 @@ def _after(blocks: Sequence[Sequence[Turn]], count: int, found: Stretch) -> int 
     return blocks[count][0].start_line if count < len(blocks) else found.next_line
 
 
-def _ends(text: str, most: int) -> list[int]:
-    """Where the parts of a text end that is too long for one: at the end of a line, or at a space, if there is one near."""
-    ends = [0]
-    while ends[-1] < len(text):
-        begin = ends[-1]
-        end = min(len(text), begin + most)
-        if end < len(text):
-            half = begin + most // 2
-            near = max(text.rfind("\n", half, end), 0) or text.rfind(" ", half, end)
-            end = near + 1 if near > 0 else safe_end(text, end)
-            end = end if end > begin else begin + most
-        ends.append(end)
-    return ends[1:]
+def _end(text: str, begin: int, most: int) -> int:
+    """Where a part of a text ends that is too long for one: at the end of a line, or at a space, if there is one near."""
+    end = min(len(text), begin + most)
+    if end == len(text):
+        return end
+    half = begin + most // 2
+    near = max(text.rfind("\n", half, end), 0) or text.rfind(" ", half, end)
+    end = near + 1 if near > 0 else safe_end(text, end)
+    return end if end > begin else begin + most

@@ -11,7 +11,7 @@ import structlog
 
 from memd.agents import Agent, Agents, AgentUnavailable, ForeignSession, LeftOut, UnknownAgent
 from memd.backends import scope
-from memd.backends.backend import Answer, Question
+from memd.backends.backend import MAX_CHARS, Answer, Question
 from memd.backends.citation import citation, footer, is_cited
 from memd.backends.clamp import clamp
 from memd.config import AgentSettings
@@ -28,6 +28,7 @@ log = structlog.get_logger()
 
 MAX_RESULTS = 50
 MAX_LINES = 120
+LEAST_CHARS = 100  # of an excerpt: fewer would take forever to read on
 REVIVE_MS = 6000  # for an agent that could not be started: a store may be locked for some seconds
 WARM_MS = 5000  # a session does not wait for longer before it begins
 WARM_KEYS = 10_000  # session keys that are remembered as warmed
@@ -170,13 +171,19 @@ class Handlers:
     async def _get(self, request: wire.Get) -> wire.Note:
         if request.start_line < 1 or (request.lines is not None and request.lines < 1):
             raise BadRequest("start_line and lines count from 1")
+        if request.max_chars is not None and request.max_chars < LEAST_CHARS:
+            raise BadRequest(f"max_chars is {request.max_chars}; it must be {LEAST_CHARS} or more")
         agent, granted = await self._meant_by(request)
         missing = wire.Note(path=request.path, missing=True, start_line=request.start_line)
         if agent is None or isinstance(granted, scope.Denied):
             return missing
         lines = min(request.lines or MAX_LINES, MAX_LINES)
         excerpt = await agent.backend.get(
-            request.path, start_line=request.start_line, lines=lines, kinds=granted.kinds
+            request.path,
+            start_line=request.start_line,
+            lines=lines,
+            kinds=granted.kinds,
+            max_chars=min(request.max_chars or MAX_CHARS, MAX_CHARS),
         )
         if excerpt is None:
             return missing

@@ -1,7 +1,7 @@
 import pytest
 
-from memd.backends.backend import Excerpt
-from memd.backends.builtin import MAX_CHARS, excerpt
+from memd.backends.backend import MAX_CHARS, Excerpt
+from memd.backends.builtin import excerpt
 
 LINES = [f"line {number}" for number in range(1, 11)]
 

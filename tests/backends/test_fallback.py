@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from memd.backends.backend import Answer, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.fallback import Fallback, Patience
 from memd.backends.standing import FallenBack, Primary
 from memd.errors import TransientError
@@ -75,7 +75,15 @@ class Second:
         trace = Trace(terms=(), match="", vector_weight=0.7, text_weight=0.3, min_score=0, candidates=())
         return self.answer, trace
 
-    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
         return Excerpt(path, start_line, start_line, None)
 
     async def warm(self) -> None:

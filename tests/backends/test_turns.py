@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from importlib import resources
+from itertools import cycle
 
 import apsw
 import pytest
@@ -80,11 +81,12 @@ def test_what_is_too_long_for_one_excerpt_is_read_in_parts() -> None:
     long = "".join(f"word{number} " for number in range(5000))
     told = stored([turn("before", 1), turn(long, 4), turn("after", 8)])
     first = read(told, 4)
-    assert (first.start_line, first.end_line, first.next_line) == (4, 4, PARTS_FROM + 4)
-    second = read(told, PARTS_FROM + 4)
+    assert (first.start_line, first.end_line) == (4, 4)
+    assert first.next_line == len(first.text) * PARTS_FROM + 4
+    second = read(told, first.next_line)
     assert second.text.split()[0] == f"word{int(first.text.split()[-1].removeprefix('word')) + 1}"
-    assert read(told, 50 * PARTS_FROM + 4) == Excerpt("", 4, 0, 8)
-    assert read(told, PARTS_FROM + 1) == Excerpt("", 1, 0, 4)
+    assert read(told, 500_000 * PARTS_FROM + 4) == Excerpt("", 4, 0, 8)
+    assert read(told, 100 * PARTS_FROM + 1) == Excerpt("", 1, 0, 4)
 
 
 TURNS = st.lists(
@@ -97,18 +99,18 @@ TURNS = st.lists(
 )
 
 
-@given(TURNS, st.integers(1, 10), st.integers(30, 80))
+@given(TURNS, st.integers(1, 10), st.lists(st.integers(30, 80), min_size=1, max_size=5))
 def test_reading_on_gives_everything_once(
-    described: list[tuple[str, int, int]], lines: int, most: int
+    described: list[tuple[str, int, int]], lines: int, limits: list[int]
 ) -> None:
-    """However few lines and characters an excerpt has; several turns may stand on one line."""
+    """However few lines and characters each excerpt has; several turns may stand on one line."""
     at, turns = 1, []
     for text, gap, more in described:
         at += gap
         turns.append(turn(text, at, at + more))
     connection = stored(turns)
     found, start = [], 1
-    for _ in range(1000):
+    for _, most in zip(range(1000), cycle(limits), strict=False):
         part = read(connection, start, lines, most)
         assert len(part.text) <= most
         found.append(part.text)

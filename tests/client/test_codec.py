@@ -96,10 +96,10 @@ GOLDEN: list[tuple[Request, str]] = [
     ),
     (Get(path="MEMORY.md"), "920182a474797065a3676574a470617468a94d454d4f52592e6d64"),
     (
-        Get(path="memory/a.md", start_line=300, lines=20, agent="main", session_key="main"),
+        Get(path="memory/a.md", start_line=300, lines=20, agent="main", session_key="main", max_chars=2000),
         (
-            "920186a474797065a3676574a470617468ab6d656d6f72792f612e6d64aa73746172745f6c696e65cd012ca56c696e657314a5616765"
-            "6e74a46d61696eab73657373696f6e5f6b6579a46d61696e"
+            "920187a474797065a3676574a470617468ab6d656d6f72792f612e6d64aa73746172745f6c696e65cd012ca56c696e657314a5616765"
+            "6e74a46d61696eab73657373696f6e5f6b6579a46d61696ea96d61785f6368617273cd07d0"
         ),
     ),
     (Sync(), "920181a474797065a473796e63"),

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from memd.speech import header_in
+from memd_client.telling import encoded
+from memd_client.tools import AsyncTools
 from tests.daemon.inprocess import running, write
 
 SETTINGS = 'sources = ["memory", "sessions"]\nsessions = {{ paths = ["{home}/chats"], idle_seconds = 0 }}'
@@ -52,6 +54,27 @@ async def test_a_hit_of_a_session_is_read_where_it_stands(home: Path) -> None:
         assert all(read.count(text) == 1 for text in texts)
         missing = await memd.get("sessions/chats/other.jsonl")
         assert missing.missing
+
+
+async def test_a_model_reads_all_of_a_turn_that_is_longer_than_its_replies(home: Path) -> None:
+    """Reading on from nextLine misses nothing, although a reply holds far less than the daemon gives at once."""
+    long = "\n".join(f'he said "word{number}"' for number in range(1500))
+    transcript(home, "talk.jsonl", ["what did he say?", long, "thank you"])
+    async with running(home, settings=SETTINGS.format(home=home)) as memd:
+        await memd.sync(vectors=False)
+        tools = AsyncTools(lambda: memd)
+        read, start = "", 1
+        for _ in range(100):
+            place = {"path": "sessions/chats/talk.jsonl", "from": start}
+            reply = await tools.call("memory_get", place)
+            assert len(encoded(reply)) <= 4000
+            assert "truncated" not in reply
+            read += reply["text"]
+            if "nextLine" not in reply:
+                break
+            start = reply["nextLine"]
+        assert long in read
+        assert (read.count("what did he say?"), read.count("thank you")) == (1, 1)
 
 
 async def test_notes_and_sessions_are_both_among_the_hits(home: Path) -> None:

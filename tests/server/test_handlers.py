@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from memd.agents import Agents
-from memd.backends.backend import Answer, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings, Query, Scope
@@ -52,8 +52,17 @@ class Scripted:
         )
         return await self.search(question), trace
 
-    async def get(self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind]) -> Excerpt | None:
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
         self.read.append((path, start_line, lines, kinds))
+        self.most = max_chars
         return self.excerpt
 
     async def warm(self) -> None:
@@ -257,6 +266,20 @@ async def test_a_group_is_searched_and_read_without_curated_files(bench: Bench) 
     assert [one.kinds for one in bench.backend.asked] == [{Kind.NOTE, Kind.CURATED}, {Kind.NOTE}, set()]
     await bench.handlers.handle(wire.Get(path="x", session_key=group))
     assert bench.backend.read == [("x", 1, 120, frozenset({Kind.NOTE}))]
+
+
+@pytest.mark.parametrize(("asked", "most"), [(None, 12_000), (100, 100), (20_000, 12_000)])
+async def test_no_more_characters_than_a_reply_holds(bench: Bench, asked: int | None, most: int) -> None:
+    """However many are asked for."""
+    await bench.handlers.handle(wire.Get(path="x", max_chars=asked))
+    assert bench.backend.most == most
+
+
+async def test_an_excerpt_of_next_to_nothing_is_refused(bench: Bench) -> None:
+    """Nobody would come to its end."""
+    reply = await bench.handlers.handle(wire.Get(path="x", max_chars=99))
+    assert isinstance(reply, wire.Failure)
+    assert (reply.code, reply.message) == ("bad_request", "max_chars is 99; it must be 100 or more")
 
 
 async def test_a_denied_session_never_reaches_the_backend(bench: Bench) -> None:
