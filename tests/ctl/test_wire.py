@@ -30,6 +30,7 @@ def test_every_field_is_named() -> None:
         "scope_denied": False,
         "stale": False,
         "degraded": [{"part": "vector", "reason": "gone"}],
+        "max_chars": 0,
     }
 
 
