@@ -103,7 +103,7 @@ def shorter(note: Note, remarks: Sequence[str], max_chars: int) -> list[int]:
     the daemon knows.
     """
     whole = _excerpt(note, note.text, note.end_line, note.next_line, remarks)
-    if not note.path.startswith(_SESSIONS) or _fits(whole, max_chars):
+    if not note.path.startswith(_SESSIONS) or not note.text or _fits(whole, max_chars):
         return []
     around = len(encoded({**whole, "text": "", "nextLine": _FAR}))
     # Line ends and quotation marks take two characters in JSON.

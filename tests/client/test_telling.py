@@ -172,6 +172,22 @@ def test_turns_that_are_cut_do_not_claim_lines() -> None:
     assert "remarks" not in alone
 
 
+def test_fewer_characters_are_asked_for_until_turns_have_room() -> None:
+    """Line ends and quotation marks take more room than they have characters; what has room is not asked for again."""
+    turns = Note(path="sessions/codex/a.jsonl", text='"\n' * 4_000, start_line=7, end_line=7)
+    chars = telling.shorter(turns, (), 2_000)
+    assert chars == sorted(chars, reverse=True)
+    fits = msgspec.structs.replace(turns, text=turns.text[: chars[0]], next_line=2**53)
+    assert telling.shorter(fits, (), 2_000) == []
+    assert telling.shorter(msgspec.structs.replace(turns, path="memory/a.md"), (), 2_000) == []
+
+
+def test_where_nothing_is_said_nothing_is_asked_for_again() -> None:
+    """However long the name of the transcript is."""
+    silent = Note(path=f"sessions/paths/{'a' * 3_000}.jsonl", start_line=7)
+    assert telling.shorter(silent, (), 1_000) == []
+
+
 def test_a_missing_note_is_no_error() -> None:
     """Today's is not written yet, most of the time."""
     assert telling.get_reply(Note(path="memory/2026-02-09.md", missing=True), (), ROOMY) == {
