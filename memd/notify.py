@@ -21,6 +21,11 @@ class Notifier:
         # A leading @ stands for the NUL byte of Linux' abstract sockets.
         self._address = "\0" + address[1:] if address.startswith("@") else address
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether there is a manager to speak to."""
+        return self._address.startswith(("/", "\0"))
+
     def ready(self, status: str = "") -> None:
         """The daemon answers requests; after a reload too."""
         self._send("READY=1", f"STATUS={_one_line(status)}")
@@ -42,7 +47,7 @@ class Notifier:
         self._send("WATCHDOG=1")
 
     def _send(self, *lines: str) -> None:
-        if not self._address.startswith(("/", "\0")):
+        if not self.is_heard:
             return
         message = "\n".join(lines).encode(errors="replace")
         try:

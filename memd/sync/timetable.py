@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
+from memd.beat import until_beat_s
 from memd.sync.dirty import Dirty
 
 log = structlog.get_logger()
@@ -81,9 +82,9 @@ async def scan_now_and_then(
         clocks: Of this machine.
         tick_s: How often to look at them. No timer is set for the interval: most stand still while the machine sleeps.
     """
-    timetable = Timetable(interval_s, clocks())
+    timetable, loop = Timetable(interval_s, clocks()), asyncio.get_running_loop()
     while True:
-        await asyncio.sleep(tick_s)
+        await asyncio.sleep(until_beat_s(loop.time(), tick_s))
         reason = timetable.due(clocks())
         if reason is not None:
             log.info("sync.scan_due", reason=reason)

@@ -1,5 +1,6 @@
 """Which file systems memory lies on, from what Linux tells of its mounts."""
 
+import errno
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ import msgspec
 from memd.paths import Root, descends, only_file, parts_below
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
+# The process has no descriptor, or no memory, to look with: that says nothing of what there is.
+EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 # What happens on the far side of these is told to nobody here: other machines, the host of a virtual machine, or a
@@ -36,10 +39,16 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 def read_mounts(file: Path = _MOUNTINFO) -> str:
-    """What the system tells of its mounts; empty where it tells nothing, as other systems than Linux do."""
+    """What the system tells of its mounts; empty where it tells nothing, as other systems than Linux do.
+
+    Raises:
+        OSError: one of EXHAUSTED; nothing can be told.
+    """
     try:
         return file.read_text("utf-8", "surrogateescape")
-    except OSError:
+    except OSError as failure:
+        if failure.errno in EXHAUSTED:
+            raise
         return ""
 
 

@@ -17,7 +17,7 @@ from memd.paths import (
     is_utf8,
     only_file,
 )
-from memd.watch.mounts import Mount, concerning, parsed
+from memd.watch.mounts import EXHAUSTED, Mount, concerning, parsed
 
 Identity = tuple[int, int]  # device, inode
 
@@ -53,6 +53,9 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Su
         recursive: Whether the system itself watches a directory with everything below, at no cost for what is
             below. Where it does not, each directory costs a watch, so those that hold no notes are left out:
             a node_modules alone could use up what a user may have.
+
+    Raises:
+        OSError: the process has no descriptor to look with.
     """
     roots = tuple(roots)
     # Before the directories: what changes meanwhile shows at the next comparison.
@@ -106,7 +109,9 @@ def _directories(root: Root, directory: Path, parts: Parts) -> Iterator[Path]:
         try:
             with os.scandir(here) as listing:
                 entries = [entry for entry in listing if entry.name == VENV_MARK or _is_directory(entry)]
-        except OSError:
+        except OSError as failure:
+            if failure.errno in EXHAUSTED:
+                raise  # else all that is watched would count as gone
             continue
         if above and any(entry.name == VENV_MARK for entry in entries):
             continue

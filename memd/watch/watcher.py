@@ -12,7 +12,9 @@ from random import Random
 import msgspec
 import structlog
 
+from memd import postmortem
 from memd.backoff import delay_s
+from memd.beat import until_beat_s
 from memd.paths import Root, Sessions, only_file
 from memd.threads import Threads
 from memd.watch.backlog import Backlog
@@ -60,7 +62,9 @@ Event = Changed | Rescan | Health
 class Pace(msgspec.Struct, frozen=True):
     """How fast the watcher is."""
 
-    check_s: float = 1.0  # between looks whether the roots are still the same
+    # Between looks whether the roots are still the same. A missing one is found at once by a search, whatever this is;
+    # twice as often would be half of what an idle daemon costs.
+    check_s: float = 2.0
     check_patience_s: float = 0.5  # such a look may hang on a dead disk: events do not wait for it longer
     settle_s: float = 0.2  # directories that come and go are watched anew when this long none did,
     settle_cap_s: float = 2.0  # and at the latest after this long
@@ -139,7 +143,7 @@ async def watch(
                 _log.warning("watch.broken", reason=str(failure))
             broken = str(failure)
         except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on
-            said, broken = broken, f"{type(failure).__name__}: {failure}"
+            said, broken = broken, postmortem.cause(failure)
             if broken != said:
                 _log.exception("watch.failed")
         reason = "watching began again"
@@ -187,7 +191,7 @@ async def _watched(
             backlog.ends()
         else:
             backlog.begins(tap)
-        check_at = clock() + pace.check_s
+        check_at = _next_check(clock(), pace)
         while (due_at := settle.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
             batch = await feed.next(until=check_at if due_at is None else min(check_at, due_at))
@@ -205,11 +209,15 @@ async def _watched(
             if clock() >= check_at:
                 if await check.finds_another(pace.check_patience_s):
                     return
-                check_at = clock() + pace.check_s
+                check_at = _next_check(clock(), pace)
     finally:
         backlog.pauses()
         check.cancel()
         await feed.stop()
+
+
+def _next_check(now: float, pace: Pace) -> float:
+    return now + until_beat_s(now, pace.check_s)
 
 
 async def _armed(roots: Sequence[Root], ways: Ways, threads: Threads) -> tuple[Feed, Survey]:
@@ -244,7 +252,7 @@ class _Check:
         self._parsed: str | None = None  # there can be thousands of mounts, and they seldom change
         self._footing = footing
         self._threads = Threads(1, "memd-check")  # of its own: one that hangs must keep no event waiting
-        self._asked: asyncio.Task[Footing] | None = None
+        self._asked: asyncio.Task[Footing | None] | None = None
 
     async def finds_another(self, patience_s: float) -> bool:
         """Ask, unless an answer is still awaited; False where none has come."""
@@ -254,10 +262,14 @@ class _Check:
         if not self._asked.done():
             return False
         answer, self._asked = self._asked.result(), None
-        return answer != self._footing
+        return answer is not None and answer != self._footing
 
-    def _look(self) -> Footing:
-        text = self._mountinfo()
+    def _look(self) -> Footing | None:
+        """What it hangs on; None: nobody can tell just now."""
+        try:
+            text = self._mountinfo()
+        except OSError:
+            return None
         if text == self._parsed:
             return Footing(identities_of(self._roots), self._footing.mounts)
         footing = footing_of(self._roots, text)

@@ -1,0 +1,19 @@
+"""Those who look now and then look at the same moments."""
+
+import pytest
+
+from memd.beat import until_beat_s
+
+
+@pytest.mark.parametrize(
+    ("now", "period_s", "expected"),
+    [(0.0, 2.0, 2.0), (0.5, 2.0, 1.5), (1.75, 2.0, 0.25), (2.0, 2.0, 2.0), (1001.25, 0.5, 0.25)],
+)
+def test_the_next_beat(now: float, period_s: float, expected: float) -> None:
+    """The wait ends at a multiple of the period, and is never over at once."""
+    assert until_beat_s(now, period_s) == expected
+
+
+def test_two_of_the_same_period_meet() -> None:
+    """Whenever they begin to wait, they end at the same moment."""
+    assert {now + until_beat_s(now, 2.0) for now in (10.0, 10.5, 11.25, 11.75)} == {12.0}
