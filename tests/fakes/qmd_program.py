@@ -94,6 +94,9 @@ class Usual:
                 self.remove(arguments[2])
             case "update":
                 self.update()
+            case "cleanup":
+                self.state.pop("gone", None)
+                self.save()
             case "embed":
                 self.state["vectors"] = len(self.state["documents"])
                 self.save()
@@ -140,9 +143,16 @@ class Usual:
         self.save()
 
     def update(self) -> None:
+        before = self.state["documents"]
         for name in self.state["collections"]:
             self.read(name)
             say(f"Indexed: 0 new, 0 updated, {self.files(name)} unchanged, 0 removed")
+        # What is gone is only hidden, until somebody cleans up.
+        kept = self.state["documents"].values()
+        self.state["gone"] = [
+            *self.state.get("gone", []),
+            *(text for text in before.values() if text not in kept),
+        ]
         self.save()
 
     def forget(self, name: str) -> None:

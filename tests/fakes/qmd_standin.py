@@ -76,7 +76,8 @@ class Standin:
     def calls(self, command: str | None = None) -> list[dict[str, Any]]:
         """How it was called: command, arguments, environ, pid, directory."""
         book = self.directory / "calls.jsonl"
-        lines = book.read_text(encoding="utf-8").splitlines() if book.exists() else []
+        # The last line may be half written.
+        lines = book.read_text(encoding="utf-8").split("\n")[:-1] if book.exists() else []
         return [call for line in lines if (call := json.loads(line))["command"] == command or command is None]
 
     def children(self) -> list[int]:

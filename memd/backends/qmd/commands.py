@@ -11,6 +11,7 @@ LIST = ("collection", "list", "--json")
 UPDATE = ("update",)
 EMBED = ("embed",)
 STATUS = ("status",)
+CLEANUP = ("cleanup",)
 VERSION = ("--version",)
 
 # Before these versions several -c narrowed the search to the last one, or a large collection crowded out the others.

@@ -11,6 +11,7 @@ from memd.backends.qmd.failure import QmdFailed
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO in its place hangs nobody
 _TEMPORARY = ".memd-"
 
 
@@ -32,7 +33,10 @@ def put(base: Path, file: str, data: bytes) -> None:
         try:
             with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor has no Path
                 stream.write(data)
+                stream.flush()
+                os.fsync(descriptor)  # else a power cut may leave the new name with nothing in it
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            _sync(directory)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=directory)
@@ -52,6 +56,7 @@ def remove(base: Path, file: str) -> None:
         _opened(base, parts, make=False) as directory,
     ):
         os.unlink(name, dir_fd=directory)
+        _sync(directory)
 
 
 def markdown(base: Path, top: str) -> dict[str, int]:
@@ -89,6 +94,12 @@ def _look(
                 found["/".join((*parts, each.name))] = status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
+def _sync(directory: int) -> None:
+    """Make the names in it last, where the file system can: a manifest must not know less than is there."""
+    with contextlib.suppress(OSError):
+        os.fsync(directory)
+
+
 def make(directory: Path) -> None:
     """Make a directory (0700), where there is none.
 
@@ -111,7 +122,7 @@ def get(base: Path, file: str) -> bytes:
     with _mapped(base / file):
         try:
             with _opened(base, parts, make=False) as directory:
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+                descriptor = os.open(name, _OLD, dir_fd=directory)
         except FileNotFoundError:
             return b""
         with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor has no Path

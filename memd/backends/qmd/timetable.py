@@ -1,4 +1,4 @@
-"""When qmd is to update its index, and when to embed: times in, times out. Pure."""
+"""When qmd is to update its index, to embed, and to clean up: times in, times out. Pure."""
 
 import msgspec
 
@@ -16,6 +16,10 @@ class Pace(msgspec.Struct, frozen=True):
     interval_s: float  # between updates; 0: only after changes
     debounce_s: float  # from the first change that is not in, until it is taken in
     embed_s: float  # between embeddings; 0: once
+    # What is gone from the notes is to go from qmd, but not while somebody searches: meanwhile no search can run.
+    clean_quiet_s: float = 30.0  # for which nobody has searched
+    clean_latest_s: float = 3600.0  # from the first thing that is gone, whoever searches
+    clean_rest_s: float = 600.0  # between two cleanings: each writes the whole index anew
 
 
 class Updates(msgspec.Struct, frozen=True):
@@ -31,6 +35,14 @@ class Updates(msgspec.Struct, frozen=True):
 class Embeddings(msgspec.Struct, frozen=True):
     """What there has been of embeddings."""
 
+    ended: float | None = None  # the last one, however it ended
+    failures: int = 0  # in a row
+
+
+class Cleanings(msgspec.Struct, frozen=True):
+    """What there has been of cleanings; times are of one clock, in seconds."""
+
+    soiled: float | None  # since when qmd may hold what is gone
     ended: float | None = None  # the last one, however it ended
     failures: int = 0  # in a row
 
@@ -100,3 +112,38 @@ def embed_at(past: Embeddings, pace: Pace) -> float | None:
     if past.failures:
         return past.ended + min(LONGEST_RETRY_S, RETRY_S * 2.0 ** min(past.failures - 1, 30))
     return past.ended + pace.embed_s if pace.embed_s else None
+
+
+def soiled(past: Cleanings, now: float) -> Cleanings:
+    """Something that qmd has is gone."""
+    return past if past.soiled is not None else msgspec.structs.replace(past, soiled=now)
+
+
+def cleaning(past: Cleanings) -> Cleanings:
+    """A cleaning begins: it takes away all that is gone until now."""
+    return msgspec.structs.replace(past, soiled=None)
+
+
+def cleaned(past: Cleanings, now: float, *, failed: bool) -> Cleanings:
+    """A cleaning is over."""
+    if not failed:
+        return Cleanings(past.soiled, now)
+    return Cleanings(now if past.soiled is None else past.soiled, now, past.failures + 1)
+
+
+def clean_at(past: Cleanings, pace: Pace, searched: float) -> float | None:
+    """When the next cleaning is due; None: there is nothing to clean.
+
+    Args:
+        past: What there has been.
+        pace: How often.
+        searched: When somebody last did.
+    """
+    if past.soiled is None:
+        return None
+    at = min(searched + pace.clean_quiet_s, past.soiled + pace.clean_latest_s)
+    if past.ended is None:
+        return at
+    # Where it fails it has kept searches waiting for nothing: it is not tried again often.
+    rest_s = LONGEST_RETRY_S * past.failures if past.failures else pace.clean_rest_s
+    return max(at, past.ended + rest_s)

@@ -1,4 +1,4 @@
-"""Keeps one agent's qmd up to date: its collections, its index and, where it embeds, its vectors."""
+"""Keeps one agent's qmd up to date: its collections, its index, free of what is gone, and, where it embeds, its vectors."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from memd.backends.qmd.export import CURATED, NOTES, Export
 from memd.backends.qmd.failure import AlreadyExists, Broken, CollectionMissing, Locked, QmdFailed, TimedOut
 from memd.backends.qmd.parse import Listed
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.timetable import Embeddings, Pace, Updates
+from memd.backends.qmd.timetable import Cleanings, Embeddings, Pace, Updates
 from memd.config import Qmd as Settings
 from memd.errors import TransientError
 from memd.model import Kind
@@ -34,6 +34,7 @@ log = structlog.get_logger()
 COMMAND_S = 30.0
 UPDATE_S = 120.0
 EMBED_S = 600.0  # killed then, it goes on the next time where it was
+CLEAN_S = 20.0  # for which searches may have to wait
 
 
 class Vectors(msgspec.Struct, frozen=True):
@@ -113,6 +114,8 @@ class Upkeep:
         )
         self._updates = Updates()
         self._embeddings = Embeddings()
+        # What went while nobody looked may be in it since an earlier life.
+        self._cleanings = Cleanings(soiled=self._born)
         self._nudged = asyncio.Event()  # what is due must be looked at again
         self._is_hurried = False
         self._ended = asyncio.Event()  # set, and replaced, at the end of each update
@@ -213,6 +216,7 @@ class Upkeep:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._notice())
             tasks.create_task(self._keep_updated())
+            tasks.create_task(self._keep_clean())
             if self.embeds:
                 tasks.create_task(self._keep_embedded())
 
@@ -303,6 +307,8 @@ class Upkeep:
         ]
         self._become(files=parse.files_indexed(said), warnings=(*self.state.warnings, *unindexed))
         self._beyond = frozenset(known.keys() - seen.keys())
+        if any(seen.get(path) != was for path, was in self._seen.items()):
+            self._cleanings = timetable.soiled(self._cleanings, self._clock())
         self._seen, self._seen_version = seen, version
 
     async def _drop_index(self, reason: str) -> None:
@@ -437,6 +443,31 @@ class Upkeep:
     async def _write_record(self, added: Mapping[str, Added]) -> None:
         data = msgspec.json.encode(added)
         await self._threads.run(folder.put, self._places.base, self._places.record.name, data)
+
+    # --- what is gone
+
+    async def _keep_clean(self) -> None:
+        """Have qmd forget what is gone, for ever: an update of it only hides that."""
+        while True:
+            at = timetable.clean_at(self._cleanings, self._pace, self._runner.searched_at)
+            if at is None or self.state.last_update is None:
+                await self._ended.wait()
+            elif at > self._clock():
+                await asyncio.sleep(at - self._clock())  # and look again: somebody may search meanwhile
+            else:
+                await self._clean()
+
+    async def _clean(self) -> None:
+        failed: str | None = None
+        self._cleanings = timetable.cleaning(self._cleanings)
+        try:
+            await self._runner.alone(commands.CLEANUP, timeout_s=CLEAN_S)
+        except QmdFailed as failure:
+            failed = str(failure)
+            log.warning("qmd.cleaning_failed", agent=self._agent, reason=failed)
+        else:
+            log.debug("qmd.cleaned", agent=self._agent)
+        self._cleanings = timetable.cleaned(self._cleanings, self._clock(), failed=failed is not None)
 
     # --- vectors
 

@@ -73,6 +73,24 @@ async def test_changes_are_followed(tmp_path: Path, real_qmd: RealQmd) -> None:
         assert [entry.file for entry in parse.entries(said, "qmd search")] == ["birds.md"]
 
 
+async def test_what_is_gone_is_in_no_file_of_it(tmp_path: Path, real_qmd: RealQmd) -> None:
+    """After it has cleaned up; it goes on answering."""
+    settings = {"debounce_seconds": 0.05}
+    environ = real_qmd.environ(tmp_path)
+    async with serving(tmp_path, real_qmd.program, notes=NOTES, environ=environ, qmd=settings) as bench:
+        bench.write("memory/birds.md", "# Birds\n\nA bittern booms.\n")
+        (bench.workspace / "MEMORY.md").unlink()
+        await bench.ready()
+        await bench.qmd._upkeep._clean()
+        files = [file for file in bench.directory.rglob("*") if file.is_file()]
+        assert any(b"bittern" in file.read_bytes() for file in files)
+        held = [
+            file for file in files if b"hovers" in file.read_bytes() or b"transactions" in file.read_bytes()
+        ]
+        assert held == []
+        assert await bench.found("bittern") == ["memory/birds.md"]
+
+
 async def test_an_index_that_was_dropped_is_made_again(tmp_path: Path, real_qmd: RealQmd) -> None:
     """Its collections are not in it; meanwhile nothing is missed."""
     async with serving(tmp_path, real_qmd.program, notes=NOTES, environ=real_qmd.environ(tmp_path)) as bench:

@@ -1,15 +1,20 @@
 import pytest
 
 from memd.backends.qmd.timetable import (
+    Cleanings,
     Embeddings,
     Pace,
     Updates,
     began,
+    clean_at,
+    cleaned,
+    cleaning,
     embed_at,
     embedded,
     ended,
     hurried_at,
     noticed,
+    soiled,
     update_at,
 )
 
@@ -99,3 +104,28 @@ def test_one_success_ends_the_backoff() -> None:
     past = embedded(embedded(Embeddings(), 1.0, failed=True), 2.0, failed=True)
     assert past.failures == 2
     assert embedded(past, 3.0, failed=False) == Embeddings(3.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("past", "searched", "at"),
+    [
+        (Cleanings(None), 100, None),
+        (Cleanings(100), 100, 130),  # when nobody has searched for a while
+        (Cleanings(100), 3000, 3030),
+        (Cleanings(100), 3690, 3700),  # or at the latest
+        (Cleanings(100, ended=90), 100, 690),  # and not again at once
+        (Cleanings(100, ended=90, failures=1), 100, 3690),
+        (Cleanings(100, ended=90, failures=3), 100, 10890),
+    ],
+)
+def test_a_cleaning_is_due(past: Cleanings, searched: float, at: float | None) -> None:
+    """While something is gone: in a quiet moment, now and then, and seldom where it fails."""
+    assert clean_at(past, PACE, searched) == at
+
+
+def test_what_goes_during_a_cleaning_is_for_the_next() -> None:
+    """One that went well leaves nothing to do but that; one that failed leaves everything."""
+    under_way = cleaning(soiled(Cleanings(None), 100))
+    assert cleaned(under_way, 110, failed=False) == Cleanings(None, 110)
+    assert cleaned(soiled(under_way, 105), 110, failed=False) == Cleanings(105, 110)
+    assert cleaned(under_way, 110, failed=True) == Cleanings(110, 110, 1)

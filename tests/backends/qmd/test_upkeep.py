@@ -2,6 +2,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import msgspec
+
 from memd.backends.qmd.engine import Qmd
 from memd.config import Redact, UserRule
 from tests.backends.qmd.bench import Bench, indexing, serving
@@ -229,3 +231,38 @@ async def test_in_the_mode_of_words_nothing_is_embedded(tmp_path: Path, standin:
         await bench.found("heron")
         assert not standin.calls("embed")
         assert not bench.qmd.standing.vector.enabled
+
+
+async def test_what_is_gone_is_cleaned_out(tmp_path: Path, standin: Standin) -> None:
+    """An update of qmd only hides it; a search that comes meanwhile waits, and is answered."""
+    async with indexing(tmp_path, standin.program, qmd={"debounce_seconds": 0}) as bench:
+        for name, text in NOTES.items():
+            bench.write(name, text)
+        await bench.settle()
+        bench.qmd = await bench.create()
+        upkeep = bench.qmd._upkeep
+        upkeep._pace = msgspec.structs.replace(upkeep._pace, clean_quiet_s=0.0, clean_rest_s=0.0)
+        living = asyncio.create_task(bench.qmd.run())
+        await until_async(lambda: standin.calls("cleanup"), 30)
+        (bench.workspace / "memory" / "birds.md").unlink()
+        await bench.settle()
+        await until_async(lambda: len(standin.calls("cleanup")) == 2, 30)
+        state = bench.directory / "cache" / "standin.json"
+        await until_async(lambda: "heron" not in state.read_text(), 30)
+        standin.play("cleanup", delayed(0.2))
+        cleaning = asyncio.create_task(upkeep._clean())
+        await until_async(lambda: len(standin.calls("cleanup")) == 3, 30)
+        assert await bench.found("kestrel") == ["MEMORY.md"]
+        assert cleaning.done()
+        living.cancel()
+        await asyncio.wait([living])
+
+
+async def test_a_qmd_that_cannot_clean_up_is_asked_seldom(tmp_path: Path, standin: Standin) -> None:
+    """An old one does not know the command; it searches all the same."""
+    standin.play("cleanup", says("", stderr="Unknown command: cleanup", status=1))
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        await bench.qmd._upkeep._clean()
+        await bench.qmd._upkeep._clean()
+        assert bench.qmd._upkeep._cleanings.failures == 2
+        assert await bench.found("kestrel") == ["MEMORY.md"]
