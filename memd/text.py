@@ -19,6 +19,7 @@ _CJK_CHARACTER = re.compile(f"[{_CJK}]")
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _OTHER_WORD = re.compile(f"[^\\W_{_CJK}]+")
 _TOKEN = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")
+_LETTER = re.compile(f"[^\\W_{_CJK}]|[\u0300-\u036f]")  # of a word; accents may stand by themselves
 
 # What a character costs beyond the quarter of a token that every character costs. Common CJK is one token; the
 # rarer a block, the more byte pieces a tokenizer needs for it.
@@ -113,6 +114,17 @@ def safe_end(text: str, end: int) -> int:
             return at
         at -= 1
     return end if at > 0 else 0  # a run of marks longer than any real character: cut where told
+
+
+def word_end(text: str, end: int, least: int) -> int:
+    """The last place at or before end that is inside no word of a script with spaces; end, where there is none after least.
+
+    Text without spaces may hold such words, as in 我们选了PostgreSQL, and half of one is found by nobody.
+    """
+    at = end
+    while at > least and at < len(text) and _LETTER.match(text, at) and _LETTER.match(text, at - 1):
+        at -= 1
+    return at if at > least else end
 
 
 def _continues(ch: str) -> bool:

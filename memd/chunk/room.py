@@ -5,7 +5,7 @@ from bisect import bisect_left
 
 import msgspec
 
-from memd.text import DEAREST_QUARTERS, quarter_tokens, safe_end
+from memd.text import DEAREST_QUARTERS, quarter_tokens, safe_end, word_end
 
 _SENTENCE_END = re.compile(r"[。！？；…][”’」』）】]?|[.!?][\"')\]]?(?=\s)")
 
@@ -73,7 +73,7 @@ def fit_end(text: str, start: int, most: int, room: Room) -> int:
 
 
 def piece_end(text: str, start: int, most: int, room: Room) -> int:
-    """Where a piece of a long line ends: after a sentence in its second half, else at a space, else where it must."""
+    """Where a piece of a long line ends: after a sentence in its second half, else at a space, else between words."""
     low = fit_end(text, start, most, room)
     if low == len(text):
         return low
@@ -82,5 +82,5 @@ def piece_end(text: str, start: int, most: int, room: Room) -> int:
     if not end:
         end = text.rfind(" ", half, low) + 1
     if end <= start:
-        end = safe_end(text, low)
+        end = safe_end(text, word_end(text, low, half))
     return end if end > start else low

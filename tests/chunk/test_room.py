@@ -21,7 +21,23 @@ def test_a_piece_is_as_long_as_it_may_be(text: str, start: int, most: int) -> No
     while reach < len(text) and ROOM.cost(text[start : reach + 1]) <= most:
         reach += 1
     if end < reach:
-        assert text[end - 1] in " .。" or text[end] in "\u0301\u200d" or text[end - 1] == "\u200d"
+        is_between = not (text[end - 1].isalnum() and text[end].isalnum()) or "字" in text[end - 1 : end + 1]
+        assert is_between or text[end] in "\u0301\u200d" or text[end - 1] == "\u200d"
+
+
+@pytest.mark.parametrize(
+    ("text", "piece"),
+    [
+        ("我" * 24 + "PostgreSQL" + "们" * 20, "我" * 24),  # half of a word is found by nobody
+        ("我" * 22 + "PostgreSQL" + "们" * 20, "我" * 22 + "PostgreSQL"),
+        ("我" * 24 + "cafe\u0301sieren" + "们" * 20, "我" * 24),
+        ("x" * 200, "x" * 60),  # one that is longer than a piece is cut all the same
+        ("我" * 5 + "x" * 200, "我" * 5 + "x" * 55),
+    ],
+)
+def test_a_word_among_characters_without_spaces_stays_whole(text: str, piece: str) -> None:
+    """A piece of Chinese ends before a Latin word that does not fit, where that leaves half of it."""
+    assert text[: piece_end(text, 0, ROOM.capacity, ROOM)] == piece
 
 
 @given(TEXTS, st.integers(-100, 6000))
