@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from memd.spent import Errand
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -55,7 +57,8 @@ class Threads:
     async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What fn returns, or raises. A caller that is cancelled takes back what has not begun; else it runs to its end."""
         future: Future[T] = Future()
-        job = (future, partial(fn, *args, **kwargs))
+        errand = Errand(partial(fn, *args, **kwargs))
+        job = (future, errand)
         with self._changed:
             self._jobs.append(job)
             # Those that have ended their work and are about to look for more are as good as those that wait.
@@ -67,6 +70,7 @@ class Threads:
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
+            errand.give_up()
             # Behind a call that hangs, what nobody waits for any more would pile up.
             if future.cancel():
                 with self._changed, contextlib.suppress(ValueError):

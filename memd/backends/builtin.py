@@ -17,6 +17,7 @@ from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
 from memd.sources.fence import SourceError
 from memd.sources.redact.engine import Redactor
+from memd.spent import spent
 from memd.store.embeddings import Space
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable
@@ -96,7 +97,8 @@ class Builtin:
     async def warm(self) -> None:
         """Have the keyword index read once, and what is broken told before anybody asks.
 
-        Vectors are in memory since the index was opened, and its provider loads the model by itself.
+        Vectors need it not: they are in memory since the index was opened, or on disk because memory is short. The
+        provider loads its model by itself.
         """
         agent = self._index.file.stem
         try:
@@ -135,6 +137,8 @@ class Builtin:
     def _answer(self, found: Searched, *, fresh: bool) -> Answer:
         if found.keyword_trouble is not None:
             self._sync.keyword_failed(found.keyword_trouble)
+        if found.vector_trouble is not None:
+            self._sync.damaged(found.vector_trouble)
         return Answer(
             hits=found.hits,
             backend="builtin",
@@ -172,22 +176,23 @@ class Builtin:
             FilesBlocked: the disk does not answer.
         """
         await self._sync.catch_up()
-        with self._damage_noticed():
+        with self._damage_noticed(), spent("finding the file"):
             known = await self._index.find(path)
         if known is None or known.kind not in kinds:
             return None
         if known.kind is Kind.SESSION:
             return await self._get_turns(path, start_line, lines, max_chars)
         try:
-            async with asyncio.timeout(READ_S):
-                reading = await self._threads.run(
-                    notes.read_note,
-                    known.path,
-                    self._roots,
-                    max_bytes=self._max_bytes,
-                    now_ns=time.time_ns(),
-                    redactor=self._redactor,
-                )
+            with spent("disk"):
+                async with asyncio.timeout(READ_S):
+                    reading = await self._threads.run(
+                        notes.read_note,
+                        known.path,
+                        self._roots,
+                        max_bytes=self._max_bytes,
+                        now_ns=time.time_ns(),
+                        redactor=self._redactor,
+                    )
         except SourceError:
             return None
         except TimeoutError as timeout:
@@ -197,7 +202,7 @@ class Builtin:
         return excerpt(reading.document.lines, start_line, lines, max_chars)
 
     async def _get_turns(self, path: str, start_line: int, lines: int, max_chars: int) -> Excerpt:
-        with self._damage_noticed():
+        with self._damage_noticed(), spent("reading turns"):
             found = await self._index.stretch(path, turns.line_of(start_line), lines, max_chars)
         return turns.excerpt(found, start_line, max_chars, self._zone)
 

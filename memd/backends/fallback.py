@@ -14,6 +14,7 @@ from memd.backends.backend import MAX_CHARS, Answer, Backend, Excerpt, Question
 from memd.backends.standing import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
+from memd.spent import spent
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
@@ -213,7 +214,8 @@ class Fallback(Generic[E]):
         self._begin()
         if self._creating is not None:
             # Not awaited itself: who stops waiting does not take it from the others.
-            _, running = await asyncio.wait([self._creating], timeout=self._left_s())
+            with spent("waiting for the engine"):
+                _, running = await asyncio.wait([self._creating], timeout=self._left_s())
             self._is_late = bool(running)
         return self._engine
 

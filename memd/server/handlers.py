@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -18,8 +18,10 @@ from memd.config import AgentSettings
 from memd.errors import MemdError, TransientError
 from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
+from memd.server.slow import Slow
+from memd.spent import spent
 from memd.store.trouble import StoreClosed, StoreDamaged
-from memd.sync.loop import PassFailed, PassReport
+from memd.sync.passes import PassFailed, PassReport
 from memd.sync.vectors import VectorQueue
 from memd_client import messages as wire
 from memd_client import session_key
@@ -54,17 +56,25 @@ class Client:
             str, asyncio.Semaphore
         ] = {}  # by agent: one that is slow holds up no search of another
 
-    def turn(self, agent: str) -> asyncio.Semaphore:
+    @contextlib.asynccontextmanager
+    async def turn(self, agent: str) -> AsyncIterator[None]:
         """Bounds how many of the client's searches an agent is at."""
-        return self._turns.setdefault(agent, asyncio.Semaphore(AT_WORK))
+        turn = self._turns.setdefault(agent, asyncio.Semaphore(AT_WORK))
+        with spent("waiting for its turn"):
+            await turn.acquire()
+        try:
+            yield
+        finally:
+            turn.release()
 
 
 class Handlers:
     """Answers requests from what the daemon built."""
 
-    def __init__(self, agents: Agents, facts: Facts) -> None:
+    def __init__(self, agents: Agents, facts: Facts, slow: Slow | None = None) -> None:
         self._agents = agents
         self._facts = facts
+        self._slow = Slow() if slow is None else slow
         self._warmed: dict[tuple[str, str], None] = {}  # in the order they came
 
     def of_client(self) -> Callable[[wire.Request], Awaitable[wire.Reply]]:
@@ -132,13 +142,17 @@ class Handlers:
     # --- search and get
 
     async def _search(self, request: wire.Search, client: Client) -> wire.Found:
-        agent, granted = await self._meant_by(request, request.source)
-        if agent is None or isinstance(granted, scope.Denied):
-            return wire.Found(scope_denied=True)
-        question = _question(agent, granted, request)
-        async with client.turn(agent.id):
-            answer = await agent.backend.search(question)
-        return _found(agent, granted, answer, request.max_chars)
+        with self._slow.timed("search", question_chars=len(request.query)) as timed:
+            agent, granted = await self._meant_by(request, request.source)
+            if agent is None or isinstance(granted, scope.Denied):
+                return wire.Found(scope_denied=True)
+            question = _question(agent, granted, request)
+            timed.agent = agent.id
+            async with client.turn(agent.id):
+                answer = await agent.backend.search(question)
+            found = _found(agent, granted, answer, request.max_chars)
+            timed.facts |= {"backend": answer.backend, "mode": answer.mode, "hits": len(found.results)}
+            return found
 
     async def _explain(self, request: wire.Explain, client: Client) -> wire.Explanation:
         agent, granted = await self._meant_by(request, request.source)
@@ -156,7 +170,8 @@ class Handlers:
         """The agent that a request means, and what it may see of it; None for an agent that is not the session's."""
         key = request.session_key
         try:
-            agent = await self._agents.meant_by(request.agent, key)
+            with spent("waiting for its agent"):
+                agent = await self._agents.meant_by(request.agent, key)
         except ForeignSession as foreign:
             log.info("scope.denied", agent=None, reason=str(foreign))
             return None, scope.Denied(str(foreign))
@@ -173,20 +188,23 @@ class Handlers:
             raise BadRequest("start_line and lines count from 1")
         if request.max_chars is not None and request.max_chars < LEAST_CHARS:
             raise BadRequest(f"max_chars is {request.max_chars}; it must be {LEAST_CHARS} or more")
-        agent, granted = await self._meant_by(request)
         missing = wire.Note(path=request.path, missing=True, start_line=request.start_line)
-        if agent is None or isinstance(granted, scope.Denied):
-            return missing
-        lines = min(request.lines or MAX_LINES, MAX_LINES)
-        excerpt = await agent.backend.get(
-            request.path,
-            start_line=request.start_line,
-            lines=lines,
-            kinds=granted.kinds,
-            max_chars=min(request.max_chars or MAX_CHARS, MAX_CHARS),
-        )
-        if excerpt is None:
-            return missing
+        with self._slow.timed("get") as timed:
+            agent, granted = await self._meant_by(request)
+            if agent is None or isinstance(granted, scope.Denied):
+                return missing
+            timed.agent = agent.id
+            excerpt = await agent.backend.get(
+                request.path,
+                start_line=request.start_line,
+                lines=min(request.lines or MAX_LINES, MAX_LINES),
+                kinds=granted.kinds,
+                max_chars=min(request.max_chars or MAX_CHARS, MAX_CHARS),
+            )
+            if excerpt is None:
+                return missing
+            # Only here: what is not indexed is no name of a file, but whatever a model has written in its place.
+            timed.facts |= {"path": request.path, "chars": len(excerpt.text)}
         return wire.Note(
             path=request.path,
             text=excerpt.text,
@@ -337,7 +355,7 @@ class Handlers:
             pass
         except AgentUnavailable as unavailable:
             left_out = {unavailable.agent_id: unavailable.left_out}
-        told = await asyncio.gather(*(agent_status(agent) for agent in agents))
+        told = await asyncio.gather(*(agent_status(agent, self._slow.searches(agent.id)) for agent in agents))
         by_id = dict(zip([agent.id for agent in agents], told, strict=True))
         report = self._facts.report(
             {**by_id, **{name: left_out_status(each) for name, each in left_out.items()}}

@@ -1,5 +1,6 @@
 """One agent's trouble is its own: the others are answered, and index what is written, as if nothing was."""
 
+import json
 import os
 import threading
 import time
@@ -82,8 +83,8 @@ def test_a_disk_that_dies_is_one_agents_trouble(two: Namespaced) -> None:
             ]
             with ThreadPoolExecutor(8) as asking:
                 reads = [asking.submit(refused_read, two) for _ in range(8)]
-                found = client.search("lighthouse", agent="main")
-                assert (found.results[0].path, found.stale) == ("memory/a.md", True)
+                until(lambda: client.search("lighthouse", agent="main").stale, 20)
+                assert client.search("lighthouse", agent="main").results[0].path == "memory/a.md"
                 for number in range(5):
                     works_as_ever(two, client, number)
                     # A whole flood of questions about the dead disk takes nothing from anybody either.
@@ -91,6 +92,10 @@ def test_a_disk_that_dies_is_one_agents_trouble(two: Namespaced) -> None:
                     assert all(answer.stale and answer.results for answer in answers)
                 assert all(thread.is_alive() for thread in waiting)
                 assert {read.result(30) for read in reads} == {"unavailable"}
+            # One line for all of them says where their time went.
+            [told] = [json.loads(line) for line in two.printed().splitlines() if "get.was_slow" in line]
+            assert (told["agent"], told["ended"]) == ("main", "failed")
+            assert sum(ms for part, ms in told["parts"].items() if part.startswith("disk")) > 4000
             until(lambda: not client.status("main").agents["main"].watcher.ok, 20)
             assert "answer" in str(client.search("lighthouse", agent="main").degraded)
         two.write("memory/b.md", "Written after the disk was back: porcupine.\n")

@@ -15,11 +15,13 @@ from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings, Query, Scope
 from memd.daemon import build_agent
 from memd.model import Degraded, Hit, Kind, Trace
-from memd.server.handlers import AT_WORK, RELOADS, Handlers
+from memd.server.handlers import AT_WORK, RELOADS, Client, Handlers
 from memd.server.report import Facts
+from memd.server.slow import Slow
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.threads import Threads
 from memd_client import messages as wire
+from tests.clock import Clock
 from tests.engines.supplies import silent
 from tests.wait import until_async
 
@@ -541,3 +543,66 @@ async def test_status_is_told_though_one_index_is_broken(bench: Bench) -> None:
     assert isinstance(status, wire.StatusReport)
     assert (status.agents["work"].keyword.ok, status.agents["main"].keyword.ok) == (False, True)
     assert status.agents["work"].keyword.reason
+
+
+# --- where the time goes
+
+
+class Slowly(Scripted):
+    """Takes eleven seconds for each answer, by the clock of the test."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    async def search(self, question: Question) -> Answer:
+        answer = await super().search(question)
+        self._clock.run(11)
+        return answer
+
+    async def get(self, *args: Any, **kwargs: Any) -> Excerpt | None:
+        self._clock.run(11)
+        return await super().get(*args, **kwargs)
+
+
+async def slowly(bench: Bench) -> tuple[Handlers, Slowly, Clock]:
+    """Handlers of the bench with a backend that takes its time, and the clock that they measure with."""
+    clock = Clock()
+    bench.backend = backend = Slowly(clock)
+    await bench.close()
+    await bench.serve()
+    return Handlers(bench.agents, Facts("1.2.3", Path("/s"), None), Slow(clock=clock)), backend, clock
+
+
+async def test_waiting_for_other_searches_of_a_client_is_told(bench: Bench) -> None:
+    """The search that had to wait says so, and those before it do not."""
+    handlers, backend, clock = await slowly(bench)
+    backend.open.clear()
+    client, question = Client(), wire.Search(query="x")
+    with structlog.testing.capture_logs() as logs:
+        asked = [asyncio.create_task(handlers.handle(question, client=client)) for _ in range(AT_WORK + 1)]
+        await until_async(lambda: len(backend.asked) == AT_WORK)
+        clock.run(4)
+        backend.open.set()
+        await asyncio.gather(*asked)
+    waited = [one["parts"].get("waiting for its turn") for one in logs if one["event"] == "search.was_slow"]
+    assert len(waited) == AT_WORK + 1
+    assert waited[:-1] == [None] * AT_WORK
+    assert waited[-1] >= 4000
+
+
+async def test_nothing_that_was_asked_or_found_is_logged(bench: Bench) -> None:
+    """But a path, where it is that of an indexed file: else it may be whatever a model has written."""
+    handlers, backend, _ = await slowly(bench)
+    with structlog.testing.capture_logs() as logs:
+        await handlers.handle(wire.Search(query="where is the pelican?"))
+        await handlers.handle(wire.Get(path="memory/a.md"))
+        await handlers.handle(wire.Search(query="where is the pelican?", agent="nobody"))
+        backend.excerpt = None
+        await handlers.handle(wire.Get(path="where is the pelican?"))
+    assert [(one["event"], one.get("question_chars"), one.get("path")) for one in logs] == [
+        ("search.was_slow", 21, None),
+        ("get.was_slow", None, "memory/a.md"),
+        ("get.was_slow", None, None),
+    ]
+    assert not any(word in str(logs) for word in ("pelican", "the text", "some text", "a line"))

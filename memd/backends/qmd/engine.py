@@ -28,6 +28,7 @@ from memd.search.query import parse as parse_question
 from memd.search.rank import SUPPORT
 from memd.search.terms import held
 from memd.sources.redact.engine import rules_key
+from memd.spent import spent
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable
@@ -238,8 +239,9 @@ class Qmd:
 
     async def _search(self, question: Question) -> Answer:
         is_fresh = await self._sync.catch_up()
-        await self._upkeep.settled(SETTLE_S)
-        await self._upkeep.caught_up(WAIT_S)
+        with spent("waiting for an update of qmd"):
+            await self._upkeep.settled(SETTLE_S)
+            await self._upkeep.caught_up(WAIT_S)
         state = self._upkeep.state
         if not state.collections and state.update_failure is not None:
             raise QmdFailed(state.update_failure)
@@ -353,8 +355,9 @@ class Qmd:
             return await self._ask_once(asked, arguments)
         except CollectionMissing as missing:
             try:
-                async with asyncio.timeout(max(_LEAST_S, asked.deadline - time.monotonic())):
-                    await self._upkeep.restore_collections()
+                with spent("waiting for an update of qmd"):
+                    async with asyncio.timeout(max(_LEAST_S, asked.deadline - time.monotonic())):
+                        await self._upkeep.restore_collections()
             except TimeoutError:
                 raise QmdFailed(f"{missing}; it could not be added again in time") from None
             return await self._ask_once(asked, arguments)
@@ -415,7 +418,8 @@ class Qmd:
         )
 
     async def _hit(self, asked: _Asked, entry: Entry, known: KnownFile) -> Hit | None:
-        text = await self._reading.page(known.path, known.kind)
+        with spent("reading text"):
+            text = await self._reading.page(known.path, known.kind)
         if text is None:
             return None
         place = places.located(text.lines, entry)

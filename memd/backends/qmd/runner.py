@@ -1,11 +1,14 @@
 """Runs qmd for one agent: a few searches at a time, and nothing any more once it is closed."""
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memd.backends.qmd import parse, process
 from memd.backends.qmd.failure import QmdFailed
+from memd.spent import QUEUED, spent
 
 SEARCHES = 4  # at a time: each is a process of its own that takes a processor for 0.15 s
 
@@ -25,6 +28,7 @@ class Runner:
         self._running: set[asyncio.Task[process.Ended]] = set()
         self._searches = asyncio.Semaphore(SEARCHES)
         self._is_closed = False
+        self.searched_at = time.monotonic()  # when the last search ended; none yet: when this was made
 
     async def search(self, arguments: Sequence[str], *, timeout_s: float, unsaid: tuple[str, ...]) -> str:
         """What a search prints.
@@ -37,8 +41,25 @@ class Runner:
         Raises:
             QmdFailed.
         """
-        async with self._searches:
-            return await self.ask(arguments, timeout_s=timeout_s, unsaid=unsaid)
+        with spent(f"qmd, {QUEUED}"):
+            await self._searches.acquire()
+        try:
+            with spent("qmd"):
+                return await self.ask(arguments, timeout_s=timeout_s, unsaid=unsaid)
+        finally:
+            self.searched_at = time.monotonic()
+            self._searches.release()
+
+    async def alone(self, arguments: Sequence[str], *, timeout_s: float) -> None:
+        """Run what no search can run beside: those that come meanwhile wait for their turn.
+
+        Raises:
+            QmdFailed.
+        """
+        async with contextlib.AsyncExitStack() as held:
+            for _ in range(SEARCHES):
+                await held.enter_async_context(self._searches)
+            await self.ask(arguments, timeout_s=timeout_s, quiet=True)
 
     async def ask(
         self,

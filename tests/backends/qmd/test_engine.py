@@ -10,9 +10,11 @@ from memd.backends.backend import Question
 from memd.backends.qmd.failure import QmdFailed, QmdUnavailable
 from memd.config import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
+from memd.spent import Account
 from tests.backends.qmd.bench import indexing, serving
 from tests.backends.qmd.test_export import SECRET, transcript
 from tests.backends.qmd.test_process import lives
+from tests.clock import Ticking
 from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says
 from tests.wait import until_async
 
@@ -461,3 +463,34 @@ async def test_it_tells_how_it_stands(tmp_path: Path, standin: Standin) -> None:
         assert "docs-main" in standing.warnings[1]
         assert "extra_paths" in standing.warnings[1]
         assert await bench.found("kestrel") == ["MEMORY.md", "memory/birds.md"]
+
+
+# --- where the time goes
+
+
+async def test_all_that_takes_time_has_a_name(tmp_path: Path, standin: Standin) -> None:
+    """What qmd takes is told from what waits for it, and from what is read on our side."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        with Account(Ticking()) as account:
+            assert await bench.found("where does the heron sleep?") == ["memory/birds.md"]
+    names = {name for together in account.parts() for name in together.split(" + ")}
+    assert names >= {"catching up", "waiting for an update of qmd", "qmd", "qmd, queued", "reading text"}
+
+
+async def test_the_time_of_a_reading_is_that_of_the_disk_or_of_redaction(
+    tmp_path: Path, standin: Standin
+) -> None:
+    """Where secrets are taken out, that is told from a slow disk, and both from waiting for a thread."""
+    settings = Redact(mode="all")
+    async with serving(tmp_path, standin.program, notes=NOTES, redact=settings) as bench:
+        with Account(Ticking()) as account:
+            found = await bench.builtin.get("memory/birds.md", start_line=1, lines=2, kinds=EVERYTHING)
+    assert found is not None
+    assert account.parts().keys() >= {
+        "catching up",
+        "finding the file",
+        "finding the file, queued",
+        "disk",
+        "disk, queued",
+        "redacting",
+    }

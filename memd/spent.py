@@ -1,0 +1,237 @@
+"""Where the time of one piece of work goes: its parts, which add up to the whole.
+
+Whoever wants to know does the work within an account, ``with Account() as account:``, and whatever is done there says
+what it is, ``with spent("keywords"):``. Tasks that are begun there, and functions that run on ``memd.threads``, count for
+the same account. Without one, nothing is measured.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+OTHER = "other"  # what no part has a name for
+QUEUED = "queued"  # of a part: all threads that it may run on are busy
+
+_NOTICED_S = 0.0005  # what is shorter is no reason for anything
+_AT_ONCE = 512  # beginnings and ends that are kept before they are added up
+
+
+class Part:
+    """A part of a piece of work, within another one. It is under way within the block that it is given to."""
+
+    __slots__ = ("_before", "account", "began", "inner", "is_over", "name", "of", "parent")
+
+    account: "Account"  # from its beginning on; without one, it has none
+    began: float
+
+    def __init__(self, name: str, of: str | None = None) -> None:
+        self.name = name
+        self.of = of
+        self.parent: Part | None = None
+        self.inner = 0  # parts within it that are under way
+        self.is_over = False
+        self._before: Token[Part | None] | None = None
+
+    def __enter__(self) -> None:
+        parent = _part.get()
+        if parent is not None:
+            self.begin(parent)
+            self._before = _part.set(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            _part.reset(self._before)
+            self.account.note(self, False)
+
+    def begin(self, parent: "Part") -> None:
+        """It is under way from here on."""
+        self.parent, self.account = parent, parent.account
+        self.account.note(self, True)
+
+    def end(self) -> None:
+        """It is over, with whatever is still under way within it; to end it again does nothing."""
+        self.account.note(self, False)
+
+    def counts(self) -> bool:
+        """Whether somebody still waits for it: not where a part that it is within is over."""
+        part: Part | None = self
+        while part is not None:
+            if part.is_over:
+                return False
+            part = part.parent
+        return True
+
+    def is_within(self, other: "Part") -> bool:
+        """Whether the other one is this one, or has it within."""
+        part: Part | None = self
+        while part is not None and part is not other:
+            part = part.parent
+        return part is other
+
+
+_part: ContextVar[Part | None] = ContextVar("part", default=None)
+
+
+def spent(name: str, of: str | None = None) -> Part:
+    """The time of the block that it is given to is that of a part.
+
+    Args:
+        name: In words for people, the same for all work of a kind.
+        of: What the part was done to, a path. Never a text.
+    """
+    return Part(name, of)
+
+
+class Account:
+    """The time of one piece of work.
+
+    At each moment the time is that of the innermost parts that are under way. Where several are, at the same time, it is
+    told under all their names together, ``keywords + vectors``, and never counted twice.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """The work begins.
+
+        Args:
+            clock: Seconds, monotonic.
+        """
+        self.whole = Part(OTHER)
+        self.whole.account = self
+        self.took_s = 0.0  # once it is done
+        self._clock = clock
+        self._adding_up = threading.Lock()
+        # To add up costs more than to note, and of most work nobody will ask.
+        self._noted: list[tuple[float, Part, bool]] = []
+        self._before: Token[Part | None] | None = None
+        self._is_closed = False
+        self._innermost = [self.whole]
+        self._seconds: dict[str, float] = {}
+        self._slowest: tuple[str, float] | None = None
+        self._began = self._at = clock()
+
+    def note(self, part: Part, begins: bool) -> None:
+        """A part begins, or ends; on whatever thread."""
+        if self._is_closed:
+            return  # what was begun meanwhile, and goes on, is no part of it any more
+        noted = self._noted
+        noted.append((self._clock(), part, begins))
+        if len(noted) >= _AT_ONCE:
+            self._add_up()
+
+    def __enter__(self) -> Self:
+        """What is done from here on is the work."""
+        self._before = _part.set(self.whole)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            _part.reset(self._before)
+        ended = self._clock()
+        self._is_closed = True
+        self._noted.append((ended, self.whole, False))
+        self.took_s = ended - self._began
+
+    def parts(self) -> dict[str, float]:
+        """Seconds by part, the longest first."""
+        self._add_up()
+        return dict(sorted(self._seconds.items(), key=lambda part: (-part[1], part[0])))
+
+    def slowest(self) -> tuple[str, float] | None:
+        """Of the parts that were done to something, what the longest was done to, and for how many seconds."""
+        self._add_up()
+        return self._slowest
+
+    def _add_up(self) -> None:
+        with self._adding_up:
+            noted = self._noted[:]  # another thread may add to it meanwhile
+            for at, part, begins in noted:
+                if begins:
+                    self._begin(at, part)
+                else:
+                    self._end(at, part)
+            del self._noted[: len(noted)]
+
+    def _begin(self, at: float, part: Part) -> None:
+        parent = part.parent
+        if parent is None or not parent.counts():
+            part.is_over = True
+            return
+        self._spend(at)
+        part.began = at
+        if not parent.inner:
+            self._innermost.remove(parent)
+        parent.inner += 1
+        self._innermost.append(part)
+
+    def _end(self, at: float, part: Part) -> None:
+        if not part.counts():
+            return
+        self._spend(at)
+        part.is_over = True
+        if part.of is not None and (self._slowest is None or at - part.began > self._slowest[1]):
+            self._slowest = part.of, at - part.began
+        self._innermost = [one for one in self._innermost if not one.is_within(part)]
+        parent = part.parent
+        if parent is not None:
+            parent.inner -= 1
+            if not parent.inner:
+                self._innermost.append(parent)
+
+    def _spend(self, at: float) -> None:
+        """Have the time since the last change on the account."""
+        # Threads may note in another order than they looked at the clock.
+        if at <= self._at:
+            return
+        name = " + ".join(sorted({part.name for part in self._innermost}))
+        self._seconds[name] = self._seconds.get(name, 0.0) + at - self._at
+        self._at = at
+
+
+def in_ms(seconds: float) -> float:
+    """Milliseconds, for people: to a tenth below ten."""
+    ms = seconds * 1000
+    return round(ms, 1) if ms < 10 else round(ms)
+
+
+def told(account: Account) -> dict[str, float]:
+    """Milliseconds by part, the longest first; without those that nobody would notice."""
+    return {name: in_ms(took_s) for name, took_s in account.parts().items() if took_s >= _NOTICED_S}
+
+
+class Errand(Generic[T]):
+    """A call that a thread is to make for the part that is under way here; until it does, the part is queued."""
+
+    __slots__ = ("_call", "_part", "_queued")
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._part = _part.get()
+        self._queued: Part | None = None
+        if self._part is not None:
+            self._queued = Part(f"{self._part.name}, {QUEUED}")
+            self._queued.begin(self._part)
+
+    def __call__(self) -> T:
+        """Make the call."""
+        if self._queued is None:
+            return self._call()
+        self._queued.end()
+        before = _part.set(self._part)
+        try:
+            return self._call()
+        finally:
+            _part.reset(before)
+
+    def give_up(self) -> None:
+        """No thread is waited for any more."""
+        if self._queued is not None:
+            self._queued.end()

@@ -1,0 +1,130 @@
+"""Searches and readings that took long."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from memd.server.slow import Slow, What
+from memd.spent import spent
+from tests.clock import Clock
+
+
+class Bench:
+    """Requests that take as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.slow = Slow(clock=self.clock, now=lambda: 5.0)
+
+    def ask(self, seconds: float, *, what: What = "search", agent: str | None = "main") -> list[EventDict]:
+        """Answer one; what was logged of it."""
+        with capture_logs() as logs, self.slow.timed(what, question_chars=7) as timed:
+            timed.agent = agent
+            with spent("question's vector"):
+                self.clock.run(seconds)
+            timed.facts["hits"] = 3
+        return logs
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_slow_search_is_told_once_with_where_its_time_went(bench: Bench) -> None:
+    """In one line, with counts."""
+    assert bench.ask(1.9) == [
+        {
+            "event": "search.was_slow",
+            "log_level": "warning",
+            "agent": "main",
+            "took_ms": 1900,
+            "parts": {"question's vector": 1900},
+            "ended": "answered",
+            "question_chars": 7,
+            "hits": 3,
+            "left_out": 0,
+        }
+    ]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0])
+def test_a_quick_one_is_not(bench: Bench, seconds: float) -> None:
+    """A second is no wonder."""
+    assert bench.ask(seconds) == []
+
+
+def test_a_flood_is_one_line_in_ten_seconds(bench: Bench) -> None:
+    """The next line says how many there were in between; other agents and other requests have lines of their own."""
+    told = [one for _ in range(20) for one in bench.ask(1.5)]
+    assert [one["left_out"] for one in told] == [0, 6, 6]
+    assert bench.ask(1.5, agent="work")[0]["left_out"] == 0
+    assert bench.ask(1.5, what="get")[0]["event"] == "get.was_slow"
+    bench.clock.run(60)
+    assert [one["left_out"] for one in bench.ask(2.0)] == [5]
+
+
+def test_a_clock_that_is_set_makes_nothing_slow() -> None:
+    """Neither forwards nor backwards: what is told is measured by one that nobody sets."""
+    hours = iter((0.0, 7200.0, -7200.0))
+    clock = Clock()
+    slow = Slow(clock=clock, now=lambda: next(hours))
+    with capture_logs() as logs:
+        for _ in range(3):
+            with slow.timed("search") as timed:
+                timed.agent = "main"
+                clock.run(0.2)
+    assert logs == []
+    report = slow.searches("main")
+    assert report is not None
+    assert report.slowest.took_ms == 200
+
+
+def test_a_slow_failure_is_told_as_one(bench: Bench) -> None:
+    """A disk that does not answer takes its time, too."""
+
+    def fail() -> None:
+        with bench.slow.timed("get"), spent("disk"):
+            bench.clock.run(5)
+            raise TimeoutError
+
+    with capture_logs() as logs, pytest.raises(TimeoutError):
+        fail()
+    assert [(one["event"], one["ended"], one["parts"]) for one in logs] == [
+        ("get.was_slow", "failed", {"disk": 5000})
+    ]
+    assert bench.slow.searches("main") is None
+
+
+async def test_a_search_that_somebody_gave_up_is_told(bench: Bench) -> None:
+    """Nobody waited for its end, which may be just because it was slow."""
+
+    async def hang() -> None:
+        with bench.slow.timed("search") as timed, spent("qmd"):
+            timed.agent = "main"
+            await asyncio.Event().wait()
+
+    with capture_logs() as logs:
+        task = asyncio.create_task(hang())
+        await asyncio.sleep(0)
+        bench.clock.run(10)
+        task.cancel()
+        await asyncio.wait([task])
+    assert [(one["ended"], one["took_ms"]) for one in logs] == [("given_up", 10_000)]
+    assert bench.slow.searches("main") is None
+
+
+def test_status_hears_of_searches_alone(bench: Bench) -> None:
+    """Each agent's by themselves."""
+    bench.ask(0.2)
+    bench.ask(0.4)
+    bench.ask(3.0, what="get")
+    bench.ask(7.0, agent="work")
+    bench.ask(9.0, agent=None)
+    main, work = bench.slow.searches("main"), bench.slow.searches("work")
+    assert main is not None
+    assert work is not None
+    assert (main.count, main.median_ms, main.slowest.took_ms) == (2, 300, 400)
+    assert (work.count, work.slowest.at) == (1, 5.0)

@@ -1,0 +1,269 @@
+"""Where the time of a piece of work goes."""
+
+import asyncio
+import threading
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.spent import OTHER, Account, Part, in_ms, spent, told
+from memd.threads import Threads
+from tests.clock import Clock
+from tests.wait import until_async
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_parts_add_up_to_the_whole(clock: Clock) -> None:
+    """One after the other, several times, and what has no name."""
+    with Account(clock) as account:
+        clock.run(1)
+        with spent("keywords"):
+            clock.run(2)
+        with spent("ranking"):
+            clock.run(4)
+        with spent("keywords"):
+            clock.run(8)
+        clock.run(16)
+    clock.run(32)
+    assert account.parts() == {OTHER: 17, "keywords": 10, "ranking": 4}
+    assert list(account.parts()) == [OTHER, "keywords", "ranking"]
+    assert account.took_s == 31
+
+
+def test_the_time_within_a_part_is_that_of_the_inner_one(clock: Clock) -> None:
+    """A note that takes long to be redacted is not a slow disk."""
+    with Account(clock) as account, spent("reading"):
+        clock.run(1)
+        with spent("redacting"):
+            clock.run(2)
+        clock.run(4)
+    assert account.parts() == {"reading": 5, "redacting": 2}
+
+
+async def test_what_runs_at_the_same_time_is_counted_once(clock: Clock) -> None:
+    """Under both names, and under the name of the slower one for what it takes longer."""
+    first, second = asyncio.Event(), asyncio.Event()
+
+    async def side(name: str, end: asyncio.Event) -> None:
+        with spent(name):
+            await end.wait()
+
+    with Account(clock) as account:
+        both = asyncio.gather(side("vectors", second), side("keywords", first))
+        await asyncio.sleep(0)
+        clock.run(2)
+        first.set()
+        await asyncio.sleep(0)
+        clock.run(5)
+        second.set()
+        await both
+    assert account.parts() == {"vectors": 5, "keywords + vectors": 2}
+    assert sum(account.parts().values()) == account.took_s
+
+
+async def test_a_part_that_runs_twice_at_once_has_one_name(clock: Clock) -> None:
+    """Several runs of one program are no other part than one."""
+    with Account(clock) as account, ExitStack() as stack:
+        ended = asyncio.Event()
+
+        async def run() -> None:
+            with spent("qmd"):
+                await ended.wait()
+
+        runs = [asyncio.create_task(run()) for _ in range(3)]
+        await asyncio.sleep(0)
+        clock.run(3)
+        stack.callback(ended.set)
+        ended.set()
+        await asyncio.gather(*runs)
+    assert account.parts() == {"qmd": 3}
+
+
+async def test_waiting_for_a_thread_is_told_from_working_on_it(clock: Clock) -> None:
+    """And what the function says it does there is a part of its own."""
+    threads, began, opened = Threads(1, "test"), threading.Event(), threading.Event()
+
+    def block() -> None:
+        began.set()
+        opened.wait(30)
+
+    def work() -> None:
+        clock.run(2)
+        with spent("redacting"):
+            clock.run(1)
+
+    blocked = asyncio.create_task(threads.run(block))
+    await until_async(began.is_set)
+    with Account(clock) as account:
+
+        async def read() -> None:
+            with spent("disk"):
+                await threads.run(work)
+
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        clock.run(7)
+        opened.set()
+        await reading
+    await blocked
+    assert account.parts() == {"disk, queued": 7, "disk": 2, "redacting": 1}
+
+
+async def test_a_thread_that_nobody_waits_for_any_more_is_not_counted(clock: Clock) -> None:
+    """Be it that it has not begun, or that it goes on for nobody."""
+    threads, began, opened = Threads(1, "test"), threading.Event(), threading.Event()
+
+    def block() -> None:
+        with spent("redacting"):
+            began.set()
+            opened.wait(30)
+
+    with Account(clock) as account:
+        with spent("disk"):
+            first = asyncio.create_task(threads.run(block))
+            await until_async(began.is_set)
+            second = asyncio.create_task(threads.run(block))
+            await asyncio.sleep(0)
+            clock.run(1)
+            for call in (first, second):
+                call.cancel()
+            await asyncio.wait([first, second])
+            clock.run(2)
+        clock.run(4)
+        opened.set()
+        await asyncio.to_thread(threads.wait_until_done)
+    assert account.parts() == {OTHER: 4, "redacting": 2, "disk, queued + redacting": 1}
+
+
+async def test_what_goes_on_after_its_part_is_over_takes_no_time_of_others(clock: Clock) -> None:
+    """A look that several searches share may outlive the patience of the first."""
+    ended = asyncio.Event()
+
+    async def look() -> None:
+        with spent("looking"):
+            await ended.wait()
+            with spent("looking again"):
+                clock.run(1)
+
+    with Account(clock) as account:
+        with spent("catching up"):
+            shared = asyncio.create_task(look())
+            await asyncio.sleep(0)
+            clock.run(2)
+        with spent("keywords"):
+            clock.run(4)
+            ended.set()
+            await shared
+    assert account.parts() == {"keywords": 5, "looking": 2}
+
+
+async def test_what_goes_on_after_the_work_is_no_part_of_it(clock: Clock) -> None:
+    """A task that a search has begun may live for days."""
+    ended = asyncio.Event()
+
+    async def live() -> None:
+        await ended.wait()
+        for _ in range(1000):
+            with spent("living"):
+                clock.run(1)
+
+    with Account(clock) as account:
+        clock.run(1)
+        task = asyncio.create_task(live())
+    ended.set()
+    await task
+    assert account.parts() == {OTHER: 1}
+    assert account._noted == []
+
+
+def test_an_account_within_another_is_its_own(clock: Clock) -> None:
+    """A short pass goes in between two groups of files of a long one."""
+    with Account(clock) as long:
+        with spent("edits in between"), Account(clock) as short, spent("reading"):
+            clock.run(2)
+        with spent("reading"):
+            clock.run(1)
+    assert long.parts() == {"edits in between": 2, "reading": 1}
+    assert short.parts() == {"reading": 2}
+
+
+def test_without_an_account_nothing_is_measured() -> None:
+    """What is done for nobody in particular just runs."""
+    with spent("keywords"), spent("reading", "a.md"):
+        pass
+
+
+def test_the_slowest_is_known_by_name(clock: Clock) -> None:
+    """With all that was done to it at once; of equal ones the first."""
+    with Account(clock) as account:
+        for path, seconds in (("a.md", 2), ("b.md", 3), ("c.md", 3)):
+            with spent("reading", path), spent("redacting"):
+                clock.run(seconds)
+        with spent("writing"):
+            clock.run(9)
+    assert account.slowest() == ("b.md", 3)
+    with Account(clock) as nothing:
+        pass
+    assert nothing.slowest() is None
+
+
+def test_a_failure_ends_the_parts_it_goes_through(clock: Clock) -> None:
+    """What is done after it is somewhere else."""
+
+    def fail() -> None:
+        with spent("qmd"), spent("reading text"):
+            clock.run(1)
+            raise ZeroDivisionError
+
+    with Account(clock) as account:
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        with spent("keywords"):
+            clock.run(2)
+    assert account.parts() == {"keywords": 2, "reading text": 1}
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 5)), max_size=1500))
+def test_the_sum_is_right_whatever_begins_and_ends_when(steps: list[tuple[int, bool, int]]) -> None:
+    """Parts within parts, ended in any order, or never; many more of them than are kept at once."""
+    clock = Clock()
+    with Account(clock) as account:
+        parts = [account.whole]
+        for which, begins, seconds in steps:
+            clock.run(seconds)
+            part = parts[which % len(parts)]
+            if begins:
+                inner = Part(f"part {which}")
+                inner.begin(part)
+                parts = [*parts[-8:], inner]
+            elif part is not account.whole:
+                part.end()
+    assert account.took_s == sum(seconds for _, _, seconds in steps)
+    assert sum(account.parts().values()) == account.took_s
+    assert account._innermost == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ms"), [(0.00051, 0.5), (0.0094, 9.4), (0.0105, 10.0), (0.25, 250.0), (12.3456, 12346.0)]
+)
+def test_milliseconds_are_as_exact_as_anybody_wants(seconds: float, ms: float) -> None:
+    """A tenth below ten, whole ones above."""
+    assert in_ms(seconds) == ms
+
+
+def test_parts_that_nobody_would_notice_are_left_out(clock: Clock) -> None:
+    """The longest comes first."""
+    with Account(clock) as account:
+        with spent("keywords"):
+            clock.run(0.0004)
+        with spent("ranking"):
+            clock.run(0.0123)
+        with spent("vectors"):
+            clock.run(1.5)
+    assert list(told(account).items()) == [("vectors", 1500), ("ranking", 12)]
