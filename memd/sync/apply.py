@@ -10,6 +10,7 @@ from memd.model import Chunk, FoundFile, TextHash
 from memd.sources import notes
 from memd.sources.fence import SourceError
 from memd.sources.notes import Reading
+from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import Change, KnownFile
 from memd.store.index import Index
@@ -36,17 +37,19 @@ def read_and_cut(found: FoundFile, treatment: Treatment) -> Change:
 
 
 def _read(found: FoundFile, treatment: Treatment) -> Reading:
-    return notes.read_note(
-        found.path,
-        treatment.roots,
-        max_bytes=treatment.max_bytes,
-        now_ns=time.time_ns(),
-        redactor=treatment.notes_redactor,
-    )
+    with spent("reading", found.path):
+        return notes.read_note(
+            found.path,
+            treatment.roots,
+            max_bytes=treatment.max_bytes,
+            now_ns=time.time_ns(),
+            redactor=treatment.notes_redactor,
+        )
 
 
 def _cut(found: FoundFile, reading: Reading, treatment: Treatment) -> Change:
-    chunks = markdown.chunk(reading.document, treatment.chunking.tokens, treatment.chunking.overlap)
+    with spent("cutting", found.path):
+        chunks = markdown.chunk(reading.document, treatment.chunking.tokens, treatment.chunking.overlap)
     return Change(_as_read(found, reading), reading.sha256, chunks, reading.tally)
 
 
@@ -62,7 +65,8 @@ async def known_vectors(
     hashes = [chunk.hash for chunks in cut for chunk in chunks]
     if vectors is None or not hashes:
         return {}, frozenset(), None if vectors is None else vectors.space
-    return await vectors.get(hashes), await vectors.refused(hashes), vectors.space
+    with spent("asking the cache"):
+        return await vectors.get(hashes), await vectors.refused(hashes), vectors.space
 
 
 async def apply_files(
@@ -92,11 +96,14 @@ async def apply_files(
     # A pass that went in between may have indexed one of them since. Files that it holds as they are need no cutting.
     held = [found.path for found in group if found.path in known]
     now = await index.known(held) if held else {}
-    read = await threads.run(_read_all, group, now, treatment)
-    await index.restamp(read.same)
+    with spent("reading"):
+        read = await threads.run(_read_all, group, now, treatment)
+    with spent("writing"):
+        await index.restamp(read.same)
     if read.changes:
         vector_of, refused, space = await known_vectors(vectors, [one.chunks for one in read.changes])
-        await index.replace_all(read.changes, vector_of, refused, space)
+        with spent("writing"):
+            await index.replace_all(read.changes, vector_of, refused, space)
     taken = frozenset(found.path for found in [*read.same, *(one.found for one in read.changes)])
     return Applied(taken, len(read.changes), read.failed)
 

@@ -11,6 +11,7 @@ from memd.model import FoundFile, Turn
 from memd.sources.fence import SourceError
 from memd.sources.sessions.progress import Progress, decoded, encoded
 from memd.sources.sessions.transcript import Grown, Reading, Same, Whole, read_transcript
+from memd.spent import spent
 from memd.store.embeddings import KnownVectors
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
@@ -52,7 +53,8 @@ async def apply_sessions(
         StoreUnavailable, StoreDamaged: none of them was taken in.
     """
     before = await _before(index, group)
-    read, failed = await threads.run(_read_all, group, {} if force else before, treatment)
+    with spent("reading"):
+        read, failed = await threads.run(_read_all, group, {} if force else before, treatment)
     same, changes = [], []
     for found, reading in read:
         as_read = msgspec.structs.replace(found, stamp=reading.stamp)
@@ -62,13 +64,16 @@ async def apply_sessions(
             continue
         begin = _cut_from(reading, known)
         kept = await _turns_kept(index, found.path, begin, reading)
-        cut = await threads.run(_cut, kept, begin, reading, treatment)
+        with spent("cutting", found.path):
+            cut = await threads.run(_cut, kept, begin, reading, treatment)
         changes.append(_change(as_read, reading, known, begin, cut))
-    await index.restamp(same)
+    with spent("writing"):
+        await index.restamp(same)
     stale: frozenset[str] = frozenset()
     if changes:
         vector_of, refused, space = await known_vectors(vectors, [change.chunks for change in changes])
-        done = await index.replace_sessions(changes, vector_of, refused, space)
+        with spent("writing"):
+            done = await index.replace_sessions(changes, vector_of, refused, space)
         outcomes = zip(changes, done, strict=True)
         stale = frozenset(change.found.path for change, replaced in outcomes if replaced is None)
     taken = frozenset(found.path for found in [*same, *(change.found for change in changes)]) - stale
@@ -113,14 +118,15 @@ def _read_all(
 
 
 def _read(found: FoundFile, progress: Progress | None, treatment: Treatment) -> Reading:
-    return read_transcript(
-        found,
-        treatment.roots,
-        progress,
-        redactor=treatment.sessions_redactor,
-        subagents=treatment.subagents,
-        now_ns=time.time_ns(),
-    )
+    with spent("reading", found.path):
+        return read_transcript(
+            found,
+            treatment.roots,
+            progress,
+            redactor=treatment.sessions_redactor,
+            subagents=treatment.subagents,
+            now_ns=time.time_ns(),
+        )
 
 
 async def _is_held(index: Index, path: str, reading: Grown | Whole, known: _Before | None) -> bool:

@@ -13,6 +13,7 @@ from memd.model import FoundFile, Stamp
 from memd.sources.fence import Missing, Unreadable
 from memd.sources.losses import anchors_after, lost_roots
 from memd.sources.scan import DOUBLES, Anchor, Scan, Skip, scan, skip_of
+from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import KnownFile
 from memd.store.index import Index
@@ -37,6 +38,8 @@ class Done(msgspec.Struct, frozen=True):
     changed: int = 0  # files that were indexed anew
     removed: int = 0
     late: bool = False  # transcripts wait for another pass to be done with one
+    looked: int = 0  # files that were looked at
+    read: int = 0  # files that were opened, or would have been had they been due
 
 
 class Intake:
@@ -125,12 +128,13 @@ class Intake:
             StoreUnavailable, StoreDamaged: not all of it was done.
             Exhausted: the process has no more descriptors.
         """
-        before = await self._peek.look()
-        seen = await self._look(taken)
-        indexed = await index.known(seen.looked)
-        known = {path: file for path, file in indexed.items() if seen.covers(path)}
-        work = plan(known, self._anchors, seen, marked=taken.paths, force=taken.force)
-        lost = lost_roots(known, self._anchors, seen)
+        with spent("looking"):
+            before = await self._peek.look()
+            seen = await self._look(taken)
+            indexed = await index.known(seen.looked)
+            known = {path: file for path, file in indexed.items() if seen.covers(path)}
+            work = plan(known, self._anchors, seen, marked=taken.paths, force=taken.force)
+            lost = lost_roots(known, self._anchors, seen)
         if lost:
             log.warning("sync.root_vanished", agent=self._agent, roots=sorted(lost))
         self._anchors = anchors_after(self._anchors, seen, lost)
@@ -139,11 +143,12 @@ class Intake:
             changed = await self._read_notes(index, work, known, this)
             gone = await self._remove(index, work, known)
             within = None if taken.everything else taken.paths
-            await self._peek.remember(seen.found.values(), before, within)
+            with spent("looking"):
+                await self._peek.remember(seen.found.values(), before, within)
             more, late = await self._read_sessions(index, work, known, seen, taken, this)
         finally:
             self._reading.pop(this, None)
-        return Done(changed + more, gone, late)
+        return Done(changed + more, gone, late, len(seen.found), len(work.read))
 
     async def _remove(self, index: Index, work: Plan, known: Mapping[str, KnownFile]) -> int:
         """What is gone out of an index; how many files that were."""
@@ -151,7 +156,8 @@ class Intake:
         now = await index.known(work.remove) if work.remove else {}
         gone = [path for path in work.remove if now.get(path) == known[path]]
         if gone:
-            await index.remove(gone)
+            with spent("writing"):
+                await index.remove(gone)
         return len(gone)
 
     async def _read_notes(
@@ -183,7 +189,8 @@ class Intake:
         """
         due: Sequence[FoundFile] = work.sessions
         if index is self._index:
-            due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
+            with spent("looking"):
+                due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
             if due and self._is_hearing:
                 self._unheard.update(found.file for found in due)
                 return 0, True
@@ -219,7 +226,8 @@ class Intake:
     async def _let_through(self) -> None:
         urgent = self._dirty.take_due_paths()
         if urgent is not None:
-            await self._let(urgent)
+            with spent("edits in between"):
+                await self._let(urgent)
 
     async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
         """Some files into an index; how many of them were indexed anew."""
@@ -284,5 +292,6 @@ class Intake:
             self._skipped[path] = skip_of(trouble)
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
             if path in known and not isinstance(trouble, Unreadable):
-                await index.remove([path])
+                with spent("writing"):
+                    await index.remove([path])
         return applied.changed

@@ -22,6 +22,7 @@ from memd.sync.refill import refill
 log = structlog.get_logger()
 
 LONGEST_WAIT_S = 30.0  # between two attempts
+ROOM = 3  # times what the index takes: with so much room a rebuild has enough
 CALM_S = 600.0  # damage that comes back sooner is a failing disk: it is given longer and longer
 
 
@@ -36,7 +37,7 @@ class Renewal:
         *,
         fill: Callable[[Index], Awaitable[object]],
         embed: Callable[[Index], Awaitable[None]],
-        permit: Callable[[Fingerprint], AbstractAsyncContextManager[None]],
+        permit: Callable[[Fingerprint, bool], AbstractAsyncContextManager[None]],
         lock: asyncio.Lock,
         cache: EmbeddingStore | None,
         rng: Random,
@@ -50,7 +51,7 @@ class Renewal:
             fingerprint: What a new one is built for.
             fill: Brings an index up to date with the disk.
             embed: Has a new index embedded, as far as it is worth waiting for.
-            permit: Waits until an index for a fingerprint may be built.
+            permit: Waits until an index for a fingerprint may be built, all of it embedded again or not.
             lock: Held by whoever writes to the index that serves.
             cache: Where vectors are kept by text; None: the agent has no cache.
             rng: Source of the jitter of a backoff.
@@ -89,16 +90,6 @@ class Renewal:
         self._embed_again |= force
         self.reason = reason
         self._wanted.set()
-
-    @property
-    def mends(self) -> bool:
-        """Whether there is damage to be mended."""
-        return self._damage is not None
-
-    @property
-    def embeds_again(self) -> bool:
-        """Whether what is cached is not used."""
-        return self._embed_again
 
     @property
     def changes_space(self) -> bool:
@@ -199,8 +190,10 @@ class Renewal:
             await self._pause(delay_s(self._damages, self._rng, cap_s=CALM_S))
 
     async def _back_off(self, failures: int, *, needs_room: bool) -> None:
-        """Wait, and where there was no room go on waiting until there is more: a rebuild reads and cuts every file."""
-        free = self._free_bytes()
+        """Wait, and where there is no room go on waiting until there is more: a rebuild reads and cuts every file."""
+        began, free = time.monotonic(), self._free_bytes()
+        # What took the room may have given it back already, and there will never be more than now.
+        needs_room = needs_room and free < ROOM * self._index.store_bytes
         while True:
             wait_s = delay_s(failures, self._rng, cap_s=LONGEST_WAIT_S)
             log.warning(
@@ -209,6 +202,8 @@ class Renewal:
             hurried = await self._pause(wait_s)
             if hurried or not needs_room or self._free_bytes() > free:
                 return
+            if time.monotonic() - began > CALM_S:
+                return  # no figure tells all: a quota is none of the disk's
             failures += 1
 
     async def _pause(self, wait_s: float) -> bool:
@@ -227,7 +222,9 @@ class Renewal:
 
     async def _rebuild(self) -> None:
         target = self._fingerprint
-        async with self._permit(target):
+        # What is damaged is mended unasked: its texts are searchable then, and what is sent is asked about by the queue.
+        is_unasked = self._damage is not None
+        async with contextlib.nullcontext() if is_unasked else self._permit(target, self._embed_again):
             if self._cache is not None and self._embed_again and target.space is not None:
                 await KnownVectors(self._cache, target.space).forget(await self._index.hashes())
             elif self._cache is not None:

@@ -16,7 +16,8 @@ from memd.embed.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.vectors import Customer, VectorQueue
+from memd.sync.served import Customer
+from memd.sync.vectors import VectorQueue
 from tests.benchmarks.figures import Figure
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file

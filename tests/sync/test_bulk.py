@@ -21,7 +21,8 @@ from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.providers import ProviderStore
 from memd.sync.ledger import StoredLedger
-from memd.sync.vectors import Customer, VectorQueue
+from memd.sync.served import Customer
+from memd.sync.vectors import VectorQueue
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
 from tests.sync.remote import provider_at

@@ -5,11 +5,13 @@ from random import Random
 
 import pytest
 
+from memd.embed.provider import EmbedUnavailable, Limits, Vectors
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.vectors import Customer, VectorQueue
+from memd.sync.served import Customer
+from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 
@@ -195,4 +197,37 @@ async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: E
     assert await worked(queue, index) == [(0, None)]
     assert asked == [400, 400, 200]
     assert not provider.requests
+    await index.close()
+
+
+class Poisoned(HashingProvider):
+    """Breaks down at one text, as some servers do; asked for one text at a time."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(tokens=8000, texts=1, concurrency=1)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if "poison" in texts:
+            raise EmbedUnavailable("it broke down")
+        return await super().embed_passages(texts)
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
+    tmp_path: Path, cache: EmbeddingStore, place: int
+) -> None:
+    """Wherever it stands: the next attempt is made with another text."""
+    texts = ["apples", "pears", "plums"]
+    texts.insert(place, "poison")
+    index = await opened(tmp_path, "main", texts)
+    queue = VectorQueue(Poisoned(), cache, 1000, Random(1), first_wait_s=0.001)
+    queue.serve(Customer("main", index, use_cache=True))
+    running = asyncio.create_task(queue.run())
+    async with asyncio.timeout(10):
+        while (await index.counts()).done < 3:
+            await queue.changed(queue.state)
+    assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
+    running.cancel()
+    await asyncio.wait([running])
     await index.close()

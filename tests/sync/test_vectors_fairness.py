@@ -12,7 +12,8 @@ import pytest
 from memd.embed.provider import Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.sync.vectors import Customer, VectorQueue
+from memd.sync.served import Customer
+from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 from tests.sync.test_vectors import opened, queue_of
@@ -81,7 +82,7 @@ def locked(index: Index, *, busy_ms: int) -> Iterator[None]:
 
 def waits(queue: VectorQueue) -> int:
     """How many agents wait for their turn."""
-    return queue._turns.waiting
+    return queue._lanes.turns.waiting
 
 
 async def write(index: Index, name: str, text: str, mtime_ns: int) -> None:

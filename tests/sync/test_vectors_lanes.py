@@ -10,7 +10,8 @@ import pytest
 
 from memd.embed.provider import Limits, Vectors
 from memd.store.embeddings import EmbeddingStore
-from memd.sync.vectors import UNSTORED, Customer, VectorQueue
+from memd.sync.served import Customer
+from memd.sync.vectors import UNSTORED, VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of
 from tests.sync.test_vectors import opened
@@ -77,7 +78,7 @@ async def test_as_many_requests_are_under_way_as_the_provider_allows(
     provider = Lanes(4)
     async with served(tmp_path, cache, provider, [f"text {n}" for n in range(60)]) as (queue, customer):
         await until_async(lambda: len(provider.under_way) == 4)
-        assert queue._turns.waiting == 1
+        assert queue._lanes.turns.waiting == 1
         provider.concurrency = 2
         for text in sorted(provider.under_way)[:2]:
             provider.answers[text].set()
@@ -141,7 +142,7 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
         assert {text.split()[0] for text in provider.under_way} == {"one", "two"}
         await write(third, "memory/new.md", "three 0", 5)
         queue.serve(Customer("three", third, use_cache=True))
-        await until_async(lambda: queue._turns.waiting == 3)
+        await until_async(lambda: queue._lanes.turns.waiting == 3)
         provider.answers[min(provider.under_way)].set()
         await until_async(lambda: "three 0" in provider.under_way)
         provider.let_all()

@@ -17,8 +17,9 @@ from memd.embed.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.sync.served import Customer
 from memd.sync.standing import BackingOff, Stopped, Working
-from memd.sync.vectors import Customer, VectorQueue
+from memd.sync.vectors import VectorQueue
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response

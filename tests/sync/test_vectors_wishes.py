@@ -11,8 +11,9 @@ import pytest
 
 from memd.store.embeddings import EmbeddingStore
 from memd.store.providers import ProviderStore
+from memd.sync.served import Customer
 from memd.sync.standing import Paused, WaitingForConfirmation, Working
-from memd.sync.vectors import Customer, VectorQueue
+from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 from tests.sync.test_vectors import opened
@@ -210,3 +211,13 @@ async def test_a_wish_that_cannot_be_kept_is_told_and_holds(tmp_path: Path, cach
     with pytest.raises(Exception, match="closed"):
         await queue.pause("main")
     assert queue.state_of("main") == Paused()
+
+
+async def test_a_pause_is_known_before_an_agent_is_served_again(cache: EmbeddingStore) -> None:
+    """Whoever asks how it stands just after a start is not told that it works."""
+    await queue_of(HashingProvider(), cache).pause("main")
+    restarted = queue_of(HashingProvider(), cache)
+    await restarted.recall("main")
+    assert restarted.state_of("main") == Paused()
+    await restarted.recall("other")
+    assert restarted.state_of("other") == Working()

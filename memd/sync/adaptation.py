@@ -1,0 +1,121 @@
+"""Has one agent's index follow whoever is to embed: served by the queue of its vectors, built anew for those of another."""
+
+import asyncio
+
+import structlog
+
+from memd.config import AgentSettings
+from memd.embed.provider import space_of
+from memd.errors import TransientError
+from memd.store.index import Index
+from memd.store.meta import Fingerprint, with_vectors
+from memd.store.trouble import StoreDamaged
+from memd.sync.embedders import Embedders
+from memd.sync.fingerprint import wanted_fingerprint
+from memd.sync.permission import Permission
+from memd.sync.renewal import LONGEST_WAIT_S, Renewal
+from memd.sync.spaces import Spaces
+from memd.sync.waiting import first_of
+
+log = structlog.get_logger()
+
+
+class Adaptation:
+    """Looks again whenever somebody else is to embed, or something else is to be embedded."""
+
+    def __init__(
+        self,
+        agent: str,
+        settings: AgentSettings,
+        index: Index,
+        fingerprint: Fingerprint,
+        *,
+        embedders: Embedders,
+        renewal: Renewal,
+        permission: Permission,
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            agent: Its id.
+            settings: Of the agent.
+            index: The one that serves.
+            fingerprint: What it was opened for.
+            embedders: Of the agent.
+            renewal: Of the index.
+            permission: For that.
+        """
+        self._agent = agent
+        self._settings = settings
+        self._index = index
+        self._fingerprint = fingerprint
+        self._embedders = embedders
+        self._renewal = renewal
+        self._permission = permission
+        self._wanted = asyncio.Event()
+
+    def look_again(self) -> None:
+        """What is to be embedded, or by whom, may have changed."""
+        self._wanted.set()
+
+    def wake_queue(self) -> None:
+        """Have embedded what waits in the index that serves.
+
+        One that is about to be replaced gets no vectors: most of its chunks will not be there again. One whose replacement
+        comes to nothing, for want of room, goes on; so does one that is to answer by meaning until another one has vectors
+        of another model.
+        """
+        renewal = self._renewal
+        is_kept = renewal.reason is None or renewal.trouble is not None or renewal.changes_space
+        queue = self._embedders.queue(self._index.space)
+        if queue is not None and (is_kept or queue.awaits_permission(self._agent)):
+            self._embedders.serve(queue, self._index, renewal.damaged)
+
+    async def run(self, spaces: Spaces) -> None:
+        """Follow, for ever."""
+        while True:
+            version = spaces.version
+            self._wanted.clear()
+            try:
+                await self._adapt(spaces)
+            except TransientError as failure:
+                log.warning("sync.provider_not_taken", agent=self._agent, reason=str(failure))
+                asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._wanted.set)
+            except StoreDamaged as damage:
+                self._renewal.damaged(str(damage))
+            await first_of(spaces.changed_since(version), self._wanted.wait())
+
+    async def _adapt(self, spaces: Spaces) -> None:
+        if self._embedders.rest:
+            await self._let_rest()
+            return
+        wanted = spaces.wanted
+        if wanted is not None:
+            await self._take(wanted_fingerprint(self._settings, wanted))
+        used = self._embedders.queue(self._index.space)
+        spaces.hold(frozenset() if self._index.space is None else frozenset({self._index.space}))
+        self.wake_queue()
+        beside = spaces.queue(None if wanted is None else space_of(wanted))
+        await self._embedders.leave(but={used, beside})
+        asked = self._permission.asked
+        if asked is not None and spaces.queue(asked.known.space) is not asked:
+            self._renewal.begin_again()  # nobody can tell that queue any more that it may
+
+    async def _let_rest(self) -> None:
+        """Have nothing embedded, here or in an index beside that is for another model."""
+        stored = await self._index.fingerprint()
+        if self._renewal.changes_space and stored is not None:
+            self._renewal.keep_space(with_vectors(self._fingerprint, stored))
+        await self._embedders.leave()
+
+    async def _take(self, wanted: Fingerprint) -> None:
+        """Have vectors of a model in the index, or in one that is built beside."""
+        if self._index.space is None:
+            await self._index.take_vectors(wanted)
+        if self._index.space == wanted.space:
+            self._renewal.keep_space(wanted)
+            return
+        stored = await self._index.fingerprint()
+        before = "another one" if stored is None else f"{stored.provider}/{stored.model}"
+        reason = f"the embedding model changed from {before} to {wanted.provider}/{wanted.model}"
+        self._renewal.want_space(reason, wanted)

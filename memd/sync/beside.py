@@ -1,0 +1,61 @@
+"""Gives an index that is built beside another one its vectors, before it takes the place of that."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from memd.store.index import Index
+from memd.sync.embedders import Embedders
+
+LOOK_S = 2.0  # between two looks at how far it is
+CATCHING_UP = 3  # rounds of what changed while it was embedded
+
+
+class Beside:
+    """How far an index is that is embedded for another model while the old one answers by meaning."""
+
+    def __init__(self, old: Index, embedders: Embedders, fill: Callable[[Index], Awaitable[object]]) -> None:
+        """None is built yet.
+
+        Args:
+            old: The index that serves.
+            embedders: Of its agent.
+            fill: Brings an index up to date with the disk.
+        """
+        self.progress: tuple[int, int] | None = None  # chunks with a vector, and all
+        self._old = old
+        self._embedders = embedders
+        self._fill = fill
+
+    async def embed(self, new: Index) -> None:
+        """Embed a new index, as far as it is worth waiting for: as long as the old one answers by meaning.
+
+        Raises:
+            StoreUnavailable, StoreDamaged.
+        """
+        spaces, old = self._embedders.spaces, self._old
+        if spaces is None or self._embedders.rest or new.space is None or new.space == old.space:
+            return
+        try:
+            for _ in range(CATCHING_UP):
+                while (waiting := await self._left(new)) and old.has_vectors:
+                    if not spaces.is_answering(old.space):
+                        return
+                    queue = spaces.queue(new.space)
+                    if queue is not None:
+                        self._embedders.serve(queue, new)
+                        with contextlib.suppress(TimeoutError):
+                            async with asyncio.timeout(LOOK_S):
+                                waiting, _ = await queue.wait_for(new)
+                    if waiting:
+                        await asyncio.sleep(LOOK_S / 4)
+                await self._fill(new)
+                if not await self._left(new):
+                    return
+        finally:
+            self.progress = None
+
+    async def _left(self, new: Index) -> int:
+        counts = await new.counts()
+        self.progress = counts.done, counts.chunks
+        return counts.waiting

@@ -1,0 +1,195 @@
+"""The requests that are under way to one provider, for all agents that it embeds for."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any
+
+from memd.embed.provider import EmbedRejected, Limits
+from memd.model import TextHash
+from memd.sync.bulk import Bulk
+from memd.sync.cached import Cached
+from memd.sync.moves import Moves
+from memd.sync.respondent import Respondent
+from memd.sync.served import Request, Served, batch
+from memd.sync.standing import BackingOff
+from memd.sync.storing import Storing
+from memd.sync.turns import Turns
+
+
+class Lanes:
+    """Sends as many as the provider's limits allow, turn by turn; a provider that did not answer gets one text alone.
+
+    What an answer brought is stored while the next requests are under way.
+    """
+
+    def __init__(
+        self,
+        served: Mapping[str, Served],
+        respondent: Respondent,
+        *,
+        bulk: Bulk,
+        cached: Cached,
+        storing: Storing,
+        moves: Moves,
+        may_send: Callable[[Served], bool],
+    ) -> None:
+        """Nothing is under way yet.
+
+        Args:
+            served: The agents, by their ids; they come and go.
+            respondent: Whom to ask.
+            bulk: Knows what is in batch jobs.
+            cached: Knows what others have asked for meanwhile.
+            storing: Takes what came.
+            moves: Told when a request is over.
+            may_send: Whether anything may be asked for an agent.
+        """
+        self.turns = Turns(lambda: respondent.provider.limits.concurrency)
+        self.asking: set[TextHash] = set()  # texts under way for agents that use the cache
+        self._served = served
+        self._respondent = respondent
+        self._bulk = bulk
+        self._cached = cached
+        self._storing = storing
+        self._moves = moves
+        self._may_send = may_send
+        self._probing = asyncio.Lock()
+
+    async def send(self, served: Served, *, quick: bool) -> bool:
+        """Send one request when it is the agent's turn; False: others have asked for all it wants."""
+        await self.turns.take(served.agent, quick=quick)
+        request: Request | None = None
+        try:
+            # Overtaken by something newer in the long queue, it goes to the quick one. From there it never goes
+            # back: an agent that is written to all the time would have no turn at all.
+            if (served.anew.is_set() and not quick) or not self._may_send(served):
+                return True
+            if isinstance(self._respondent.state, BackingOff):
+                await self._probe(served)
+                return True
+            request = self._chosen(served, self._respondent.provider.limits)
+            if request is None:
+                served.awaits_others = bool(served.ahead)
+                return not served.ahead
+            if await self._known_meanwhile(served, request):
+                return True
+            request.has_place = True
+            self._begin(served, self._lane(served, request), request)
+            return True
+        finally:
+            if request is None or not request.has_place:
+                self.turns.give_back()
+
+    def _chosen(self, served: Served, limits: Limits) -> Request | None:
+        """The next texts, which nobody else asks for from here on; None: all are asked for already, or in a job."""
+        customer = served.customer
+        served.ahead = self._bulk.without_held(served.ahead)
+        texts = batch(served.ahead, limits, self.asking if customer.use_cache else ())
+        if not texts:
+            return None
+        chunks = [chunk for chunk in served.ahead if chunk.hash in texts]
+        served.ahead = [chunk for chunk in served.ahead if chunk.hash not in texts]
+        served.out.update(texts)
+        served.open -= len(chunks)
+        if customer.use_cache:
+            self.asking.update(texts)
+        return Request(customer, chunks, texts)
+
+    async def _known_meanwhile(self, served: Served, request: Request) -> bool:
+        """Whether another agent had some of the texts, and was first: these are stored, the others put back."""
+        if not request.customer.use_cache or len(self._served) < 2:
+            return False
+        try:
+            found = await self._cached.get(list(request.texts))
+        except BaseException:
+            self._release(served, request)
+            raise
+        if not found:
+            return False
+        served.put_back(request, found)
+        self._begin(served, self._storing.keep(served, request, found), request)
+        return True
+
+    async def _probe(self, served: Served) -> None:
+        """Ask a provider that did not answer for one text, when it is time, nobody else asking anything."""
+        async with self._probing:
+            await self._respondent.due()
+            if served.anew.is_set() or not self._may_send(served):
+                return  # what was read before the wait is not what is wanted most
+            if not isinstance(self._respondent.state, BackingOff):
+                return
+            request = self._chosen(served, Limits(1, 1, 1))
+            if request is None:
+                return
+            try:
+                outcome = await self._ask(served, request, probing=True)
+            except BaseException:
+                self._release(served, request)
+                raise
+        self._begin(served, self._settle(served, request, outcome), request)
+
+    def _begin(self, served: Served, work: Coroutine[Any, Any, None], request: Request) -> None:
+        lane = asyncio.create_task(work)
+        served.lanes.add(lane)
+
+        def end(ended: asyncio.Task[None]) -> None:
+            served.lanes.discard(ended)
+            if not ended.cancelled() and (failure := ended.exception()) is not None:
+                served.failure = failure
+            self._release(served, request)
+
+        lane.add_done_callback(end)
+
+    def _release(self, served: Served, request: Request) -> None:
+        """Nothing of a request is under way any more."""
+        if request.has_place:
+            request.has_place = False
+            self.turns.give_back()
+        served.out.difference_update(request.texts)
+        if request.customer.use_cache:
+            self.asking.difference_update(request.texts)
+        served.wake()
+        for one in self._served.values():
+            if one.awaits_others:
+                one.awaits_others, one.ahead = False, []
+                one.wake()
+        self._moves.tell()
+
+    async def _lane(self, served: Served, request: Request) -> None:
+        outcome = await self._ask(served, request)
+        # The next request need not wait until this one is stored.
+        request.has_place = False
+        self.turns.give_back()
+        await self._settle(served, request, outcome)
+
+    async def _ask(
+        self, served: Served, request: Request, *, probing: bool = False
+    ) -> dict[TextHash, bytes] | EmbedRejected | None:
+        """The vectors of a request's texts; None: there was no answer."""
+        served.sent += len(request.texts)
+        outcome: dict[TextHash, bytes] | EmbedRejected | None = None
+        try:
+            outcome = await self._respondent.ask(request.texts, probing=probing)
+        finally:
+            if not isinstance(outcome, dict):
+                served.sent -= len(request.texts)
+        return outcome
+
+    async def _settle(
+        self, served: Served, request: Request, outcome: dict[TextHash, bytes] | EmbedRejected | None
+    ) -> None:
+        if outcome is None:
+            served.strike(request, self._respondent.answers)
+            # It may be that one text: the next attempt is made with another, or there would never be an answer.
+            served.put_back(request, served.deferred, last=len(request.texts) == 1)
+        else:
+            await self._storing.settle(served, request, outcome)
+
+
+async def end_all(lanes: Collection[asyncio.Task[None]]) -> None:
+    """Cancel what is under way, and wait until it is over."""
+    under_way = list(lanes)
+    for lane in under_way:
+        lane.cancel()
+    if under_way:
+        await asyncio.wait(under_way)

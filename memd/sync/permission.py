@@ -1,0 +1,48 @@
+"""Asks a person before an index is built anew whose texts are sent to a provider that costs money."""
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from memd.store.meta import Fingerprint
+from memd.sync.cost import Cost
+from memd.sync.embedders import Embedders
+from memd.sync.vectors import VectorQueue
+
+
+class Permission:
+    """Whether a rebuild of one agent's index may begin."""
+
+    def __init__(self, agent: str, embedders: Embedders, cost: Callable[[bool], Awaitable[Cost]]) -> None:
+        """Nobody is asked yet.
+
+        Args:
+            agent: Its id.
+            embedders: Of the agent.
+            cost: What a rebuild would have to embed, with cached vectors or without.
+        """
+        self.asked: VectorQueue | None = None  # through which a person is asked just now
+        self._agent = agent
+        self._embedders = embedders
+        self._cost = cost
+
+    @contextlib.asynccontextmanager
+    async def permitted(self, wanted: Fingerprint, force: bool) -> AsyncIterator[None]:
+        """Wait until the index may be built; its confirmation lasts for as long as the block takes.
+
+        Args:
+            wanted: What it is built for.
+            force: Whether every chunk is embedded again, cached or not.
+        """
+        queue = self._embedders.queue(wanted.space)
+        if queue is None or not queue.asks_before(sys.maxsize):
+            yield
+            return
+        self.asked = queue
+        try:
+            price = await self._cost(force)
+            async with queue.permitted(self._agent, price.to_embed, price.tokens):
+                self.asked = None
+                yield
+        finally:
+            self.asked = None

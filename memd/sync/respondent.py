@@ -1,0 +1,136 @@
+"""One embedding provider as whoever asks it knows it: how it stands, and how fast it answers."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from random import Random
+
+import numpy as np
+import structlog
+
+from memd.backoff import delay_s
+from memd.embed.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vectors
+from memd.model import TextHash
+from memd.sync.moves import Moves
+from memd.sync.rate import Rate
+from memd.sync.standing import BackingOff, Provided, Stopped, Working, failed, failures_after
+
+log = structlog.get_logger()
+
+
+class Respondent:
+    """Asks a provider; one that does not answer is to be left alone for longer and longer, until it does."""
+
+    def __init__(
+        self, provider: Provider, moves: Moves, rng: Random, clock: Callable[[], float], first_wait_s: float
+    ) -> None:
+        """Nothing was asked yet.
+
+        Args:
+            provider: Whom to ask.
+            moves: Told whenever it stands otherwise.
+            rng: Source of the jitter of a backoff.
+            clock: Seconds, monotonic.
+            first_wait_s: The full wait after the first failure; it doubles from there.
+        """
+        self.provider = provider
+        self.state: Provided = Working()
+        self.rate = Rate()
+        self.answers = 0  # requests that were answered
+        self._moves = moves
+        self._rng = rng
+        self._clock = clock
+        self._first_wait_s = first_wait_s
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it embeds nothing just now, for anybody."""
+        return None if isinstance(self.state, Working) else self.state.reason
+
+    async def changed(self, seen: Provided) -> Provided:
+        """Wait until it stands otherwise than it did; how it stands then."""
+        while self.state == seen:
+            await self._moves.next.wait()
+        return self.state
+
+    async def due(self) -> None:
+        """Wait until it may be asked again."""
+        while isinstance(self.state, BackingOff) and (left_s := self.state.until - self._clock()) > 0:
+            moved = self._moves.next
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await moved.wait()
+
+    def ask_again(self) -> None:
+        """It may be asked again now, whatever was."""
+        self._enter(Working())
+
+    async def ask(
+        self, texts: Mapping[TextHash, str], *, probing: bool = False
+    ) -> dict[TextHash, bytes] | EmbedRejected | None:
+        """The vectors of some texts; None: there was no answer.
+
+        Args:
+            texts: As many as go into one request.
+            probing: Whether it did not answer last time. One text alone tells nothing then of how fast others will come.
+        """
+        began, got = self._clock(), 0
+        rate = Rate() if probing else self.rate
+        rate.asked(began)
+        try:
+            vectors = _checked(await self.provider.embed_passages(list(texts.values())), len(texts))
+            got = len(texts)
+        except EmbedRejected as refusal:
+            self._answered(began)
+            return refusal
+        except EmbedUnavailable as failure:
+            self._failed(began, failure)
+            return None
+        except EmbedTerminal as refusal:
+            log.error("embed.stopped", provider=self.provider.identity.provider, reason=str(refusal))
+            self._enter(Stopped(self._clock(), str(refusal)))
+            return None
+        finally:
+            rate.answered(got, self._clock())
+        self._answered(began)
+        return {text_hash: row.tobytes() for text_hash, row in zip(texts, vectors, strict=True)}
+
+    def _answered(self, began: float) -> None:
+        self.answers += 1
+        # An answer to what was asked before the last failure is no sign that the provider is well again.
+        if isinstance(self.state, BackingOff) and began >= self.state.at:
+            self._enter(Working())
+
+    def _failed(self, began: float, failure: EmbedUnavailable) -> None:
+        wait_s = delay_s(failures_after(self.state), self._rng, first_s=self._first_wait_s)
+        state = failed(
+            self.state,
+            str(failure),
+            began=began,
+            now=self._clock(),
+            wait_s=wait_s,
+            retry_after_s=failure.retry_after_s,
+        )
+        if isinstance(state, BackingOff):
+            log.warning(
+                "embed.retry_scheduled",
+                provider=self.provider.identity.provider,
+                reason=str(failure),
+                wait_s=round(state.until - self._clock(), 1),
+            )
+        self._enter(state)
+
+    def _enter(self, state: Provided) -> None:
+        self.state = state
+        self._moves.tell()
+
+
+def _checked(vectors: Vectors, count: int) -> Vectors:
+    """Little-endian float32 rows, as the store keeps them.
+
+    Raises:
+        EmbedUnavailable: the provider gave another number of vectors than it was asked for.
+    """
+    if len(vectors) != count:
+        raise EmbedUnavailable(f"{count} texts were sent and {len(vectors)} vectors came back")
+    return np.ascontiguousarray(vectors, "<f4")

@@ -1,0 +1,122 @@
+"""An agent that is served by an embedding queue, and how far that is."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+
+from memd.embed.provider import Limits
+from memd.model import ChunkId, TextHash
+from memd.store.chunks import WaitingChunk
+from memd.store.index import Index
+from memd.sync.standing import BackingOff, WaitingForConfirmation, Working
+from memd.text import estimate_tokens
+
+
+class Customer(msgspec.Struct, frozen=True):
+    """An agent's index, as the scheduler serves it."""
+
+    agent: str
+    index: Index
+    use_cache: bool
+    damaged: Callable[[str], None] | None = None  # told when the index turns out to be damaged
+
+
+class Request:
+    """Some texts of one agent on their way to the provider and back."""
+
+    def __init__(
+        self, customer: Customer, chunks: Sequence[WaitingChunk], texts: Mapping[TextHash, str]
+    ) -> None:
+        self.customer = customer
+        self.chunks = chunks
+        self.texts = texts
+        self.has_place = False
+
+
+class Served:
+    """What waits of one agent, and what is under way."""
+
+    def __init__(self, customer: Customer) -> None:
+        self.customer = customer  # each time the agent is served it is another
+        self.anew = asyncio.Event()  # something was written since the last batch was put together
+        self.woken = asyncio.Event()  # there may be something to do
+        self.ahead: list[WaitingChunk] = []  # read, and not asked for yet, the most wanted first
+        self.out: set[TextHash] = set()  # asked for, or about to be stored
+        self.lanes: set[asyncio.Task[None]] = set()
+        self.failure: BaseException | None = None  # what a lane met
+        self.struck: dict[TextHash, int] = {}  # texts whose request failed -> answers there had been by then
+        self.deferred: set[TextHash] = set()  # texts that failed while others did not: after all others
+        self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
+        self.open = 0  # chunks, at the last look, that were neither asked for nor in a job
+        self.sent = 0  # texts, since nothing waited last
+        self.unconfirmed: WaitingForConfirmation | None = None
+        self.awaits_others = False  # all it wants has been asked for, for other agents
+        self.storing = asyncio.Lock()
+        self.store: Working | BackingOff = Working()
+        self.is_idle = False
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def agent(self) -> str:
+        """Its id."""
+        return self.customer.agent
+
+    @property
+    def only_jobs_left(self) -> bool:
+        """Whether all that waits is in batch jobs."""
+        is_busy = self.ahead or self.lanes or self.anew.is_set()
+        return bool(self.held) and not is_busy
+
+    def wake(self, *, anew: bool = False) -> None:
+        """Look whether there is something to do."""
+        if anew:
+            self.is_idle = False
+            self.anew.set()
+        self.woken.set()
+
+    def strike(self, request: Request, answers: int) -> None:
+        """Texts whose request failed again, though others were answered in between, go behind all others.
+
+        One of them may be what the provider fails at, and must not keep the others from their vectors.
+
+        Args:
+            request: Came to nothing.
+            answers: That there have been to others.
+        """
+        for text_hash in request.texts:
+            if answers > self.struck.setdefault(text_hash, answers):
+                self.struck[text_hash] = answers
+                self.deferred.add(text_hash)
+
+    def put_back(self, request: Request, but: Collection[TextHash], *, last: bool = False) -> None:
+        """Have the texts of a request wait again, but for some; before what else was read, or after it."""
+        # Putting all that waits in order for each batch would take longer than the batch itself. Once the agent was
+        # served anew, though, something else may be wanted more.
+        if self.customer is request.customer:
+            back = [chunk for chunk in request.chunks if chunk.hash not in but]
+            self.ahead = [*self.ahead, *back] if last else [*back, *self.ahead]
+
+
+def rows(
+    waiting: Sequence[WaitingChunk], vectors: Mapping[TextHash, bytes]
+) -> list[tuple[ChunkId, TextHash, bytes]]:
+    """Chunks with the vectors that came of their texts."""
+    return [(chunk.id, chunk.hash, vectors[chunk.hash]) for chunk in waiting if chunk.hash in vectors]
+
+
+def batch(
+    waiting: Sequence[WaitingChunk], limits: Limits, passed_over: Collection[TextHash]
+) -> dict[TextHash, str]:
+    """The first texts that fit into one request, each once; at least one, if there is any."""
+    texts: dict[TextHash, str] = {}
+    tokens = limits.tokens
+    for chunk in waiting:
+        if chunk.hash in texts or chunk.hash in passed_over:
+            continue
+        cost = estimate_tokens(chunk.text)
+        if texts and (cost > tokens or len(texts) >= limits.texts):
+            break
+        texts[chunk.hash] = chunk.text
+        tokens -= cost
+    return texts

@@ -1,0 +1,96 @@
+"""What a search waits for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.sync.looping import Bench, running
+from tests.wait import until_async
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    async with running(made):
+        yield made
+
+
+async def test_catch_up_takes_in_what_was_just_written(bench: Bench) -> None:
+    """Without any event, a look at the likely files is enough for a search."""
+    await bench.settle()
+    bench.write("memory/a.md", "apples")
+    assert await bench.loop.catch_up()
+    assert await bench.paths("apples") == {"memory/a.md"}
+
+
+class Counts:
+    """How far a watcher is, as a test has it."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.known = 0
+
+    def told(self) -> int:
+        return self.known
+
+    def hurry(self) -> None:
+        pass
+
+
+async def test_catch_up_looks_at_directories_that_nobody_watches_yet(bench: Bench) -> None:
+    """As long as the watcher names a new directory, each search finds what was just written in it."""
+    await bench.settle()
+    bench.loop.backlog.begins(Counts())
+    bench.loop.backlog.rests(frozenset({bench.workspace / "memory/new"}))
+    for number, word in enumerate(("apples", "pears", "plums")):
+        bench.write(f"memory/new/deep/{number}.md", word)
+        assert await bench.loop.catch_up()
+        assert await bench.paths(word) == {f"memory/new/deep/{number}.md"}
+
+
+async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench) -> None:
+    """An event that is still on its way is waited for, and then the pass that it asks for."""
+    note = bench.write("memory/a.md", "apples")
+    await bench.settle()
+    counts = Counts()
+    bench.loop.backlog.begins(counts)
+    note.write_text("pears")
+    counts.known = 32
+    caught_up = asyncio.create_task(bench.loop.catch_up())
+    await asyncio.sleep(0)
+    bench.dirty.mark([note])
+    counts.given = 32
+    bench.loop.backlog.rests(frozenset())
+    assert await caught_up
+    assert await bench.paths("pears") == {"memory/a.md"}
+
+
+async def test_catch_up_does_not_wait_for_ever_for_the_watcher(tmp_path: Path) -> None:
+    """Where the watcher does not get on, the answer is called stale."""
+    bench = Bench(tmp_path, wait_ms=0)
+    async with running(bench):
+        await bench.settle()
+        counts = Counts()
+        bench.loop.backlog.begins(counts)
+        assert await bench.loop.catch_up()
+        counts.known = 32
+        assert not await bench.loop.catch_up()
+
+
+async def test_an_edit_is_taken_in_while_a_long_pass_runs(bench: Bench) -> None:
+    """Hundreds of files that are being read keep nobody from finding what was just written."""
+    await bench.settle()
+    for number in range(400):
+        bench.write(f"memory/bulk/{number}.md", f"bulk note {number}\n" * 30)
+    ticket = bench.loop.request()
+    await until_async(lambda: bench.loop.progress is not None and bench.loop.progress[0] >= 5)
+    edited = bench.write("memory/urgent.md", "urgent words")
+    bench.dirty.mark([edited])
+    bench.dirty.hurry()
+    while not await bench.paths("urgent"):
+        pass
+    assert bench.loop.progress is not None, "the long pass was over before the short one began"
+    await bench.loop.settled(ticket)
+    assert len(await bench.paths("bulk")) > 0

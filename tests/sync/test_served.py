@@ -1,0 +1,101 @@
+"""An agent that is served, and the requests that are put together for it."""
+
+from pathlib import Path
+
+import pytest
+
+from memd.embed.provider import Limits
+from memd.model import ChunkId, TextHash
+from memd.store.chunks import WaitingChunk
+from memd.store.index import Index
+from memd.sync.served import Customer, Request, Served, batch, rows
+
+
+def chunk(number: int, text: str | None = None) -> WaitingChunk:
+    """A chunk whose text is hashed by its number."""
+    return WaitingChunk(ChunkId(number), TextHash(bytes([number])), text or f"text {number}")
+
+
+def customer(tmp_path: Path) -> Customer:
+    return Customer("main", Index(tmp_path / "main.sqlite"), use_cache=True)
+
+
+def request(of: Customer, *numbers: int) -> Request:
+    chunks = [chunk(number) for number in numbers]
+    return Request(of, chunks, {one.hash: one.text for one in chunks})
+
+
+@pytest.mark.parametrize(
+    ("limits", "passed_over", "expected"),
+    [
+        (Limits(8000, 10, 1), (), [1, 2, 3]),
+        (Limits(8000, 2, 1), (), [1, 2]),
+        (Limits(8000, 2, 1), (1,), [2, 3]),
+        (Limits(1, 10, 1), (), [1]),  # too long for any request, and asked for all the same
+        (Limits(8000, 10, 1), (1, 2, 3), []),
+    ],
+)
+def test_a_request_has_the_first_texts_that_fit(
+    limits: Limits, passed_over: tuple[int, ...], expected: list[int]
+) -> None:
+    """Each text once, without those that others ask for."""
+    waiting = [chunk(1), chunk(1), chunk(2), chunk(3)]
+    texts = batch(waiting, limits, {TextHash(bytes([number])) for number in passed_over})
+    assert [text_hash[0] for text_hash in texts] == expected
+
+
+def test_every_chunk_of_a_text_gets_its_vector() -> None:
+    """Those whose text got none get none."""
+    waiting = [chunk(1), WaitingChunk(ChunkId(7), TextHash(b"\x01"), "text 1"), chunk(2)]
+    assert rows(waiting, {TextHash(b"\x01"): b"v"}) == [(1, b"\x01", b"v"), (7, b"\x01", b"v")]
+
+
+def test_what_came_to_nothing_is_wanted_first(tmp_path: Path) -> None:
+    """Before what was read after it, and without what is settled."""
+    served = Served(customer(tmp_path))
+    served.ahead = [chunk(4)]
+    served.put_back(request(served.customer, 1, 2, 3), {TextHash(b"\x02")})
+    assert [one.id for one in served.ahead] == [1, 3, 4]
+    served.put_back(request(served.customer, 5), (), last=True)
+    assert [one.id for one in served.ahead] == [1, 3, 4, 5]
+
+
+def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_path: Path) -> None:
+    """Something else may be wanted more by now."""
+    served = Served(customer(tmp_path))
+    before = request(served.customer, 1)
+    served.customer = customer(tmp_path)
+    served.put_back(before, ())
+    assert served.ahead == []
+
+
+def test_a_text_that_fails_while_others_do_not_goes_behind_them(tmp_path: Path) -> None:
+    """A provider that fails at everything is no sign against a text."""
+    served = Served(customer(tmp_path))
+    failing = request(served.customer, 1, 2)
+    served.strike(failing, answers=5)
+    served.strike(failing, answers=5)
+    assert served.deferred == set()
+    served.strike(failing, answers=6)
+    assert served.deferred == {b"\x01", b"\x02"}
+
+
+@pytest.mark.parametrize(
+    ("held", "ahead", "anew", "expected"),
+    [
+        (False, False, False, False),
+        (True, False, False, True),
+        (True, True, False, False),
+        (True, False, True, False),
+    ],
+)
+def test_an_agent_waits_for_jobs_alone_when_nothing_else_is_left(
+    tmp_path: Path, *, held: bool, ahead: bool, anew: bool, expected: bool
+) -> None:
+    """Nothing that is read, nothing that was just written."""
+    served = Served(customer(tmp_path))
+    served.held = frozenset({TextHash(b"\x01")} if held else ())
+    served.ahead = [chunk(2)] if ahead else []
+    if anew:
+        served.wake(anew=True)
+    assert served.only_jobs_left == expected
