@@ -17,6 +17,10 @@ ProviderName = Literal["auto", Embedder, "none"]
 FallbackName = Literal["none", Embedder]
 
 
+LEAST_LIMIT_MB = 64
+"""What memd holds before it has read a note, more or less: a smaller limit could never be kept."""
+
+
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the configuration file: an unknown key in it is an error."""
 
@@ -25,6 +29,7 @@ class DaemonSettings(_Section, frozen=True):
     """[daemon]: what concerns the process."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    memory_limit_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 0  # 0: none; LEAST_LIMIT_MB and more
 
 
 class Chunking(_Section, frozen=True):

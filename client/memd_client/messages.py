@@ -245,6 +245,10 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     eta_s: float | None = None  # None: nothing waits, or no rate is known yet
     note: str | None = None  # why none are made, where that is no trouble
+    resident_mb: float = 0.0  # of memory that they take
+    on_disk: bool = (
+        False  # a search reads them from the index: their memory was given up, to keep below the limit
+    )
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -353,6 +357,22 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
     lines_skipped: dict[str, int] = {}  # broken | unknown | too_long -> lines that said nothing
 
 
+class Slowest(msgspec.Struct, frozen=True, kw_only=True):
+    """The slowest of some searches, and where its time went."""
+
+    at: float  # unix time of its end
+    took_ms: float
+    parts: dict[str, float] = {}  # part -> ms, the longest first; empty where it was quick
+
+
+class Searches(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the last searches of an agent took in the daemon, the last hundred at most."""
+
+    count: int
+    median_ms: float
+    slowest: Slowest
+
+
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One agent at a glance."""
 
@@ -388,6 +408,16 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     redacted: dict[str, int] = {}  # kind of secret -> how often it was taken out of what is indexed
     backend_fallback: BackendFallback | None = None  # None: what was chosen answers
     qmd: QmdStatus | None = None  # None: it does not answer just now, or was not chosen
+    searches: Searches | None = None  # None: nobody has asked it anything since the daemon began
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory that the processes of memd hold."""
+
+    daemon_mb: float  # million bytes, as everywhere
+    worker_mb: float = 0.0  # of what embeds beside the daemon; 0: nothing does just now
+    limit_mb: int = 0  # of both together; 0: none
+    trouble: str | None = None  # why they hold more, and what to do about it
 
 
 class EmbedReport(Message, frozen=True):
@@ -409,6 +439,7 @@ class StatusReport(Message, frozen=True):
     config_error: str | None = None  # why the last reload kept the old configuration
     cache: Health = Health()  # of the vectors by text: without it, what is embedded may be embedded again
     damaged: list[str] = []  # files of the cache that were damaged and are kept, the newest first
+    memory: Memory | None = None  # None: the system does not tell
 
 
 class Failure(Message, frozen=True):

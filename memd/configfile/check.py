@@ -4,7 +4,6 @@ import difflib
 import json
 import re
 import typing
-from collections import abc
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from memd.config import SECRETS, AgentSettings, Collection, DaemonSettings
-from memd.configfile import redaction, remote, unbuilt
+from memd.config import LEAST_LIMIT_MB, SECRETS, AgentSettings, Collection, DaemonSettings
+from memd.configfile import redaction, remote
 from memd.configfile.statements import Key
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -54,6 +53,8 @@ def document_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
         table = _ROOT.get(name)
         if table is not None:
             yield from _table_problems(given, table, (name,))
+            if table is DaemonSettings:
+                yield from _daemon_problems(given)
         elif name == "agents":
             yield from _agents_problems(given)
         else:
@@ -91,6 +92,16 @@ def missing_workspace(agent: str) -> Problem:
     return Problem(
         ("agents", agent), f"{dotted(('agents', agent))} needs a workspace: the directory of its notes"
     )
+
+
+def _daemon_problems(given: Any) -> Iterator[Problem]:
+    limit = given.get("memory_limit_mb") if isinstance(given, dict) else None
+    if type(limit) is int and 0 < limit < LEAST_LIMIT_MB:
+        yield Problem(
+            ("daemon", "memory_limit_mb"),
+            f"daemon.memory_limit_mb must be 0, which is no limit, or {LEAST_LIMIT_MB} and more, not {limit}: "
+            "memd holds about as much before it has read a note",
+        )
 
 
 def _agents_problems(given: Any) -> Iterator[Problem]:
@@ -140,28 +151,24 @@ def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterato
         if field.name not in given:
             takes = _allowed(inspect.type_info(field.type))
             yield Problem(at, f"{dotted(at)} needs the key {field.name}: {takes}")
-    planned = unbuilt.KEYS.get(table, {})
-    planned_values = unbuilt.VALUES.get(table, {})
     for name, value in given.items():
         here = (*at, name)
         if name in fields:
-            yield from _value_problems(value, fields[name], here, planned_values.get(name, ()))
-        elif name in planned:
-            yield from _planned_problems(value, planned[name], here)
+            yield from _value_problems(value, fields[name], here)
         else:
-            yield _unknown(here, fields, {"": table}, planned)
+            yield _unknown(here, fields, {"": table})
 
 
-def _value_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) -> Iterator[Problem]:
+def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[Problem]:
     info = inspect.type_info(kind)
     match info:
         case inspect.StructType(cls=cls) if cls is Collection and isinstance(given, str):
             # A collection that is nothing but its path.
-            yield from _value_problems(given, Path, at, ())
+            yield from _value_problems(given, Path, at)
         case inspect.StructType():
             yield from _table_problems(given, info.cls, at)
         case inspect.VarTupleType() | inspect.DictType():
-            yield from _members_problems(given, kind, at, planned)
+            yield from _members_problems(given, kind, at)
         case inspect.CustomType():  # Path: msgspec leaves it to load
             fault = _path_fault(given)
             if fault:
@@ -169,22 +176,16 @@ def _value_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) ->
         case inspect.StrType() if at[-1] == "api_key_file" and given and _path_fault(given):
             yield Problem(at, f"{dotted(at)} {_path_fault(given)}")
         case _:
-            if given in planned:
-                yield Problem(
-                    at,
-                    f"{dotted(at)} = {_shown(given)} is not built yet in this version of memd; it must be {_allowed(info, planned)}",
-                )
-                return
             try:
                 msgspec.convert(given, kind)
             except msgspec.ValidationError:
                 yield Problem(
                     at,
-                    f"{dotted(at)} must be {_allowed(info, planned)}{_but_not(given, at)}{_nearest(given, info)}",
+                    f"{dotted(at)} must be {_allowed(info)}{_but_not(given, at)}{_nearest(given, info)}",
                 )
 
 
-def _members_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) -> Iterator[Problem]:
+def _members_problems(given: Any, kind: Any, at: Key) -> Iterator[Problem]:
     """What is wrong in a list, or in a table whose keys are the writer's own."""
     member_type = next(one for one in reversed(typing.get_args(kind)) if one is not Ellipsis)
     match given, inspect.type_info(kind):
@@ -196,21 +197,7 @@ def _members_problems(given: Any, kind: Any, at: Key, planned: tuple[str, ...]) 
             yield Problem(at, f"{dotted(at)} must be {_allowed(info)}{_but_not(given, at)}")
             return
     for name, member in members:
-        yield from _value_problems(member, member_type, (*at, name), planned)
-
-
-def _planned_problems(given: Any, default: Any, at: Key) -> Iterator[Problem]:
-    """A key that is planned may stand in a file, but only with the value that changes nothing."""
-    if isinstance(default, dict) and default and isinstance(given, dict):
-        for name, value in given.items():
-            here = (*at, name)
-            if name in default:
-                yield from _planned_problems(value, default[name], here)
-            else:
-                yield _unknown(here, (), {}, default)
-    elif type(given) is not type(default) or given != default:
-        # The value itself is not shown: it may be a key to somebody's account.
-        yield Problem(at, f"{dotted(at)} is not built yet in this version of memd; remove it")
+        yield from _value_problems(member, member_type, (*at, name))
 
 
 def _path_fault(given: Any) -> str | None:
@@ -231,7 +218,6 @@ def _unknown(
     key: Key,
     known: Iterable[str],
     tables: Mapping[str, type[msgspec.Struct]],
-    planned: Iterable[str] = (),
 ) -> Problem:
     """The key means nothing here: what was meant, as far as one can tell.
 
@@ -239,11 +225,10 @@ def _unknown(
         key: The key that was given.
         known: The keys that may stand beside it.
         tables: Where else to look for its name, by the dotted key of the table.
-        planned: Keys that may stand beside it one day.
     """
     name = str(key[-1])
     elsewhere = [path for prefix, table in tables.items() for path in _keys_of(table, prefix)]
-    near = difflib.get_close_matches(name, (*known, *planned), n=1, cutoff=0.7)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     near = near or [path for path in elsewhere if path.rpartition(".")[2] == name]
     near = near or [
         path for path in elsewhere if difflib.get_close_matches(name, [path.rpartition(".")[2]], cutoff=0.8)
@@ -269,8 +254,8 @@ def _nearest(given: Any, info: inspect.Type) -> str:
     return f"; did you mean {_shown(near[0])}?" if near else ""
 
 
-def _allowed(info: inspect.Type, planned: abc.Collection[str] = ()) -> str:
-    """The values that a type takes, in words; without those that are planned."""
+def _allowed(info: inspect.Type) -> str:
+    """The values that a type takes, in words."""
     match info:
         case inspect.BoolType():
             words = "true or false"
@@ -279,7 +264,7 @@ def _allowed(info: inspect.Type, planned: abc.Collection[str] = ()) -> str:
         case inspect.FloatType():
             words = f"a number{_range(info)}"
         case inspect.LiteralType():
-            *others, last = (_shown(value) for value in info.values if value not in planned)
+            *others, last = map(_shown, info.values)
             words = f"{', '.join(others)} or {last}" if others else last
         case inspect.VarTupleType(item_type=inspect.StructType(cls=cls)):
             words = "a list of paths or tables" if cls is Collection else "a list of tables"

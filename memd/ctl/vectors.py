@@ -18,8 +18,9 @@ def in_words(vectors: Vectors) -> str:
     """How many are there, how many wait, and how long that takes."""
     if vectors.note is not None and not vectors.waiting:
         return f"{vectors.done:,} done; {vectors.note}" if vectors.done else vectors.note
+    where = "; on disk, to keep below memory_limit_mb" if vectors.on_disk else ""
     if not vectors.waiting:
-        return f"all {vectors.done:,} done" if vectors.done else "none"
+        return f"all {vectors.done:,} done{where}" if vectors.done else "none"
     everything = vectors.done + vectors.waiting
     rest = f", {estimate(vectors.eta_s)} to go" if vectors.eta_s is not None else ""
-    return f"{vectors.done:,} of {everything:,} done, {vectors.waiting:,} waiting{rest}"
+    return f"{vectors.done:,} of {everything:,} done, {vectors.waiting:,} waiting{rest}{where}"

@@ -1,7 +1,7 @@
 """What the rest of memd knows of an embedding provider, and the ways one can fail."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -96,6 +96,16 @@ class EmbedRejected(MemdError):
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(reason)
         self.index = index  # of the text in the request
+
+
+@runtime_checkable
+class HasWorker(Protocol):
+    """A provider that has some of its work done by a process of its own."""
+
+    @property
+    def worker_pid(self) -> int | None:
+        """That process, while there is one."""
+        ...
 
 
 class Provider(Protocol):

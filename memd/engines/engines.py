@@ -50,6 +50,12 @@ class Engines:
         self._supplies.add(supply)
         return supply
 
+    @property
+    def worker_pids(self) -> list[int]:
+        """The processes that embed for any of them."""
+        each = (member.worker_pid for engine in self._engines.values() for member in engine.members)
+        return [pid for pid in each if pid is not None]
+
     async def renew(self) -> None:
         """Look again what the settings of all that are in use mean: a key may be another one, and is tried at once."""
         async with self._making:

@@ -13,7 +13,7 @@ import structlog
 from memd.backoff import delay_s
 from memd.config import AgentSettings
 from memd.embed.choose import Candidate
-from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Identity, Provider
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable, HasWorker, Identity, Provider
 from memd.embed.remote.call import BadReply, KeyRefused, TooMuch, Unacceptable
 from memd.embed.remote.recipe import Recipe
 from memd.engines.standing import Patience
@@ -121,6 +121,11 @@ class Member:
     def query_timeout_s(self) -> float | None:
         """How long it may take to embed a question; None: nothing was configured."""
         return self.candidate.query_timeout_s if isinstance(self.candidate, Recipe) else None
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The process that embeds for it, while there is one."""
+        return self.candidate.worker_pid if isinstance(self.candidate, HasWorker) else None
 
     @property
     def is_answering(self) -> bool:

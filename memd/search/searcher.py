@@ -18,12 +18,14 @@ from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.speakers import Speakers
 from memd.search.trace import Asked, Sides, told
+from memd.spent import spent
 from memd.store import matrix
 from memd.store.chunks import Place, StoredChunk
 from memd.store.embeddings import Space
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
-from memd.store.matrix import Doubles, Rows
+from memd.store.matrix import Doubles, Level, Rows
+from memd.store.shelf import Listed, Near
 from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 from memd.threads import Threads
@@ -45,6 +47,7 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     mode: str  # hybrid | keyword | vector
     degraded: tuple[Degraded, ...]
     keyword_trouble: str | None  # the keyword index is broken
+    vector_trouble: str | None  # the vectors on disk are
     provider: str  # whose vectors took part; where none did, whose are wanted
     model: str
     space: Space | None  # of the vectors that took part
@@ -75,6 +78,7 @@ class _NoMeaning(msgspec.Struct, frozen=True):
     """Keywords alone, and why."""
 
     trouble: Degraded | None = None
+    damage: str | None = None  # of the vectors on disk
 
 
 class _Interpreter:
@@ -103,8 +107,9 @@ class _Interpreter:
             return silence or Degraded("provider", "nobody embeds questions for the vectors in the index")
         patience_s = self._speakers.patience_s(space)
         try:
-            async with asyncio.timeout(patience_s):
-                return _Meant(await provider.embed_query(self._text), provider.calibration)
+            with spent("question's vector"):
+                async with asyncio.timeout(patience_s):
+                    return _Meant(await provider.embed_query(self._text), provider.calibration)
         except TimeoutError:
             return Degraded("query_embedding", f"the question had no vector after {patience_s:g} s")
         except EmbedUnavailable as failure:
@@ -193,7 +198,8 @@ class Searcher:
                 )
                 if is_whole:
                     break
-                await self._index.at_rest()
+                with spent("waiting for a change of the index"):
+                    await self._index.at_rest()
         finally:
             interpreter.close()
         return keywords, meaning, used
@@ -213,8 +219,9 @@ class Searcher:
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
         question_cjk = cjk_share(asked.embed_text)
+        asking = asyncio.create_task(self._ask_keywords(asked, kinds))
         keywords, meaning = await asyncio.gather(
-            self._ask_keywords(asked, kinds), self._ask_vectors(interpreter, asked, kinds, question_cjk)
+            asking, self._ask_vectors(interpreter, asked, kinds, question_cjk, asking)
         )
         known = meaning.meant.calibration if isinstance(meaning, _Meaning) else None
         calibration = known or Calibration()
@@ -257,7 +264,8 @@ class Searcher:
             is_whole = keywords.matches.keys() <= there and is_of_now
             return use(verdicts, Sides(keywords.matches, near, raw, found), known), is_whole
 
-        return keywords, meaning, *await self._index.read(put_together)
+        with spent("ranking"):
+            return keywords, meaning, *await self._index.read(put_together)
 
     def _searched(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning, hits: list[Hit]) -> Searched:
         if isinstance(meaning, _Meaning):
@@ -269,6 +277,7 @@ class Searcher:
             mode=self._mode(keywords, meaning),
             degraded=self._degraded(keywords, meaning),
             keyword_trouble=keywords.trouble,
+            vector_trouble=meaning.damage if isinstance(meaning, _NoMeaning) else None,
             provider=provider,
             model=model,
             space=meaning.space if isinstance(meaning, _Meaning) else None,
@@ -278,12 +287,18 @@ class Searcher:
         if asked.match is None:
             return _Keywords({})
         try:
-            return _Keywords(dict(await self._index.keywords(asked.match, self._candidates, kinds)))
+            with spent("keywords"):
+                return _Keywords(dict(await self._index.keywords(asked.match, self._candidates, kinds)))
         except StoreDamaged as damage:
             return _Keywords({}, str(damage))
 
     async def _ask_vectors(
-        self, interpreter: _Interpreter, asked: Query, kinds: frozenset[Kind], question_cjk: float
+        self,
+        interpreter: _Interpreter,
+        asked: Query,
+        kinds: frozenset[Kind],
+        question_cjk: float,
+        keywords: asyncio.Task[_Keywords],
     ) -> _Meaning | _NoMeaning:
         """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile.
 
@@ -301,16 +316,42 @@ class Searcher:
                 continue
             if isinstance(meant, Degraded):
                 return _NoMeaning(meant)
-            rows, of_model = held[1], meant
+            of_model = meant
 
             def level(cosines: NDArray[Any], text_cjk: Doubles, of_model: _Meant = of_model) -> NDArray[Any]:
                 return of_model.calibration.level(cosines, question_cjk, text_cjk)
 
-            near = await self._computing.run(
-                matrix.nearest, rows, of_model.vector, self._candidates, kinds, level
-            )
-            return _Meaning(space, of_model, rows, tuple(near))
+            if isinstance(held[1], Listed):
+                try:
+                    found = await self._look_on_disk(held[1], of_model, kinds, level, keywords)
+                except StoreDamaged as damage:
+                    return _NoMeaning(Degraded("vector", str(damage)), str(damage))
+                if found is None:
+                    await self._index.at_rest()
+                    continue
+                return _Meaning(space, of_model, found.rows, tuple(found.chunk_ids))
+            with spent("vectors"):
+                near = await self._computing.run(
+                    matrix.nearest, held[1], of_model.vector, self._candidates, kinds, level
+                )
+            return _Meaning(space, of_model, held[1], tuple(near))
         return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
+
+    async def _look_on_disk(
+        self,
+        known: Listed,
+        meant: _Meant,
+        kinds: frozenset[Kind],
+        level: Level,
+        keywords: asyncio.Task[_Keywords],
+    ) -> Near | None:
+        """The same where vectors stay on disk; None: another index has taken the place of theirs.
+
+        After the keywords: the vectors of what these found are taken along, so that all are read once.
+        """
+        also = (await keywords).matches.keys()
+        with spent("vectors"):
+            return await self._index.nearest(known, meant.vector, self._candidates, kinds, level, also)
 
     async def _why_no_meaning(self) -> Degraded | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
@@ -345,5 +386,6 @@ def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, 
     """Candidates with their chunks, read a few at a time and only as far as somebody asks."""
     for start in range(0, len(ordered), BATCH):
         some = ordered[start : start + BATCH]
-        chunks = reader.texts([one.id for one in some])
+        with spent("reading text"):
+            chunks = reader.texts([one.id for one in some])
         yield from ((one, chunks[one.id]) for one in some if one.id in chunks)

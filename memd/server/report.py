@@ -1,6 +1,7 @@
 """What status says."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from memd.agents import Agent, LeftOut
+from memd.footprint.limit import MB, MemoryLimit, Standing
 from memd.server import backend, provider
 from memd.server.embedding import embedding
 from memd.store.chunks import Counts
@@ -17,6 +19,7 @@ from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire
 
 COUNT_S = 5.0  # for which an index may keep the status of all others waiting
+WISHES_S = 0.5  # for which embeddings.sqlite may, until it has said whether an agent was paused
 
 
 _UNHEARD = {
@@ -34,6 +37,7 @@ class Facts:
         self.config = config
         self.config_error: str | None = None  # why the last reload kept the old configuration
         self.cache: EmbeddingStore | None = None  # once there is one
+        self.memory: MemoryLimit | None = None  # likewise
         self._started = time.monotonic()
 
     def report(self, agents: dict[str, wire.AgentStatus]) -> wire.StatusReport:
@@ -49,16 +53,26 @@ class Facts:
             config_error=self.config_error,
             cache=_health(None if self.cache is None else self.cache.trouble),
             damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
+            memory=None if self.memory is None else _memory(self.memory.standing()),
         )
 
 
-async def agent_status(agent: Agent) -> wire.AgentStatus:
+async def agent_status(agent: Agent, searches: wire.Searches | None) -> wire.AgentStatus:
     """One agent at a glance; nothing of its index where that does not answer.
+
+    Args:
+        agent: Runs.
+        searches: How long the last ones took.
 
     Raises:
         StoreClosed: the agent was stopped.
     """
+    rebuilding = agent.sync.health.rebuild
     held = await _held(agent)
+    if (queue := agent.queue) is not None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WISHES_S):
+                await queue.recall(agent.id)
     counts, broken = held.counts, held.broken
     health = agent.sync.health
     last = agent.sync.last_pass
@@ -80,6 +94,8 @@ async def agent_status(agent: Agent) -> wire.AgentStatus:
             waiting=counts.waiting if agent.embeds else 0,
             eta_s=agent.queue.eta_s(counts.waiting) if agent.embeds and agent.queue is not None else None,
             note=f"they rest while {answers} answers" if agent.sync.vectors_rest else None,
+            resident_mb=round(agent.index.resident_bytes / MB, 1),
+            on_disk=agent.index.is_shelved,
         ),
         dirty=agent.sync.pending,
         skipped=skipped,
@@ -89,7 +105,8 @@ async def agent_status(agent: Agent) -> wire.AgentStatus:
         provider_health=provider.health(agent),
         store_bytes=agent.index.store_bytes,
         last_pass=None if last is None else wire.Pass(at=last.at, took_s=last.took_s, failed=last.failed),
-        rebuild=health.rebuild,
+        # What was counted may be that of the index before, even if another one is in its place by now.
+        rebuild=health.rebuild or rebuilding,
         sources=list(agent.settings.sources),
         extra_paths=[str(path) for path in agent.settings.extra_paths],
         progress=None if progress is None else wire.Progress(done=progress[0], total=progress[1]),
@@ -108,6 +125,7 @@ async def agent_status(agent: Agent) -> wire.AgentStatus:
         redacted=_below("redacted.", held.tallies),
         backend_fallback=backend.fallback(agent),
         qmd=backend.qmd(agent),
+        searches=searches,
     )
 
 
@@ -136,6 +154,17 @@ def left_out_status(left_out: LeftOut) -> wire.AgentStatus:
         sources=list(settings.sources),
         extra_paths=[str(path) for path in settings.extra_paths],
         store=_health(left_out.reason),
+    )
+
+
+def _memory(standing: Standing | None) -> wire.Memory | None:
+    if standing is None:
+        return None
+    return wire.Memory(
+        daemon_mb=round(standing.daemon / MB, 1),
+        worker_mb=round(standing.workers / MB, 1),
+        limit_mb=standing.limit // MB,
+        trouble=standing.trouble,
     )
 
 
@@ -191,6 +220,7 @@ def for_session(report: wire.StatusReport, *, is_private: bool) -> wire.StatusRe
         config_error=None,
         cache=wire.Health(ok=report.cache.ok),
         damaged=[],
+        memory=None,
         agents={agent_id: _for_anybody(status) for agent_id, status in report.agents.items()},
     )
 

@@ -110,11 +110,11 @@ def replace(
         vector_of: Float32 vectors that are known already, by text hash.
         refused: Hashes of texts that are set aside.
     """
-    file_id = _put_file(connection, change.found, change.hash)
+    file_id, others = _put_file(connection, change.found, change.hash)
     sessions.forget(connection, file_id)
     sessions.put_tally(connection, file_id, change.tally)
     rows = connection.execute("SELECT id, hash, text FROM chunks WHERE file_id = ? ORDER BY id", (file_id,))
-    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused)
+    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused, others)
 
 
 def replace_session(
@@ -133,7 +133,7 @@ def replace_session(
     """
     if change.since is not None and not sessions.is_at(connection, change.found.path, change.since):
         return None
-    file_id = _put_file(connection, change.found, change.hash)
+    file_id, others = _put_file(connection, change.found, change.hash)
     sessions.put(connection, file_id, change)
     sessions.put_tally(connection, file_id, change.tally)
     # From the beginning on means every chunk, be it of a turn or not.
@@ -142,7 +142,7 @@ def replace_session(
         f"SELECT id, hash, text FROM chunks WHERE file_id = ? {those} ORDER BY id",
         (file_id, change.chunks_from),
     )
-    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused)
+    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused, others)
 
 
 def _replace_chunks(
@@ -152,6 +152,7 @@ def _replace_chunks(
     chunks: Sequence[Chunk],
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
+    gone_before: Sequence[ChunkId],
 ) -> Replaced:
     """Put chunks in the place of (id, hash, text) rows, keeping those rows that say the same."""
     before: dict[tuple[TextHash, str], deque[ChunkId]] = defaultdict(deque)
@@ -172,11 +173,16 @@ def _replace_chunks(
     gone = [chunk_id for left in before.values() for chunk_id in left]
     _remove(connection, gone)
     embedded = _insert(connection, file_id, fresh, vector_of, refused)
-    return Replaced(tuple(gone), len(fresh), tuple(embedded))
+    return Replaced((*gone_before, *gone), len(fresh), tuple(embedded))
 
 
-def _put_file(connection: apsw.Connection, found: FoundFile, content_hash: bytes) -> int:
-    """The id of a file as it is now. One that was of another kind begins without chunks: theirs are seen by others."""
+def _put_file(
+    connection: apsw.Connection, found: FoundFile, content_hash: bytes
+) -> tuple[int, Sequence[ChunkId]]:
+    """The id of a file as it is now, and the chunks that went with what it was before.
+
+    One that was of another kind begins without chunks: theirs are seen by others.
+    """
     values = (
         int(found.kind),
         found.stamp.size,
@@ -190,14 +196,13 @@ def _put_file(connection: apsw.Connection, found: FoundFile, content_hash: bytes
         connection.execute(
             "INSERT INTO files (kind, size, mtime_ns, inode, hash, path) VALUES (?, ?, ?, ?, ?, ?)", values
         )
-        return connection.last_insert_rowid()
+        return connection.last_insert_rowid(), ()
     connection.execute(
         "UPDATE files SET kind = ?, size = ?, mtime_ns = ?, inode = ?, hash = ? WHERE path = ?", values
     )
     file_id, old_kind = row
-    if old_kind != found.kind:
-        _remove_chunks(connection, file_id)
-    return int(file_id)
+    gone = _remove_chunks(connection, file_id) if old_kind != found.kind else ()
+    return int(file_id), gone
 
 
 def _insert(

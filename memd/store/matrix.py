@@ -23,7 +23,14 @@ FEWEST_ROWS = 64
 # eight times the work to get again.
 AT_ONCE = 32
 
+DICT_BYTES = 120  # of an entry with its two numbers, more or less
+
 DEAD = -1  # in the place of a kind
+
+
+def row_bytes(dimensions: int) -> int:
+    """Memory that a row takes: its vector, its id, its kind, its share, and its place in a dict."""
+    return 4 * dimensions + 8 + 1 + 8 + DICT_BYTES
 
 
 def as_they_are(cosines: NDArray[Any], _: Doubles) -> NDArray[Any]:
@@ -84,8 +91,7 @@ class _Block:
 
     @property
     def resident_bytes(self) -> int:
-        part = self.part()
-        return part.vectors.nbytes + part.ids.nbytes + part.kinds.nbytes + part.cjk.nbytes
+        return self.used * row_bytes(self._vectors.shape[1])
 
     def add(self, row: Row) -> None:
         # What a search must not see yet is behind the rows that it was given; the id comes last of all.
@@ -102,16 +108,18 @@ class _Block:
         n = self.used
         return Part(self._vectors[:n], self._ids[:n], self._kinds[:n], self._cjk[:n], self._row_of)
 
-    def take(self, other: "_Block") -> None:
-        """Append what is alive in another block; there must be room."""
-        theirs = other.part()
-        alive = np.flatnonzero(theirs.kinds != DEAD)
-        start, end = self.used, self.used + len(alive)
-        self._vectors[start:end] = theirs.vectors[alive]
-        self._ids[start:end], self._cjk[start:end] = theirs.ids[alive], theirs.cjk[alive]
-        self._kinds[start:end] = theirs.kinds[alive]
+    def take(self, other: Part, rows: NDArray[np.intp]) -> None:
+        """Append some rows of another block; there must be room."""
+        start, end = self.used, self.used + len(rows)
+        self._vectors[start:end] = other.vectors[rows]
+        self._ids[start:end], self._cjk[start:end] = other.ids[rows], other.cjk[rows]
+        self._kinds[start:end] = other.kinds[rows]
         self._row_of.update(zip(self._ids[start:end].tolist(), range(start, end), strict=True))
         self.used = end
+
+    @property
+    def room(self) -> int:
+        return len(self._ids) - self.used
 
 
 class Matrix:
@@ -150,9 +158,25 @@ class Matrix:
             ValueError: a vector does not have the dimensions of the others.
         """
         for row in rows:
-            while not self._blocks or self._blocks[-1].is_full:
-                self._make_room()
-            self._blocks[-1].add(row)
+            self._last().add(row)
+
+    def take(self, part: Part) -> None:
+        """Append what is alive in a part, of chunks that have no row.
+
+        Raises:
+            ValueError: its vectors do not have the dimensions of the others.
+        """
+        left = np.flatnonzero(part.kinds != DEAD)
+        while len(left):
+            block = self._last()
+            fitting, left = left[: block.room], left[block.room :]
+            block.take(part, fitting)
+
+    def _last(self) -> _Block:
+        """A block that is not full."""
+        while not self._blocks or self._blocks[-1].is_full:
+            self._make_room()
+        return self._blocks[-1]
 
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
         """Forget chunks; those without a row are passed over."""
@@ -165,7 +189,8 @@ class Matrix:
         fresh = _Block(self.dimensions, self._capacity)
         sparse = [block for block in self._blocks if block.is_sparse][:2]
         for block in sparse:
-            fresh.take(block)
+            part = block.part()
+            fresh.take(part, np.flatnonzero(part.kinds != DEAD))
         # In one step: a search takes the blocks of before or of after.
         self._blocks = [*(block for block in self._blocks if block not in sparse), fresh]
 
@@ -186,44 +211,71 @@ def nearest(
         kinds: What may be seen.
         level: What is compared of each; see Calibration.level.
     """
-    sources = {kind.source for kind in kinds}
-    looks = [_Look(_lookup([kind for kind in kinds if kind.source == source]), [], []) for source in sources]
+    looks = Looks(query, limit, kinds, level)
     # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
     # which every thread of the process has to be stopped.
     for part in rows.parts:
-        near = level(part.vectors @ query, part.cjk)
-        for look in looks:
-            look.take(part, near, limit)
-    ranked = [look.best(limit) for look in looks if look.ids]
-    if not ranked:
-        return []
-    ids, far = (np.concatenate(columns) for columns in zip(*ranked, strict=True))
-    return [ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()]
+        looks.take(part)
+    return looks.nearest()
 
 
-class _Look(msgspec.Struct, frozen=True):
-    """The nearest of one source in each block so far."""
+class Looks:
+    """The nearest of each source in the blocks so far."""
 
-    seen: NDArray[np.bool_]  # by kind
-    ids: list[NDArray[np.int64]]
-    far: list[NDArray[Any]]
+    def __init__(self, query: Floats, limit: int, kinds: Collection[Kind], level: Level) -> None:
+        """No block was looked at yet; for the arguments see nearest."""
+        self._query = query
+        self._level = level
+        self._looks = [
+            _Look([kind for kind in kinds if kind.source == source], limit)
+            for source in {kind.source for kind in kinds}
+        ]
 
-    def take(self, part: Part, near: NDArray[Any], limit: int) -> None:
-        """Keep the nearest of another block."""
-        visible = np.flatnonzero(self.seen[part.kinds])
+    def take(self, part: Part) -> NDArray[np.intp]:
+        """Look at another block; which of its rows are among the nearest so far."""
+        # Row by row, as vecdot has it: the product of a matrix rounds by the place of a row in it, and what is near
+        # must not depend on where it stands.
+        near = self._level(np.vecdot(part.vectors, self._query), part.cjk)
+        kept = [look.take(part, near) for look in self._looks]
+        return np.concatenate(kept) if kept else np.empty(0, np.intp)
+
+    def nearest(self) -> list[ChunkId]:
+        """The nearest of all sources together, nearest first; equal ones in the order of their ids."""
+        if not self._looks:
+            return []
+        ids = np.concatenate([look.ids for look in self._looks])
+        far = np.concatenate([look.far for look in self._looks])
+        return [ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()]
+
+
+class _Look:
+    """The nearest of one source so far."""
+
+    def __init__(self, kinds: Collection[Kind], limit: int) -> None:
+        self._seen = _lookup(kinds)
+        self._limit = limit
+        self.ids = np.empty(0, np.int64)
+        self.far: NDArray[Any] = np.empty(0, np.float64)
+
+    def take(self, part: Part, near: NDArray[Any]) -> NDArray[np.intp]:
+        visible = np.flatnonzero(self._seen[part.kinds])
         # From this side: a partition of the other takes ten times as long where many are equal.
-        far = -near[visible]
-        if len(far) > limit:
-            best = np.argpartition(far, limit - 1)[:limit]
-            visible, far = visible[best], far[best]
-        self.ids.append(part.ids[visible])
-        self.far.append(far)
+        ids = np.concatenate((self.ids, part.ids[visible]))
+        far = np.concatenate((self.far, -near[visible]))
+        kept = _smallest(far, ids, self._limit)
+        before = len(self.ids)
+        self.ids, self.far = ids[kept], far[kept]
+        return visible[kept[kept >= before] - before]
 
-    def best(self, limit: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The nearest of all blocks, with how far they are."""
-        ids, far = np.concatenate(self.ids), np.concatenate(self.far)
-        order = np.lexsort((ids, far))[:limit]
-        return ids[order], far[order]
+
+def _smallest(far: NDArray[Any], ids: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
+    """Which are the smallest, in no order; of equal ones those with the lowest ids."""
+    if len(far) <= limit:
+        return np.arange(len(far))
+    border = np.partition(far, limit - 1)[limit - 1]
+    less, equal = np.flatnonzero(far < border), np.flatnonzero(far == border)
+    equal = equal[np.argsort(ids[equal])]
+    return np.concatenate((less, equal[: limit - len(less)]))
 
 
 def _lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:

@@ -11,10 +11,12 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.store.trouble import StoreUnavailable
 
+_NAME = ".next"
+
 
 def beside(file: Path) -> Path:
     """Where the new index is built."""
-    return file.with_name(f"{file.name}.next")
+    return file.with_name(f"{file.name}{_NAME}")
 
 
 def discard(index: Index) -> None:
@@ -28,6 +30,17 @@ def discard(index: Index) -> None:
         aside.remove(file)
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be deleted: {error.strerror}") from error
+
+
+def discard_all(directory: Path) -> None:
+    """Delete whatever daemons that were killed have built beside indexes, also of agents that are configured no more.
+
+    Args:
+        directory: Of the indexes. Nothing has any of them open.
+    """
+    with contextlib.suppress(OSError):  # what can be read alone is left as it is
+        for file in list(directory.glob(f"*.sqlite{_NAME}*")):
+            file.unlink(missing_ok=True)
 
 
 async def rebuild(
@@ -58,7 +71,7 @@ async def rebuild(
     """
     discard(index)
     file = beside(index.file)
-    new = Index(file)
+    new = Index(file, like=index)
     try:
         await new.open()
         await new.adopt(fingerprint)

@@ -16,6 +16,7 @@ import msgspec
 
 from tests.benchmarks import (
     editing,
+    idle,
     indexing,
     memory,
     model,
@@ -40,7 +41,7 @@ OF_A_STAGE: dict[str, Callable[[stage.Stage], Iterator[Figure]]] = {
     "edit": editing.measure,
     "memory": memory.measure,
 }
-NAMES = (*OF_A_STAGE, "rescan", "model", "remote", "redaction")
+NAMES = (*OF_A_STAGE, "rescan", "model", "remote", "redaction", "idle")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -81,6 +82,9 @@ def _measured(sizes: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str,
         apart += remote.measure()
     if "redaction" in names:
         apart += redaction.measure()
+    if "idle" in names:
+        with tempfile.TemporaryDirectory(prefix="memd-") as home:
+            apart += idle.measure(Path(home))
     if apart:
         yield "whatever the size of the index", apart
 

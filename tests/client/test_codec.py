@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, get_args
 
@@ -51,6 +52,7 @@ from memd_client.messages import (
     Vectors,
     Warm,
 )
+from tests.awkward import wire
 from tests.work import peak_bytes
 
 pack = msgspec.msgpack.encode
@@ -555,3 +557,31 @@ def test_memory_of_noise_is_bounded(value: Any, often: int) -> None:
                     decode(payload)
 
             assert peak_bytes(read) < 8 * len(payload) + 20_000
+
+
+@given(wire.IDS, wire.REQUESTS, wire.REPLIES, wire.HELLOS)
+def test_every_message_comes_back(number: int, request_: Request, reply: Reply, hello: Hello) -> None:
+    """Whatever its fields hold, what is read is what was written."""
+    assert decode_request(encode_request(number, request_)) == (number, request_)
+    assert decode_reply(encode_reply(number, reply)) == (number, reply)
+    assert decode_hello(encode_hello(hello)) == hello
+
+
+@given(wire.payloads(wire.REQUESTS) | wire.payloads(wire.REPLIES) | wire.payloads(wire.HELLOS))
+def test_what_is_nearly_a_message_is_one_or_a_typed_error(payload: bytes) -> None:
+    """Fields missing, doubled, of another name, type or size: a complaint is short, and what is read can be sent on."""
+    both: list[tuple[Callable[[bytes], tuple[int, Any]], Callable[[int, Any], bytes]]] = [
+        (decode_request, encode_request),
+        (decode_reply, encode_reply),
+    ]
+    for decode, encode in both:
+        try:
+            number, message = decode(payload)
+        except (Garbage, NotUnderstood) as error:
+            told = str(error)
+            assert len(told.encode()) < 1000
+            continue
+        again = encode(number, message)
+        assert encode(*decode(again)) == again
+    with suppress(Garbage):
+        assert decode_hello(encode_hello(decode_hello(payload))) == decode_hello(payload)

@@ -46,7 +46,7 @@ def test_a_key_is_written_as_in_the_file(key: Key, written: str) -> None:
         ("log_level = 'info'", "log_level is not a key memd knows; did you mean daemon.log_level?"),
         ("agent.main.model = ''", "agent is not a key memd knows; did you mean agents?"),
         ("zebra = 1", "zebra is not a key memd knows; known here: daemon, defaults, agents"),
-        ("daemon.zebra = 1", "daemon.zebra is not a key memd knows; known here: log_level"),
+        ("daemon.zebra = 1", "daemon.zebra is not a key memd knows; known here: log_level, memory_limit_mb"),
         ("defaults.limits.zebra = 1", "defaults.limits.zebra is not a key memd knows; known here: max_snippet_chars, max_injected_chars"),
         ("agents.main.redact.mod = 'all'", "agents.main.redact.mod is not a key memd knows; did you mean mode?"),
         ("agents.main.scope.rules = [{action = 'deny', match = {chat = 'x'}}]",
@@ -117,6 +117,10 @@ def test_an_unknown_key_names_the_one_that_was_meant(text: str, complaint: str) 
          "agents.main.extra_paths[0] must begin with ~/ or / or a name: the home of somebody else is not looked up"),
         ("agents.main.extra_paths = ['a', '$HOME/notes']",
          "agents.main.extra_paths[1] must begin with ~/ or / or a name: variables are not looked up (./$name is a name)"),
+        ("daemon.memory_limit_mb = false", "daemon.memory_limit_mb must be a whole number from 0 to 1000000, not false"),
+        ("daemon.memory_limit_mb = -1", "daemon.memory_limit_mb must be a whole number from 0 to 1000000, not -1"),
+        ("daemon.memory_limit_mb = 8",
+         "daemon.memory_limit_mb must be 0, which is no limit, or 64 and more, not 8: memd holds about as much before it has read a note"),
         ("agents.workspace = 'x'", "agents.workspace must be a table, the settings of an agent of that name; did you mean agents.main.workspace?"),
         ("agents.work = 'x'", "agents.work must be a table, the settings of an agent of that name"),
     ],
@@ -127,25 +131,15 @@ def test_a_wrong_value_is_told_with_what_is_allowed(text: str, complaint: str) -
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("daemon.memory_limit_mb = false", "daemon.memory_limit_mb is not built yet in this version of memd; remove it"),
-    ],
-)  # fmt: skip
-def test_what_is_planned_says_that_it_is_not_built(text: str, complaint: str) -> None:
-    """A person who read of a key learns that it does nothing yet, rather than that it does not exist."""
-    assert _complaints(text) == [complaint]
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "agents.main.redact.mode = 'sessions'",
         "defaults.limits.max_injected_chars = 4000",
         "daemon.memory_limit_mb = 0",
+        "daemon.memory_limit_mb = 64",
     ],
 )
-def test_a_planned_key_with_its_default_is_accepted(text: str) -> None:
+def test_a_key_with_its_default_is_accepted(text: str) -> None:
     """What changes nothing does no harm."""
     assert _complaints(text) == []
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from memd.version import VERSION
 from memd_client.messages import (
     AgentStatus,
     Found,
@@ -66,7 +67,7 @@ def agent(**changed: Any) -> AgentStatus:
 def status(*agents: AgentStatus, **changed: Any) -> StatusReport:
     """A daemon with these agents: main, and others after it."""
     settings: dict[str, Any] = {
-        "version": "0.1.0",
+        "version": VERSION,
         "protocol": 1,
         "pid": 4711,
         "uptime_s": 11_520.0,

@@ -23,6 +23,7 @@ def test_all_agents_wait_in_one_line() -> None:
         (Vectors(), "none"),
         (Vectors(done=1830), "all 1,830 done"),
         (Vectors(done=1200, waiting=630), "1,200 of 1,830 done, 630 waiting"),
+        (Vectors(done=1830, on_disk=True), "all 1,830 done; on disk, to keep below memory_limit_mb"),
         (Vectors(waiting=3, eta_s=2.0), "0 of 3 done, 3 waiting, a few seconds to go"),
     ],
 )

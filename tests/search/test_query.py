@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from memd.search.query import left_out, parse
 from memd.search.terms import held
 from memd.text import fts_text
+from tests.awkward import markdown
 from tests.work import calls, peak_bytes
 
 
@@ -139,7 +140,11 @@ def test_operators_are_plain_text(question: str) -> None:
         found(match, "text")
 
 
-@given(st.text(alphabet=st.characters()) | st.text(alphabet="\"'()*:^-+{}ab数据 .\n_/@", max_size=60))
+@given(
+    markdown.TEXTS
+    | st.text(alphabet=st.characters())
+    | st.text(alphabet="\"'()*:^-+{}ab数据 .\n_/@", max_size=60)
+)
 def test_no_question_breaks_the_index(question: str) -> None:
     """Whatever is asked, the expression is a valid one."""
     match = parse(question).match

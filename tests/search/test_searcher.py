@@ -1,3 +1,5 @@
+import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,12 +10,16 @@ from memd.config import AgentSettings
 from memd.embed.provider import Calibration, Vector, Vectors, space_of
 from memd.model import Kind
 from memd.search.searcher import CANDIDATES, Searcher
-from memd.store.index import Index
+from memd.spent import Account
+from memd.store.database import READERS
+from memd.store.index import Index, Reader
 from memd.store.meta import Fingerprint
 from memd.threads import Threads
+from tests.clock import Clock
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
+from tests.wait import until_async
 
 KINDS = frozenset(Kind)
 
@@ -115,4 +121,56 @@ async def test_an_index_without_text_lacks_nothing(tmp_path: Path) -> None:
     await index.set_aside(chunk_of("text 1").hash)
     found = await searcher.search("anything", kinds=KINDS, max_results=6, min_score=0.0)
     assert found.degraded == ()
+    await index.close()
+
+
+class Slowly(Leaning):
+    """Takes two seconds for a question, by the clock of the test."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    async def embed_query(self, text: str) -> Vector:
+        self._clock.run(2)
+        return await super().embed_query(text)
+
+
+async def test_the_time_of_a_question_without_vector_is_its_own(tmp_path: Path) -> None:
+    """A provider that is slow is told from an index that is, and each second is counted once."""
+    index, _ = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"])
+    clock = Clock()
+    settings = AgentSettings(workspace=Path("/nowhere"))
+    searcher = Searcher(index, settings, OneSpeaker(Slowly(clock)), Threads(2, "computing"))
+    with Account(clock) as account:
+        await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+    [name] = account.parts()
+    assert "question's vector" in name.split(" + ")
+    assert (account.parts()[name], account.took_s) == (2, 2)
+    await index.close()
+
+
+async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
+    """With all its readers blocked, keywords wait for a thread, and vectors are found meanwhile."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"])
+    clock, opened, began = Clock(), threading.Event(), threading.Semaphore(0)
+
+    def block(_: Reader) -> None:
+        began.release()
+        opened.wait(30)
+
+    blocked = [asyncio.create_task(index.read(block)) for _ in range(READERS)]
+    for _ in blocked:
+        await asyncio.to_thread(began.acquire)
+    with Account(clock) as account:
+        search = asyncio.create_task(searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0))
+        await until_async(lambda: index._database._reading._jobs)
+        await until_async(
+            lambda: "vectors" in {part.name for _, part, begins in account._noted if not begins}
+        )
+        clock.run(3)
+        opened.set()
+        await search
+    await asyncio.gather(*blocked)
+    assert account.parts() == {"keywords, queued": 3}
     await index.close()

@@ -12,20 +12,24 @@ from memd.ctl.paint import Paint
 from memd.ctl.screen import Outcome
 from memd.ctl.vectors import in_words
 from memd.ctl.words import ago, clause, counted, duration, one_line, shown, size, visible
+from memd.version import VERSION
 from memd_client.errors import MemdClientError
 from memd_client.messages import (
     AgentStatus,
     BackendFallback,
     FallbackStatus,
     Health,
+    Memory,
     Pass,
     QmdStatus,
+    Searches,
     Sessions,
     StatusReport,
 )
 
 _STEP_S = 1.0
 _NAME = 10  # columns of the longest name of a line
+_PARTS = 3  # of a slow search: the longest
 
 
 def run(call: Call) -> Outcome:
@@ -64,6 +68,16 @@ def _watch(call: Call) -> NoReturn:
         live.shown(screen, draw, _STEP_S)
 
 
+def _of_another_version(report: StatusReport, paint: Paint) -> Iterator[str]:
+    """What was installed anew runs only after a restart."""
+    if report.version != VERSION:
+        told = (
+            f"This is memd-ctl {VERSION}. If that is what is installed, restart memd to run it: "
+            "memd-ctl service restart, or memd-ctl down and memd-ctl up"
+        )
+        yield paint(told, "yellow")
+
+
 def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
     """The daemon, then its agents one by one.
 
@@ -75,9 +89,14 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
     """
     lines = [
         f"{paint(f'memd {report.version}', 'bold')}  running for {duration(report.uptime_s)}, pid {report.pid}",
+        *_of_another_version(report, paint),
         _line("socket", visible(shown(report.socket, home)), paint),
         _line("config", visible(_config(report, home)), paint),
     ]
+    if report.memory is not None:
+        lines.append(_line("memory", _memory(report.memory), paint))
+        if report.memory.trouble is not None:
+            lines.append(_line("memory", paint(visible(report.memory.trouble), "yellow"), paint))
     if report.config_error is not None:
         lines.append(paint("The configuration is wrong; the one before is in force:", "red"))
         lines += [paint(f"  {visible(line)}", "red") for line in report.config_error.splitlines()]
@@ -129,6 +148,13 @@ def _backend_troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str
         yield from (("qmd", warning) for warning in agent.qmd.warnings)
 
 
+def _memory(memory: Memory) -> str:
+    told = f"{memory.daemon_mb:.0f} MB"
+    if memory.worker_mb:
+        told += f", and {memory.worker_mb:.0f} MB of what embeds"
+    return f"{told}; the limit is {memory.limit_mb:,} MB" if memory.limit_mb else told
+
+
 def _config(report: StatusReport, home: Path) -> str:
     return "built-in defaults" if report.config is None else shown(report.config, home)
 
@@ -156,6 +182,8 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
     )
     yield "last pass", _last_pass(agent.last_pass, now)
     yield "health", _healthy(agent)
+    if agent.searches is not None:
+        yield "searches", _searches(agent.searches, now)
     if agent.extra_paths:
         yield "also", ", ".join(shown(path, home) for path in agent.extra_paths)
     yield from _sources(agent)
@@ -241,6 +269,14 @@ def _last_pass(last: Pass | None, now: float) -> str:
     if last is None:
         return "none yet"
     return f"{ago(now - last.at)}, took {duration(last.took_s)}"
+
+
+def _searches(searches: Searches, now: float) -> str:
+    slowest = searches.slowest
+    told = [f"{duration(searches.median_ms / 1000)} in the middle of the last {searches.count}"]
+    told.append(f"{duration(slowest.took_ms / 1000)} at most, {ago(now - slowest.at)}")
+    where = [f"{name} {duration(ms / 1000)}" for name, ms in list(slowest.parts.items())[:_PARTS]]
+    return "; ".join(told) + (f" ({', '.join(where)})" if where else "")
 
 
 def _healthy(agent: AgentStatus) -> str:

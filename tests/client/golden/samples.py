@@ -6,22 +6,44 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from memd_client.messages import Hello, Message, Reply, Request
+from memd_client.messages import Failure, Hello, Message, Reply, Request
+
+# As the definition of a failure lists them.
+CODES = (
+    "bad_request",
+    "unsupported",
+    "too_large",
+    "unknown_agent",
+    "denied",
+    "busy",
+    "timed_out",
+    "unavailable",
+    "internal",
+    "protocol",
+)
 
 
 def samples() -> Iterator[tuple[str, Message]]:
-    """(way, message): each kind with all its fields, and again with only those that it must have."""
+    """(way, message): each kind with all its fields, and again with only those that it must have; each code of failure."""
     yield "hello", _made(Hello, whole=True)
     for way, kinds in (("request", get_args(Request)), ("reply", get_args(Reply))):
         for kind in kinds:
             yield way, _made(kind, whole=True)
             yield way, _made(kind, whole=False)
+    for code in CODES:
+        yield "reply", Failure(code=code, message=f"why it is {code}, 为什么", hint="what to do")
 
 
 def _made(kind: type[Any], *, whole: bool) -> Any:
     hints = get_type_hints(kind)
     fields = [field for field in msgspec.structs.fields(kind) if whole or field.required]
-    return kind(**{field.name: _value(hints[field.name], field.name) for field in fields})
+    # What is true unless it is said otherwise would not be missed if it were lost.
+    return kind(
+        **{
+            field.name: False if field.default is True else _value(hints[field.name], field.name)
+            for field in fields
+        }
+    )
 
 
 def _value(kind: Any, name: str) -> Any:

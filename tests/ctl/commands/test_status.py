@@ -8,21 +8,26 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memd.ctl.commands.status import text
 from memd.ctl.paint import ansi, plain
+from memd.version import VERSION
 from memd_client.messages import (
     BackendFallback,
     BatchStatus,
     Embedding,
     Health,
+    Memory,
     Pass,
     PassedOver,
     Progress,
     QmdStatus,
     Request,
+    Searches,
     Sessions,
+    Slowest,
     Status,
     StatusReport,
     VectorHealth,
@@ -40,10 +45,18 @@ def _text(report: StatusReport) -> str:
     return text(report, _NOW, _ANN, plain)
 
 
+def test_a_daemon_of_another_version_is_told() -> None:
+    """What was installed anew runs only after a restart."""
+    lines = _text(msgspec.structs.replace(status(agent()), version="0.0.9")).splitlines()
+    assert lines[0].startswith("memd 0.0.9")
+    assert f"memd-ctl {VERSION}" in lines[1]
+    assert "memd-ctl service restart" in lines[1]
+
+
 def test_a_healthy_daemon_reads_at_a_glance() -> None:
     """Nothing is told of what is not there."""
     assert _text(status(agent())) == (
-        "memd 0.1.0  running for 3 h 12 min, pid 4711\n"
+        f"memd {VERSION}  running for 3 h 12 min, pid 4711\n"
         "  socket    /run/user/1000/memd/memd.sock\n"
         "  config    ~/.config/memd/config.toml\n"
         "\n"
@@ -55,6 +68,25 @@ def test_a_healthy_daemon_reads_at_a_glance() -> None:
         "  last pass 12 s ago, took 0.42 s\n"
         "  health    keyword ok, vector ok, watcher ok, provider ok"
     )
+
+
+@pytest.mark.parametrize(
+    ("memory", "lines"),
+    [
+        (Memory(daemon_mb=98.4), ["  memory    98 MB"]),
+        (Memory(daemon_mb=98.4, worker_mb=60.2), ["  memory    98 MB, and 60 MB of what embeds"]),
+        (Memory(daemon_mb=98.4, limit_mb=2000), ["  memory    98 MB; the limit is 2,000 MB"]),
+        (
+            Memory(daemon_mb=98.4, limit_mb=64, trouble="too much"),
+            ["  memory    98 MB; the limit is 64 MB", "  memory    too much"],
+        ),
+    ],
+)
+def test_what_memory_it_holds_is_told(memory: Memory, lines: list[str]) -> None:
+    """With the limit, and why that is not kept; vectors on disk are no trouble."""
+    shown = _text(status(agent(vectors=Vectors(done=9, on_disk=True)), memory=memory))
+    assert [line for line in shown.splitlines() if line.startswith("  memory ")] == lines
+    assert "vector ok" in shown
 
 
 def test_an_agent_in_trouble_tells_all_of_it() -> None:
@@ -89,6 +121,26 @@ def test_an_agent_in_trouble_tells_all_of_it() -> None:
         "  provider  degraded: timed out; three times\n"
         "  last pass failed: the disk is full\n"
         "  rebuild   under way: the chunking changed; the old index answers meanwhile"
+    )
+
+
+def test_how_long_searches_took_is_told() -> None:
+    """The middle of the last ones, and where the time of the slowest went."""
+    parts = {
+        "question's vector": 1800.0,
+        "ranking": 60.0,
+        "keywords + question's vector": 30.0,
+        "vectors": 10.0,
+    }
+    slowest = Slowest(at=_NOW - 180, took_ms=1900.0, parts=parts)
+    asked = agent(searches=Searches(count=100, median_ms=6.4, slowest=slowest))
+    assert _text(status(asked)).endswith(
+        "\n  searches  6 ms in the middle of the last 100; 1.9 s at most, 3 min ago"
+        " (question's vector 1.8 s, ranking 60 ms, keywords + question's vector 30 ms)"
+    )
+    quick = agent(searches=Searches(count=1, median_ms=6.4, slowest=Slowest(at=_NOW, took_ms=6.4)))
+    assert _text(status(quick)).endswith(
+        "\n  searches  6 ms in the middle of the last 1; 6 ms at most, just now"
     )
 
 
@@ -207,10 +259,12 @@ def test_the_daemon_is_asked_for_one_agent_or_all(run: Run, address: Path) -> No
         "waiting": 0,
         "eta_s": None,
         "note": None,
+        "resident_mb": 0.0,
+        "on_disk": False,
     }
     assert data["agents"]["main"]["provider_health"] == {"ok": True, "reason": None}
     with serving(address, answering(status(agent()))):
-        assert run("status").out.startswith("memd 0.1.0  running for 3 h 12 min, pid 4711\n")
+        assert run("status").out.startswith(f"memd {VERSION}  running for 3 h 12 min, pid 4711\n")
 
 
 def test_a_daemon_that_does_not_run_is_told_in_a_sentence(run: Run, address: Path) -> None:

@@ -1,0 +1,185 @@
+"""The vectors of an index that stay in its file: what is known of each in memory, and how the nearest are found.
+
+They are read in blocks, as they are stored, and compared by the arithmetic of the vectors in memory: the same question
+has the same candidates and the same cosines, to the last bit.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.model import ChunkId, Kind
+from memd.store.matrix import DEAD, Doubles, Floats, Level, Looks, Matrix, Part, Row, Rows
+
+Ids = NDArray[np.int64]
+Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row holds nothing
+
+# Of a row: its id, its kind, its share of CJK characters. The vector of the bundled model has 1536 bytes.
+_ROW_BYTES = 8 + 1 + 8
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A state of the shelf that a search may hold on to: the chunks that have a vector, by id."""
+
+    ids: Ids  # (n,), ascending
+    kinds: NDArray[np.int8]  # (n,)
+    cjk: Doubles  # (n,); see Row
+
+
+class Near(msgspec.Struct, frozen=True):
+    """What was found among vectors on disk."""
+
+    chunk_ids: list[ChunkId]  # nearest first
+    rows: Rows  # their vectors, and those that were asked for besides
+
+
+class Shelf:
+    """The chunks of an index whose vectors are in its file, added and removed by one writer.
+
+    Readers take the arrays as they are at that moment; a writer puts others in their place. That copies a hundredth of
+    what the vectors would take.
+    """
+
+    def __init__(self, dimensions: int, listed: Listed) -> None:
+        """These chunks are on it.
+
+        Args:
+            dimensions: Of their vectors.
+            listed: The chunks.
+        """
+        self.dimensions = dimensions
+        self._listed = listed
+
+    @classmethod
+    def of(cls, rows: Matrix) -> "Shelf":
+        """What vectors in memory leave behind when they are given up."""
+        parts = rows.snapshot().parts
+        alive = [np.flatnonzero(part.kinds != DEAD) for part in parts]
+        return cls(
+            rows.dimensions,
+            _listed(
+                [part.ids[at] for part, at in zip(parts, alive, strict=True)],
+                [part.kinds[at] for part, at in zip(parts, alive, strict=True)],
+                [part.cjk[at] for part, at in zip(parts, alive, strict=True)],
+            ),
+        )
+
+    def __len__(self) -> int:
+        return len(self._listed.ids)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory held by what is known of each."""
+        return len(self) * _ROW_BYTES
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """List chunks that are not on it."""
+        came = [(row.id, row.kind, row.cjk) for row in rows]
+        if came:
+            ids, kinds, cjk = (list(column) for column in zip(*came, strict=True))
+            now = self._listed
+            self._listed = _listed(
+                [now.ids, np.array(ids, np.int64)],
+                [now.kinds, np.array(kinds, np.int8)],
+                [now.cjk, np.array(cjk, np.float64)],
+            )
+
+    def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
+        """Forget chunks; those that are not on it are passed over."""
+        at, is_there = _places(self._listed.ids, np.fromiter(chunk_ids, np.int64))
+        if is_there.any():
+            gone, now = at[is_there], self._listed
+            self._listed = Listed(
+                np.delete(now.ids, gone), np.delete(now.kinds, gone), np.delete(now.cjk, gone)
+            )
+
+    def snapshot(self) -> Listed:
+        """The chunks of this moment, without a copy."""
+        return self._listed
+
+
+def listed(rows: Iterable[tuple[int, int, float]]) -> Listed:
+    """Chunks with their kinds and CJK shares, in the order of their ids."""
+    table = np.fromiter(rows, np.dtype([("id", np.int64), ("kind", np.int8), ("cjk", np.float64)]))
+    return Listed(*(np.ascontiguousarray(table[name]) for name in ("id", "kind", "cjk")))
+
+
+def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]], cjk: list[Doubles]) -> Listed:
+    if not ids:
+        return listed(())
+    joined = np.concatenate(ids)
+    order = np.argsort(joined)
+    return Listed(joined[order], np.concatenate(kinds)[order], np.concatenate(cjk)[order])
+
+
+def parts(known: Listed, blocks: Iterable[Block]) -> Iterator[Part]:
+    """Blocks as a search looks at them; rows of chunks that are not listed are dead."""
+    for ids, vectors in blocks:
+        at, is_there = _places(known.ids, ids)
+        kinds = np.full(len(ids), DEAD, np.int8)
+        kinds[is_there] = known.kinds[at[is_there]]
+        cjk = np.zeros(len(ids))
+        cjk[is_there] = known.cjk[at[is_there]]
+        yield Part(vectors, ids, kinds, cjk, {})
+
+
+def nearest(
+    known: Listed,
+    blocks: Iterable[Block],
+    query: Floats,
+    limit: int,
+    kinds: Collection[Kind],
+    level: Level,
+    also: Collection[ChunkId],
+) -> Near | None:
+    """See matrix.nearest; one look at each block.
+
+    Args:
+        known: The chunks that may be found.
+        blocks: All vectors that are stored; a block need not outlive the next.
+        query: Shape (dimensions,), of length 1.
+        limit: How many of each source at most.
+        kinds: What may be seen.
+        level: What is compared of each; see Calibration.level.
+        also: Chunks whose vectors are wanted however far they are.
+
+    Returns:
+        None: not one of the listed chunks is among what is stored. Another index has taken the place of theirs.
+    """
+    looks = Looks(query, limit, kinds, level)
+    wanted = np.sort(np.fromiter(also, np.int64, len(also)))
+    kept: list[Part] = []
+    is_any_known = not len(known.ids)
+    for part in parts(known, blocks):
+        is_alive = part.kinds != DEAD
+        is_any_known = is_any_known or bool(is_alive.any())
+        is_kept = _places(wanted, part.ids)[1] & is_alive
+        is_kept[looks.take(part)] = True
+        kept.append(_some(part, is_kept))
+    if not is_any_known:
+        return None
+    near = looks.nearest()
+    # What was near for a while, until nearer ones came, is not needed any more.
+    needed = np.union1d(wanted, np.array(near, np.int64))
+    last = [_some(part, _places(needed, part.ids)[1]) for part in kept if len(part.ids)]
+    return Near(near, Rows(tuple(_with_places(part) for part in last)))
+
+
+def _some(part: Part, is_kept: NDArray[np.bool_]) -> Part:
+    """A copy of some rows."""
+    return Part(part.vectors[is_kept], part.ids[is_kept], part.kinds[is_kept], part.cjk[is_kept], {})
+
+
+def _with_places(part: Part) -> Part:
+    row_of = {chunk_id: row for row, chunk_id in enumerate(part.ids.tolist())}
+    return Part(part.vectors, part.ids, part.kinds, part.cjk, row_of)
+
+
+def _places(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where ids are among others, and whether they are."""
+    if not len(ascending):
+        return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
+    at = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    return at, ascending[at] == ids

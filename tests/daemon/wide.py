@@ -1,0 +1,21 @@
+"""The daemon with an embedder whose vectors are long: a few thousand chunks weigh as much as many."""
+
+import sys
+from pathlib import Path
+
+from memd import daemon
+from memd.config import AgentSettings
+from memd.embed.choose import Choice
+from tests.fakes import HashingProvider
+
+DIMENSIONS = 2048
+
+
+def choose(_: AgentSettings) -> Choice:
+    """The hashing embedder."""
+    return Choice(HashingProvider(dimensions=DIMENSIONS), None)
+
+
+if __name__ == "__main__":
+    config, state, socket = (Path(argument) for argument in sys.argv[1:])
+    sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

@@ -1,0 +1,227 @@
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from structlog.testing import capture_logs
+
+from memd.errors import MemdError
+from memd.footprint.limit import MB, MemoryLimit, Standing
+from tests.wait import until_async
+
+WORKER = 4711
+
+
+class Vectors:
+    """Those of an agent: so many MB, in memory or on disk."""
+
+    def __init__(self, mb: int, *, asked_at: float | None = None) -> None:
+        self.whole_bytes = mb * MB
+        self.asked_at = asked_at
+        self.is_shelved = False
+        self.unreadable = False
+        self.hangs = False
+        self.released = 0
+        self.tried = 0
+
+    @property
+    def resident_bytes(self) -> int:
+        return 0 if self.is_shelved else self.whole_bytes
+
+    async def shelve(self) -> None:
+        await self._answer()
+        self.is_shelved = True
+
+    async def unshelve(self) -> None:
+        self.tried += 1
+        await self._answer()
+        if self.unreadable:
+            raise MemdError("the disk does not answer")
+        self.is_shelved = False
+
+    async def release_pages(self) -> None:
+        await self._answer()
+        self.released += 1
+
+    async def _answer(self) -> None:
+        if self.hangs:
+            await asyncio.Event().wait()
+
+
+class Machine:
+    """A daemon with so much beside its vectors, and a worker."""
+
+    def __init__(self, rest_mb: int, worker_mb: int = 0, **agents: Vectors) -> None:
+        self.rest_mb = rest_mb
+        self.worker_mb = worker_mb
+        self.agents = agents
+        self.now = 0.0
+        self.looks = 0
+        self.limit = MemoryLimit(
+            self.looked_at,
+            lambda: [WORKER] if self.worker_mb else [],
+            resident_bytes=self.resident_bytes,
+            clock=lambda: self.now,
+            look_s=0.001,
+            patience_s=0.01,
+        )
+
+    def resident_bytes(self, pid: int) -> int | None:
+        if pid == WORKER:
+            return self.worker_mb * MB
+        assert pid == os.getpid()
+        return self.rest_mb * MB + sum(one.resident_bytes for one in self.agents.values())
+
+    def looked_at(self) -> dict[str, Vectors]:
+        self.looks += 1
+        return self.agents
+
+    def on_disk(self) -> set[str]:
+        return {name for name, one in self.agents.items() if one.is_shelved}
+
+    async def some_looks(self) -> None:
+        """A look that began after this was asked has ended."""
+        looks = self.looks
+        # Each asks for them a few times.
+        await soon(lambda: self.looks >= looks + 20)
+
+
+@asynccontextmanager
+async def kept(machine: Machine, limit_mb: int) -> AsyncIterator[MemoryLimit]:
+    machine.limit.follow(limit_mb)
+    keeping = asyncio.create_task(machine.limit.run())
+    yield machine.limit
+    keeping.cancel()
+    await asyncio.wait([keeping])
+
+
+def trouble(machine: Machine) -> str | None:
+    standing = machine.limit.standing()
+    assert standing is not None
+    return standing.trouble
+
+
+async def soon(condition: Callable[[], object]) -> None:
+    """In a few milliseconds, unless the machine is busy."""
+    await until_async(condition, 30)
+
+
+async def test_without_a_limit_nobody_looks() -> None:
+    """What is on disk comes into memory, and then nothing runs at all."""
+    machine = Machine(100, a=Vectors(50), b=Vectors(50))
+    await machine.agents["a"].shelve()
+    async with kept(machine, 0):
+        await soon(lambda: not machine.on_disk())
+        looks = machine.looks
+        other = Machine(100)
+        async with kept(other, 1000):
+            await other.some_looks()
+        assert machine.looks == looks
+        assert machine.limit.standing() == Standing(200 * MB, 0, 0, None)
+
+
+async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
+    """The least recently searched first; a limit that goes, or rises, takes effect at once."""
+    machine = Machine(100, 50, a=Vectors(50, asked_at=2.0), b=Vectors(50, asked_at=1.0))
+    async with kept(machine, 240) as limit:
+        await soon(lambda: machine.on_disk() == {"b"})
+        await machine.some_looks()
+        assert machine.on_disk() == {"b"}
+        assert limit.standing() == Standing(150 * MB, 50 * MB, 240 * MB, None)
+        limit.follow(170)
+        await soon(lambda: machine.on_disk() == {"a", "b"})
+        limit.follow(1000)
+        await soon(lambda: not machine.on_disk())
+        limit.follow(150)
+        await soon(lambda: machine.on_disk() == {"a", "b"})
+        limit.follow(0)
+        await soon(lambda: not machine.on_disk())
+        assert not limit.is_set
+
+
+async def test_a_worker_that_comes_and_goes_does_not_send_them_to_and_fro() -> None:
+    """They come back when there was room for ten minutes."""
+    machine = Machine(100, a=Vectors(50))
+    async with kept(machine, 200):
+        machine.worker_mb = 100
+        await soon(lambda: machine.on_disk() == {"a"})
+        machine.worker_mb = 0
+        for machine.now in (100.0, 300.0, 590.0):
+            await machine.some_looks()
+            assert machine.on_disk() == {"a"}
+        machine.now = 1300.0
+        await soon(lambda: not machine.on_disk())
+
+
+async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
+    """With what to do about it, in the log and in what status says, until it is kept."""
+    machine = Machine(300, a=Vectors(50))
+    with capture_logs() as logged:
+        async with kept(machine, 200):
+            await soon(lambda: trouble(machine) is not None)
+            await machine.some_looks()
+            said = trouble(machine)
+            assert said is not None
+            assert "300 MB" in said
+            assert "limit is 200 MB" in said
+            assert "memory_limit_mb to 340" in said
+            assert machine.agents["a"].released == 1
+            machine.rest_mb = 195  # below it, but not by much
+            await machine.some_looks()
+            assert trouble(machine) is not None
+            machine.rest_mb = 100
+            await soon(lambda: trouble(machine) is None)
+            machine.rest_mb, machine.now = 300, 61.0
+            await soon(lambda: trouble(machine) is not None)
+            assert machine.agents["a"].released == 2
+    events = [entry["event"] for entry in logged]
+    assert events == ["memory.vectors_given_up", "memory.limit_exceeded", "memory.limit_kept"]
+
+
+async def test_vectors_that_cannot_be_read_stay_on_disk_and_are_asked_for_again() -> None:
+    """Not at every look; the others come back meanwhile."""
+    machine = Machine(100, a=Vectors(50), b=Vectors(50))
+    sick = machine.agents["a"]
+    sick.is_shelved = sick.unreadable = machine.agents["b"].is_shelved = True
+    async with kept(machine, 0):
+        await soon(lambda: machine.on_disk() == {"a"})
+        await machine.some_looks()
+        assert sick.tried == 1
+        sick.unreadable = False
+        machine.now = 60.0
+        await soon(lambda: not machine.on_disk())
+
+
+async def test_an_agent_whose_disk_is_dead_keeps_no_other_waiting() -> None:
+    """Neither when vectors go nor when they come back; it is tried again."""
+    machine = Machine(100, a=Vectors(50), b=Vectors(50))
+    dead, other = machine.agents["a"], machine.agents["b"]
+    dead.hangs = True
+    async with kept(machine, 120) as limit:
+        await soon(lambda: other.is_shelved)
+        assert trouble(machine) is None
+        dead.hangs = False
+        await soon(lambda: dead.is_shelved)
+        dead.hangs = True
+        limit.follow(0)
+        await soon(lambda: not other.is_shelved)
+        assert dead.is_shelved
+        dead.hangs, machine.now = False, 100.0
+        await soon(lambda: not dead.is_shelved)
+
+
+@pytest.mark.parametrize("limit_mb", [0, 100])
+async def test_where_the_system_does_not_tell_there_is_no_limit(limit_mb: int) -> None:
+    """Vectors are in memory."""
+    gone: Callable[[int], int | None] = lambda _: None  # noqa: E731 - its type is what is tried
+    agents = {"a": Vectors(50), "b": Vectors(50)}
+    agents["b"].is_shelved = True
+    limit = MemoryLimit(lambda: agents, list, resident_bytes=gone, look_s=0.001)
+    limit.follow(limit_mb)
+    keeping = asyncio.create_task(limit.run())
+    await soon(lambda: not agents["b"].is_shelved)
+    assert limit.standing() is None
+    assert not agents["a"].is_shelved
+    assert not keeping.done()
+    keeping.cancel()

@@ -1,0 +1,265 @@
+"""An index whose vectors stay on disk."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from memd.model import ChunkId, Kind
+from memd.store import matrix, vectors
+from memd.store.index import AT_ONCE, Index
+from memd.store.matrix import Rows
+from memd.store.shelf import Listed
+from memd.store.trouble import StoreDamaged
+from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
+
+EVERYTHING = frozenset(Kind)
+
+Told = dict[ChunkId, float]
+
+
+@asynccontextmanager
+async def opened(file: Path, *, extension: bool = True, resident: bool = False) -> AsyncIterator[Index]:
+    """An index, with sqlite-vec or without."""
+    index = Index(file, resident=resident)
+    if not extension:
+        index._extension = index._database._extension = None
+    await index.open()
+    try:
+        await index.adopt(FINGERPRINT)
+        yield index
+    finally:
+        await index.close()
+
+
+def question(seed: int) -> NDArray[np.float32]:
+    return np.frombuffer(vector_of(seed), "<f4")
+
+
+async def near(index: Index, seed: int, limit: int = 1000) -> Told:
+    """All that is found, nearest first, with its cosine; however the vectors are held."""
+    held = index.vectors()
+    if held is None:
+        return {}
+    _, rows = held
+    query = question(seed)
+    if isinstance(rows, Rows):
+        found = matrix.nearest(rows, query, limit, EVERYTHING)
+    else:
+        looked = await index.nearest(rows, query, limit, EVERYTHING, matrix.as_they_are, [])
+        assert looked is not None
+        found, rows = looked.chunk_ids, looked.rows
+    ids, cosines, _ = matrix.cosines(rows, query, found)
+    exact = dict(zip(ids, cosines.tolist(), strict=True))
+    return {chunk_id: exact[chunk_id] for chunk_id in found}
+
+
+async def write(index: Index, path: str, *numbers: int, kind: Kind = Kind.NOTE) -> None:
+    chunks = [chunk_of(f"text {number}", number + 1) for number in numbers]
+    known = {one.hash: vector_of(number) for one, number in zip(chunks, numbers, strict=True)}
+    await index.replace(found_file(path, kind=kind), bytes(path, "utf-8"), chunks, known, frozenset())
+
+
+@pytest.mark.parametrize("extension", [True, False])
+async def test_both_states_find_the_same_through_every_change(tmp_path: Path, extension: bool) -> None:
+    """Files that come, change and go; vectors that come late; with vec0 and with the ordinary table."""
+    async with (
+        opened(tmp_path / "a.sqlite", extension=extension) as on_disk,
+        opened(tmp_path / "b.sqlite", extension=extension, resident=True) as resident,
+    ):
+        for index in (on_disk, resident):
+            await write(index, "memory/a.md", *range(AT_ONCE + 20))
+            await write(index, "memory/b.md", 3, 700, 701, kind=Kind.CURATED)
+            await write(index, "memory/c.md", *range(800, 2500))  # more than a block
+            await write(index, "memory/a.md", *range(5, AT_ONCE), 900)
+            await index.remove(["memory/b.md"])
+            late = chunk_of("text 3000")
+            await index.replace(found_file("memory/d.md"), b"d", [late], {}, frozenset())
+            [waiting] = await index.waiting(10)
+            assert await index.add_vectors([(waiting.id, waiting.hash, vector_of(3000))]) == 1
+        assert (on_disk.is_shelved, resident.is_shelved) == (True, False)
+        assert on_disk.has_vectors
+        for seed in (3, 900, 3000, 9999):
+            found = await near(on_disk, seed, 300)
+            assert list(found.items()) == list((await near(resident, seed, 300)).items())
+            assert len(found) == 300
+
+
+@pytest.mark.parametrize("extension", [True, False])
+async def test_vectors_go_and_come_back_while_it_is_written(tmp_path: Path, extension: bool) -> None:
+    """Neither loses what was written before, meanwhile and afterwards."""
+    async with opened(tmp_path / "a.sqlite", extension=extension, resident=True) as index:
+        await write(index, "memory/a.md", *range(100))
+        whole = index.resident_bytes
+        await asyncio.gather(
+            index.shelve(),
+            write(index, "memory/b.md", *range(100, 150)),
+            index.remove(["memory/none.md"]),
+            write(index, "memory/a.md", *range(50)),
+        )
+        assert index.is_shelved
+        assert 0 < index.resident_bytes < whole / 2
+        assert index.whole_bytes == pytest.approx(whole)
+        on_disk = await near(index, 7)
+        assert len(on_disk) == 100
+        await asyncio.gather(index.unshelve(), write(index, "memory/c.md", 200, 201))
+        assert index.snapshot() is not None
+        found = await near(index, 7)
+        assert len(found) == 102
+        assert {one: found[one] for one in on_disk} == on_disk
+        await index.unshelve()
+        await index.shelve()
+        await index.shelve()
+        assert await near(index, 7) == found
+
+
+async def test_a_search_keeps_what_it_was_given(tmp_path: Path) -> None:
+    """Vectors that are given up, or taken back, under a search change nothing for it."""
+    async with opened(tmp_path / "a.sqlite", resident=True) as index:
+        await write(index, "memory/a.md", *range(60))
+        held = index.vectors()
+        assert held is not None
+        assert isinstance(held[1], Rows)
+        before = await near(index, 5)
+        await index.shelve()
+        assert matrix.nearest(held[1], question(5), 1000, EVERYTHING) == list(before)
+        held = index.vectors()
+        assert held is not None
+        assert isinstance(held[1], Listed)
+        await index.unshelve()
+        found = await index.nearest(held[1], question(5), 1000, EVERYTHING, matrix.as_they_are, [])
+        assert found is not None
+        assert found.chunk_ids == list(before)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+async def test_what_was_built_beside_takes_the_same_state(tmp_path: Path, resident: bool) -> None:
+    """A rebuild holds no vectors in memory where the index holds none, and is found by meaning after the swap."""
+    async with opened(tmp_path / "a.sqlite", resident=resident) as index:
+        await write(index, "memory/a.md", *range(40))
+        beside = Index(tmp_path / "a.sqlite.next", like=index)
+        await beside.open()
+        await beside.adopt(FINGERPRINT)
+        await beside.start_ids_at(5000)
+        await write(beside, "memory/a.md", *range(20))
+        assert beside.is_shelved is not resident
+        # The limit comes, or goes, while it is built.
+        await (index.shelve() if resident else index.unshelve())
+        await write(beside, "memory/b.md", *range(20, 30))
+        await index.become(beside)
+        assert index.is_shelved is resident
+        found = await near(index, 3)
+        assert len(found) == 30
+        assert min(found) == 5000
+
+
+async def test_a_search_that_is_overtaken_by_a_swap_is_told(tmp_path: Path) -> None:
+    """The vectors that it knows of are gone: it is asked to look again, and takes none for another."""
+    async with opened(tmp_path / "a.sqlite") as index:
+        await write(index, "memory/a.md", *range(10))
+        held = index.vectors()
+        assert held is not None
+        assert isinstance(held[1], Listed)
+        beside = Index(tmp_path / "a.sqlite.next", like=index)
+        await beside.open()
+        await beside.adopt(FINGERPRINT)
+        await beside.start_ids_at(5000)
+        await write(beside, "memory/a.md", *range(10))
+        await index.become(beside)
+        arguments = (4, EVERYTHING, matrix.as_they_are, [ChunkId(1)])
+        assert await index.nearest(held[1], question(1), *arguments) is None
+        # A question of another model's size.
+        assert await index.nearest(held[1], np.ones(DIMENSIONS + 1, np.float32), *arguments) is None
+
+
+async def test_an_index_opens_on_disk_and_comes_into_memory(tmp_path: Path) -> None:
+    """With what it held before, through a restart in either state."""
+    async with opened(tmp_path / "a.sqlite", resident=True) as index:
+        await write(index, "memory/a.md", *range(30))
+        found = await near(index, 4)
+    async with opened(tmp_path / "a.sqlite") as index:
+        assert index.is_shelved
+        assert await near(index, 4) == found
+        await index.unshelve()
+        assert await near(index, 4) == found
+        assert not index.is_shelved
+
+
+async def test_blocks_are_what_the_table_says(tmp_path: Path) -> None:
+    """Read as sqlite-vec lays them out, the vectors are those that it gives itself, after deletions too."""
+    async with opened(tmp_path / "a.sqlite") as index:
+        for number in range(3):
+            await write(index, f"memory/{number}.md", *range(900 * number, 900 * number + 900))
+        await index.remove(["memory/1.md"])
+        await write(index, "memory/3.md", *range(5000, 5400))
+
+        def both(connection: object) -> tuple[dict[int, bytes], dict[int, bytes], bool]:
+            read = (vectors._blocks_of_vec0, vectors._blocks_of_rows)
+            by_block, by_row = (dict(_each(blocks(connection, DIMENSIONS))) for blocks in read)  # type: ignore[arg-type]
+            return by_block, by_row, vectors._has_known_blocks(connection)  # type: ignore[arg-type]
+
+        by_block, by_row, is_known = await index._database.read(both)
+        assert is_known
+        assert len(by_block) == 2200
+        assert by_block == by_row
+
+
+def _each(blocks: Iterator[tuple[NDArray[np.int64], matrix.Floats]]) -> Iterator[tuple[int, bytes]]:
+    for ids, rows in blocks:
+        for chunk_id, row in zip(ids.tolist(), rows, strict=True):
+            if chunk_id != vectors.NOTHING:
+                yield chunk_id, row.tobytes()
+
+
+async def test_another_layout_is_read_through_the_table(tmp_path: Path) -> None:
+    """Where a later sqlite-vec made the file, nothing is taken for what it was before."""
+    async with opened(tmp_path / "a.sqlite") as index:
+        await write(index, "memory/a.md", *range(30))
+        found = await near(index, 4)
+        await index._database.write(
+            lambda connection: connection.execute(
+                "UPDATE vectors_info SET value = 2 WHERE key = 'CREATE_VERSION_MINOR'"
+            )
+        )
+        assert not await index._database.read(vectors._has_known_blocks)
+        assert await near(index, 4) == found
+
+
+@pytest.mark.parametrize("resident", [True, False])
+async def test_a_vector_of_another_size_is_damage(tmp_path: Path, resident: bool) -> None:
+    """In either state it is found when the index is opened."""
+    async with opened(tmp_path / "a.sqlite", extension=False) as index:
+        await write(index, "memory/a.md", *range(3))
+        await index._database.write(
+            lambda connection: connection.execute("UPDATE vectors_plain SET embedding = x'00'")
+        )
+    with pytest.raises(StoreDamaged, match="dimensions"):
+        async with opened(tmp_path / "a.sqlite", extension=False, resident=resident):
+            pass
+
+
+async def test_pages_that_are_released_are_read_again(tmp_path: Path) -> None:
+    """What SQLite keeps in memory is no part of the index."""
+    async with opened(tmp_path / "a.sqlite") as index:
+        await write(index, "memory/a.md", *range(30))
+        found = await near(index, 4)
+        await index.release_pages()
+        assert await near(index, 4) == found
+        await write(index, "memory/b.md", 77)
+        assert len(await near(index, 4)) == 31
+
+
+@pytest.mark.parametrize("resident", [True, False])
+async def test_a_file_of_another_kind_leaves_no_vector_behind(tmp_path: Path, resident: bool) -> None:
+    """What it was before takes nobody's place among the candidates."""
+    async with opened(tmp_path / "a.sqlite", resident=resident) as index:
+        await write(index, "memory/a.md", 1, 2)
+        before = await near(index, 1)
+        await write(index, "memory/a.md", 1, 2, kind=Kind.CURATED)
+        after = await near(index, 1)
+        assert len(after) == 2
+        assert not before.keys() & after.keys()
