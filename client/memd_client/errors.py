@@ -10,6 +10,12 @@ MemdClientError
 Anything else that a client raises is a bug, of memd or of the call.
 """
 
+# A program that was updated runs its old code until it is started again, on either side.
+_OLD_DAEMON = (
+    "Upgrade memd-daemon if it is older than this client, then restart it: `memd-ctl service restart`, "
+    "or `memd-ctl down` and `memd-ctl up`."
+)
+_OLD_CLIENT = "Upgrade memd-client where this program runs, then start the program again."
 _START = "Start it with `memd run` or `memd-ctl up`; if it listens elsewhere, set MEMD_SOCKET to that path."
 
 
@@ -76,7 +82,7 @@ class ProtocolMismatch(MemdClientError):
     def __init__(self, ours: int, theirs: int) -> None:
         super().__init__(
             f"This client speaks protocol {ours} of memd, the daemon speaks {theirs}.",
-            "Upgrade memd-client." if theirs > ours else "Upgrade memd-daemon, then restart it.",
+            _OLD_CLIENT if theirs > ours else _OLD_DAEMON,
         )
         self.args = (ours, theirs)
         self.ours = ours

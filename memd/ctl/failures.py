@@ -28,8 +28,10 @@ _REQUESTS = {
     "unavailable": BUSY,
 }
 # Where the client knows none, since it does not know what else is installed.
+_RESTART = "`memd-ctl service restart`, or `memd-ctl down` and `memd-ctl up`"
 _HINTS = {
-    "connection_lost": "`memd-ctl status` tells whether memd still runs, `memd-ctl logs -n 20` what happened to it."
+    "connection_lost": "`memd-ctl status` tells whether memd still runs, `memd-ctl logs -n 20` what happened to it.",
+    "unsupported": f"The daemon is older than this memd-ctl. Restart it: {_RESTART}.",
 }
 
 
@@ -63,6 +65,13 @@ def explained(error: MemdError | MemdClientError) -> Failed:
     match error:
         case Failed():
             return error
+        case ProtocolMismatch(ours=ours, theirs=theirs):
+            hint = (
+                f"The daemon runs an older memd. Restart it: {_RESTART}."
+                if theirs < ours
+                else "Use the memd-ctl of the installation that the daemon runs from, or upgrade this one."
+            )
+            return Failed("protocol_mismatch", error.message, hint)
         case MemdClientError():
             kind, exit_code = _from_client(error)
             return Failed(kind, error.message, error.hint or _HINTS.get(kind), exit_code=exit_code)
@@ -82,8 +91,6 @@ def _from_client(error: MemdClientError) -> tuple[str, int]:
             return "timed_out", BUSY
         case ConnectionLost():
             return "connection_lost", ERROR
-        case ProtocolMismatch():
-            return "protocol_mismatch", ERROR
         case RequestFailed():
             return error.code, _REQUESTS.get(error.code, ERROR)
         case _:

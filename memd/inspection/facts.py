@@ -77,6 +77,15 @@ class Ground(Fact, frozen=True):
     directories: int = 0  # to be watched
 
 
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A copy of a database as it was before it was brought up to date."""
+
+    name: str
+    bytes: int
+    schema: int  # that it has
+    made_at: float  # Unix time
+
+
 class Store(Fact, frozen=True):
     """The index of one agent."""
 
@@ -94,6 +103,7 @@ class Store(Fact, frozen=True):
     chunks: int = 0
     rebuild: str | None = None  # why the configuration asks for a new one
     damaged: tuple[str, ...] = ()  # names of files that were set aside
+    copies: tuple[Kept, ...] = ()  # the one of the newest schema first
 
 
 class Cache(Fact, frozen=True):
@@ -109,6 +119,7 @@ class Cache(Fact, frozen=True):
     known_schema: int = 0
     rows: int = 0
     damaged: tuple[str, ...] = ()
+    copies: tuple[Kept, ...] = ()
 
 
 class Program(Fact, frozen=True):

@@ -10,8 +10,8 @@ from memd.config import AgentSettings
 from memd.embed.choose import choose
 from memd.embed.keyfile import read_small
 from memd.embed.logins import Surroundings
-from memd.inspection.facts import Cache, Store
-from memd.store import aside, inspection
+from memd.inspection.facts import Cache, Kept, Store
+from memd.store import aside, copies, inspection
 from memd.store.meta import why_rebuild
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.fingerprint import wanted_fingerprint
@@ -64,7 +64,16 @@ def _found(
 ) -> dict[str, object]:
     """What there is to tell of a database: what a look at it tells, or why there is none."""
     damaged = tuple(path.name for path in aside.kept(file))
-    found: dict[str, object] = {"file": str(file), "bytes": _bytes(file), "damaged": damaged}
+    kept = tuple(
+        Kept(name=copy.path.name, bytes=copy.bytes, schema=copy.schema, made_at=copy.made_at)
+        for copy in copies.kept(file)
+    )
+    found: dict[str, object] = {
+        "file": str(file),
+        "bytes": _bytes(file),
+        "damaged": damaged,
+        "copies": kept,
+    }
     try:
         if not file.exists():
             return {**found, "exists": False}

@@ -4,6 +4,8 @@ from importlib import resources
 
 import apsw
 
+from memd.store.trouble import StoreDamaged
+
 
 def steps(schema: str) -> list[tuple[int, str]]:
     """(number, SQL) of every migration of a schema, in order."""
@@ -22,8 +24,31 @@ def newest(schema: str) -> int:
 
 
 def migrate(connection: apsw.Connection, schema: str) -> None:
-    """Run what has not run yet; each step in one transaction with its number."""
+    """Run what has not run yet, all of it in one transaction: the file is of its old schema, or of the newest.
+
+    Raises:
+        StoreDamaged: what came of it is not sound; the file is as it was.
+        apsw.Error: likewise.
+    """
     found: int = connection.pragma("user_version")
-    for number, sql in steps(schema):
-        if number > found:
-            connection.execute(f"BEGIN IMMEDIATE;\n{sql}\n;PRAGMA user_version = {number};\nCOMMIT;")
+    missing = [(number, sql) for number, sql in steps(schema) if number > found]
+    if not missing:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number, sql in missing:
+            connection.execute(f"{sql}\n;PRAGMA user_version = {number};")
+        if found:
+            _require_sound(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _require_sound(connection: apsw.Connection) -> None:
+    told: str = connection.execute("PRAGMA quick_check(1)").get
+    if told != "ok":
+        file = connection.db_filename("main")
+        raise StoreDamaged(f"{file}: {told}")

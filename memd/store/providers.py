@@ -24,7 +24,8 @@ class ProviderStore:
     """One embedding space's part of embeddings.sqlite. Documents are JSON, and mean nothing here.
 
     Every method raises StoreUnavailable, StoreDamaged or StoreNewer where the file cannot be used now: unlike a cached
-    vector, a job that is not remembered could be paid for twice.
+    vector, a job that is not remembered could be paid for twice. So a job, what it brought and a document outlast a
+    power cut from the moment they are remembered.
     """
 
     def __init__(self, store: EmbeddingStore, space: Space) -> None:
@@ -37,11 +38,11 @@ class ProviderStore:
 
     async def put_document(self, name: str, content: bytes) -> None:
         """Keep a document in the place of the one of that name."""
-        await self._store.write(_put_document, self._space, name, content)
+        await self._store.write_lasting(_put_document, self._space, name, content)
 
     async def begin(self, job: StoredJob, hashes: Collection[TextHash]) -> None:
         """Remember a job with its texts, and forget those, of whatever space, that nobody has come back to."""
-        await self._store.write(_begin, self._space, job, hashes)
+        await self._store.write_lasting(_begin, self._space, job, hashes)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
         """Remember the provider's name for a job, and when it was created there."""
@@ -49,7 +50,7 @@ class ProviderStore:
 
     async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes], now: float) -> None:
         """Cache vectors that a job brought; the job has that much less to bring, whenever the process ends."""
-        await self._store.write(_keep, self._space, job_id, vectors, now)
+        await self._store.write_lasting(_keep, self._space, job_id, vectors, now)
 
     async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
         """Those of some texts whose vectors are cached, whoever brought them."""

@@ -1,9 +1,11 @@
-"""Sees to it that nothing of an index that was replaced is left in its files."""
+"""Sees to it that nothing that was taken out of an index is left in its log."""
 
 import asyncio
+from random import Random
 
 import structlog
 
+from memd.backoff import delay_s
 from memd.errors import TransientError
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged
@@ -11,29 +13,32 @@ from memd.store.trouble import StoreDamaged
 log = structlog.get_logger()
 
 _AGAIN_S = 2.0
+_LONGEST_WAIT_S = 600.0
 
 
-async def keep_wiping(index: Index, replaced: asyncio.Event, *, again_s: float = _AGAIN_S) -> None:
-    """Empty the log of an index whenever it was replaced, for ever.
+async def keep_wiping(index: Index, left_over: asyncio.Event, *, again_s: float = _AGAIN_S) -> None:
+    """Empty the log of an index whenever something may be left in it that the index holds no more, for ever.
 
-    What the old one said may be what better rules have taken out: until other pages are written over it, it would
-    stand in the log.
+    That may be what better rules have taken out, or what somebody has deleted: until other pages are written over it, it
+    would stand in the log.
 
     Args:
         index: Whose log.
-        replaced: Set by whoever has put another index in its place.
-        again_s: Between two attempts, where searches leave no moment for it.
+        left_over: Set by whoever has put another index in its place, or taken the last of some text out of it.
+        again_s: Between two attempts, where searches leave no moment for it; longer and longer where the disk fails.
     """
+    failures = 0
     while True:
-        await replaced.wait()
-        replaced.clear()
-        if not await _wiped(index):
-            asyncio.get_running_loop().call_later(again_s, replaced.set)
-
-
-async def _wiped(index: Index) -> bool:
-    try:
-        return await index.empty_log()
-    except (TransientError, StoreDamaged) as trouble:
-        log.warning("sync.log_not_emptied", reason=str(trouble))
-        return False
+        await left_over.wait()
+        left_over.clear()
+        try:
+            is_empty = await index.empty_log()
+        except (TransientError, StoreDamaged) as trouble:
+            failures += 1
+            wait_s = delay_s(failures, Random(), first_s=again_s, cap_s=_LONGEST_WAIT_S)
+            log.warning("sync.log_not_emptied", reason=str(trouble), wait_s=round(wait_s, 1))
+        else:
+            failures, wait_s = 0, again_s
+            if is_empty:
+                continue
+        asyncio.get_running_loop().call_later(wait_s, left_over.set)

@@ -1,15 +1,18 @@
 """What every version has said is understood, and what this one says is written down."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
-from memd_client import codec, frames
-from memd_client.messages import Hello, Reply, Request
+from memd_client import codec, frames, messages
+from memd_client.messages import Hello, Message, Reply, Request
 from memd_client.version import __version__
+from tests.client.golden.samples import CODES, samples
 from tests.client.golden.write import DIRECTORY, ID, lines
 
 FILES = sorted(DIRECTORY.glob("*.jsonl"))
@@ -74,6 +77,69 @@ def test_what_this_version_says_is_the_same_when_it_is_said_again() -> None:
     for line in _read(DIRECTORY / f"{__version__}.jsonl"):
         _, again = _decoded(line)
         assert again.hex() == line["frame"]
+
+
+def test_the_collection_has_every_kind_and_every_code() -> None:
+    """What the protocol can say is in the frames of this version, so that later ones are held to all of it."""
+    means = [line["means"] for line in _read(DIRECTORY / f"{__version__}.jsonl")]
+    bodies = [body if isinstance(body, dict) else body[1] for body in means]
+    kinds = {kind.__struct_config__.tag for kind in (Hello, *get_args(Request), *get_args(Reply))}
+    assert {body["type"] for body in bodies} == kinds
+    source = Path(messages.__file__).read_text(encoding="utf-8")
+    listed = re.search(r"code: str  # (.*)", source)
+    assert listed is not None
+    assert set(CODES) == set(listed[1].split(" | "))
+    assert set(CODES) <= {body["code"] for body in bodies if body["type"] == "failure"}
+
+
+@pytest.mark.parametrize(("way", "message"), list(samples()), ids=lambda part: type(part).__name__)
+def test_a_peer_that_does_not_know_a_field_yet_is_understood(way: str, message: Message) -> None:
+    """Whichever field it leaves out that need not be there, wherever in the message: it has its default then."""
+    whole = msgspec.msgpack.encode(message)
+    said = msgspec.msgpack.decode(whole)
+    kind = type(message)
+    for shorter, name in _without_one(said, message):
+        read = msgspec.msgpack.decode(msgspec.msgpack.encode(shorter), type=kind)
+        assert read != message, (way, name)
+    added = {**said, "of_later": {"a": [1, "后来"]}}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(added), type=kind) == message
+
+
+def _without_one(said: Any, value: Any) -> Iterator[tuple[Any, str]]:
+    """What was said without one field that has a default, for each such field; and the name of it."""
+    if isinstance(value, msgspec.Struct):
+        for field in msgspec.structs.fields(value):
+            if field.encode_name in said and not field.required:
+                yield {name: one for name, one in said.items() if name != field.encode_name}, field.name
+    for key, one in _parts(value):
+        if isinstance(said, list):
+            yield from (
+                ([*said[:key], shorter, *said[key + 1 :]], name) for shorter, name in _within(said, key, one)
+            )
+        else:
+            yield from (
+                ({**said, key: shorter}, f"{key}.{name}") for shorter, name in _within(said, key, one)
+            )
+
+
+def _within(said: Any, key: Any, value: Any) -> Iterator[tuple[Any, str]]:
+    is_there = isinstance(said, list) or key in said
+    return _without_one(said[key], value) if is_there else iter(())
+
+
+def _parts(value: Any) -> list[tuple[Any, Any]]:
+    """What a value is made of, each with what it is called there."""
+    match value:
+        case msgspec.Struct():
+            return [
+                (field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value)
+            ]
+        case list() | tuple():
+            return list(enumerate(value))
+        case dict():
+            return list(value.items())
+        case _:
+            return []
 
 
 def test_something_that_was_lost_would_be_noticed() -> None:

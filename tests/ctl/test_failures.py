@@ -44,6 +44,19 @@ def test_an_error_means_an_exit_status(error: MemdError | MemdClientError, kind:
     assert (failed.kind, failed.exit_code) == (kind, code)
 
 
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (ProtocolMismatch(2, 1), "memd-ctl service restart"),
+        (ProtocolMismatch(1, 2), "upgrade this one"),
+        (RequestFailed("unsupported", "unknown type of message"), "older than this memd-ctl. Restart it"),
+    ],
+)
+def test_another_version_is_told_by_the_side_that_is_behind(error: MemdClientError, hint: str) -> None:
+    """A daemon that was upgraded underneath runs its old code until it is started again."""
+    assert hint in (explained(error).hint or "")
+
+
 def test_a_failure_explains_itself() -> None:
     """What a command raised on purpose is not wrapped again."""
     failed = Failed("not_found", "gone", "look elsewhere", exit_code=3)

@@ -5,6 +5,7 @@ from pathlib import Path
 from memd.config import AgentSettings, Chunking
 from memd.inspection.stores import agents_with_store, look_at_cache, look_at_store
 from memd.store.index import Index
+from memd.store.migrations import newest
 from memd.sync.fingerprint import wanted_fingerprint
 from tests.store.conftest import chunk_of, found_file
 
@@ -43,6 +44,18 @@ async def test_files_are_found_by_agent(tmp_path: Path) -> None:
     assert agents_with_store(state) == ["main"]
     assert look_at_store(state, "main", _SETTINGS, 60.0).damaged == ("main.sqlite.damaged-2",)
     assert agents_with_store(state / "none") == []
+
+
+async def test_copies_of_before_are_found(tmp_path: Path) -> None:
+    """With what they take and hold."""
+    state = await _state(tmp_path)
+    (state / "agents" / "main.sqlite.before-schema-9").write_bytes(
+        (state / "agents" / "main.sqlite").read_bytes()
+    )
+    [copy] = look_at_store(state, "main", _SETTINGS, 60.0).copies
+    assert (copy.name, copy.schema) == ("main.sqlite.before-schema-9", newest("index"))
+    assert copy.bytes == (state / "agents" / "main.sqlite").stat().st_size
+    assert look_at_cache(state, 60.0).copies == ()
 
 
 async def test_damage_and_absence_are_no_errors(tmp_path: Path) -> None:

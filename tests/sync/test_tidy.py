@@ -22,7 +22,7 @@ async def tidied(file: Path) -> AsyncIterator[tuple[Index, Tidy, list[str]]]:
         text = " ".join(f"word{number}x{n}" for n in range(500))
         await index.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
     met: list[str] = []
-    tidy = Tidy(index, met.append)
+    tidy = Tidy(index, met.append, lambda: None)
     running = asyncio.create_task(tidy.run())
     try:
         yield index, tidy, met
@@ -78,3 +78,25 @@ async def test_an_index_that_closes_is_nobodys_damage(tmp_path: Path) -> None:
         for _ in range(5):
             await asyncio.sleep(0)
         assert met == []
+
+
+async def test_a_few_changes_are_enough_after_a_while(tmp_path: Path) -> None:
+    """Whoever waits for that is told; and what an earlier life of the daemon has left is put in order, too."""
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    for number in range(3):
+        await index.replace(
+            found_file(f"memory/{number}.md"), b"1", [chunk_of(f"word{number} " * 300)], {}, frozenset()
+        )
+    done: list[int] = []
+    tidy = Tidy(index, lambda _: None, lambda: done.append(parts(index)), late_s=0.02)
+    running = asyncio.create_task(tidy.run())
+    await until_async(lambda: done == [1])
+    await index.remove(["memory/1.md"])
+    tidy.note(1)
+    await until_async(lambda: done == [1, 1])
+    assert not tidy.is_due
+    running.cancel()
+    await asyncio.wait([running])
+    await index.close()

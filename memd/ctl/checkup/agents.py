@@ -249,7 +249,11 @@ def judged_store(store: Store, scene: Scene, *, is_ours: bool, knows_config: boo
         findings.append(unchecked(fit, "the configuration is wrong"))
     elif store.configured:
         findings.append(_fit(store, fit))
-    return [*findings, *_damaged(store, _name(store.agent, "damaged"), scene)]
+    return [
+        *findings,
+        *_copies(store, _name(store.agent, "copy"), scene),
+        *_damaged(store, _name(store.agent, "damaged"), scene),
+    ]
 
 
 def _index(store: Store, name: str, scene: Scene, *, is_ours: bool, knows_config: bool) -> Finding:
@@ -284,7 +288,7 @@ def judged_cache(cache: Cache, scene: Scene, *, is_ours: bool) -> list[Finding]:
         told = right(name, "none yet: the daemon makes it")
     if told is None:
         told = right(name, f"sound: {counted(cache.rows, 'vector')}, {size(cache.bytes)}")
-    return [told, *_damaged(cache, "state.damaged", scene)]
+    return [told, *_copies(cache, "state.copy", scene), *_damaged(cache, "state.damaged", scene)]
 
 
 def _trouble(store: Store | Cache, name: str, scene: Scene, *, is_ours: bool) -> Finding | None:
@@ -315,9 +319,42 @@ def _trouble(store: Store | Cache, name: str, scene: Scene, *, is_ours: bool) ->
             name,
             f"{scene.shown(store.file)} was written by a newer memd (schema {store.schema}, "
             f"this one knows {store.known_schema})",
-            f"Upgrade this one ({scene.pip('install', '--upgrade', 'memd-daemon')}), or move the file away: mv {file} {file}.newer",
+            f"Upgrade this one ({scene.pip('install', '--upgrade', 'memd-daemon')}), or {_way_back(store, scene)}",
         )
     return None
+
+
+def _way_back(store: Store | Cache, scene: Scene) -> str:
+    """What else to do about a file of a newer memd."""
+    file = quoted(store.file)
+    for copy in store.copies:
+        if 0 < copy.schema <= store.known_schema:
+            kept = quoted(Path(store.file).with_name(copy.name))
+            return (
+                "go back to the copy that the newer one made before: "
+                f"{scene.ctl('down')}; rm -f {file}-wal {file}-shm; mv {kept} {file}; {scene.ctl('up')}"
+            )
+    return f"move the file away: mv {file} {file}.newer"
+
+
+def _copies(store: Store | Cache, name: str, scene: Scene) -> list[Finding]:
+    """What is kept of a store as an earlier memd left it, which is no fault."""
+    if not store.copies:
+        return []
+    told = ", ".join(f"{copy.name} ({size(copy.bytes)})" for copy in store.copies)
+    folder = Path(store.file).parent
+    remove = " ".join(quoted(folder / copy.name) for copy in store.copies)
+    until = (
+        "The daemon deletes it once the new one is a day old, sound, and a whole pass has succeeded with it"
+        if isinstance(store, Cache) or store.configured
+        else f"No agent of this name is configured: rm {remove} if it is not needed"
+    )
+    return [
+        right(
+            name,
+            f"kept in {scene.shown(folder)}: {told}, as it was before it was brought up to date. {until}",
+        )
+    ]
 
 
 def _damaged(store: Store | Cache, name: str, scene: Scene) -> list[Finding]:

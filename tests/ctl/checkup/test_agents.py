@@ -8,7 +8,7 @@ import pytest
 
 from memd.config import AgentSettings
 from memd.ctl.checkup import agents
-from memd.inspection.facts import Cache, Ground, Root, Store
+from memd.inspection.facts import Cache, Ground, Kept, Root, Store
 from memd_client.messages import Health, Pass, VectorHealth
 from tests.ctl import answers
 from tests.ctl.checkup.scenes import SCENE, sound, told
@@ -223,3 +223,35 @@ def test_places_of_transcripts_are_looked_at_too(fault: str | None, says: str, m
     assert sound(finding) is (not mends)
     assert says in finding.detail
     assert mends in finding.fix
+
+
+_KEPT = Kept(name="main.sqlite.before-schema-2", bytes=12_400_000, schema=1, made_at=1.0)
+
+
+@pytest.mark.parametrize(
+    ("configured", "says"), [(True, "daemon deletes it"), (False, "rm /s/agents/main.sqlite.before")]
+)
+def test_a_copy_that_is_kept_is_told_and_is_no_fault(*, configured: bool, says: str) -> None:
+    """With its size, and why it is there."""
+    store = msgspec.structs.replace(_STORE, copies=(_KEPT,), configured=configured)
+    found = told(agents.judged_store(store, SCENE, is_ours=True, knows_config=True))["agents.main.copy"]
+    assert found.ok
+    assert all(
+        word in found.detail for word in (_KEPT.name, "12.4 MB", "before it was brought up to date", says)
+    )
+    kept = msgspec.structs.replace(_KEPT, name="embeddings.sqlite.before-schema-3")
+    cache = told(agents.judged_cache(msgspec.structs.replace(_CACHE, copies=(kept,)), SCENE, is_ours=True))
+    assert "embeddings.sqlite.before-schema-3" in cache["state.copy"].detail
+    assert "agents.main.copy" not in told(agents.judged_store(_STORE, SCENE, is_ours=True, knows_config=True))
+
+
+@pytest.mark.parametrize(("schema", "is_way"), [(1, True), (2, False), (0, False)])
+def test_the_way_back_from_a_newer_store_is_its_copy(schema: int, *, is_way: bool) -> None:
+    """Where this program can read it; else the file is moved away."""
+    copy = msgspec.structs.replace(_KEPT, schema=schema)
+    store = msgspec.structs.replace(_STORE, schema=2, copies=(copy,))
+    fix = told(agents.judged_store(store, SCENE, is_ours=True, knows_config=True))["agents.main.index"].fix
+    log = "rm -f /s/agents/main.sqlite-wal /s/agents/main.sqlite-shm"
+    back = f"{log}; mv /s/agents/main.sqlite.before-schema-2 /s/agents/main.sqlite;"
+    assert (back in fix) is is_way
+    assert ("main.sqlite.newer" in fix) is not is_way

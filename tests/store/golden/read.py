@@ -6,13 +6,25 @@ import zstandard
 
 DIRECTORY = Path(__file__).parent
 WORKSPACE = DIRECTORY / "workspace"  # what was indexed; never changed
+TALKED = DIRECTORY / "talked"  # the same with transcripts beside it, in a collection of their own
+TRANSCRIPTS = TALKED / "transcripts"  # never changed
+REJECTED = "unembeddable"  # a text with that word was set aside
 FILES = ("agents/main.sqlite", "embeddings.sqlite")
 _MOST_BYTES = 64 << 20
 
 
-def stores() -> list[Path]:
+def stores(collection: Path = DIRECTORY) -> list[Path]:
     """One directory a schema, the oldest first."""
-    return sorted(DIRECTORY.glob("schema-*"), key=lambda path: [int(n) for n in path.name.split("-")[1:]])
+    return sorted(collection.glob("schema-*"), key=lambda path: [int(n) for n in path.name.split("-")[1:]])
+
+
+def settings(home: Path) -> str:
+    """TOML of the agent whose store has transcripts."""
+    return (
+        'sources = ["memory", "sessions"]\n'
+        f'sessions = {{ paths = ["{home}/transcripts"], idle_seconds = 80000 }}\n'
+        "sync = { wait_ms = 10000, interval_minutes = 600 }"
+    )
 
 
 def part(name: str) -> str:

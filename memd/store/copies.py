@@ -1,0 +1,206 @@
+"""A copy of a database as it was before it was brought up to date, kept until what came of it is proven."""
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import apsw
+import msgspec
+import structlog
+
+from memd.store import ondisk
+from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable
+
+log = structlog.get_logger()
+
+KEPT_S = 24 * 3600.0  # in which somebody who misses something can go back to the program of before
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A database as it was."""
+
+    path: Path
+    before: int  # the schema that the database was brought up to afterwards
+    schema: int  # that the copy has
+    bytes: int
+    made_at: float  # unix time
+
+
+def is_proven(*, is_sound: bool, is_whole: bool, age_s: float) -> bool:
+    """Whether nobody will need the copy of a database any more. Pure.
+
+    An index that was built anew needs none in any case: nothing in it comes from the copy.
+
+    Args:
+        is_sound: SQLite finds nothing wrong with the database now.
+        is_whole: A pass over everything has succeeded with it in this life of the daemon.
+        age_s: Since the copy was made, in seconds; below 0 where the clock was put back, by hours or by years.
+    """
+    return is_sound and is_whole and abs(age_s) >= KEPT_S
+
+
+def make(connection: apsw.Connection, file: Path, before: int) -> Path:
+    """Copy a whole database, what is in its log included; the copy is on the disk itself when this returns.
+
+    What a killed attempt left is written over. A copy for the same schema is replaced: the database has not been brought
+    up to date since, or somebody has put that copy in its place.
+
+    Args:
+        connection: Of the database, in no transaction.
+        file: Of the database.
+        before: The schema that it is to be brought up to.
+
+    Raises:
+        StoreUnavailable: there is no copy; nothing was touched.
+        apsw.Error: likewise.
+    """
+    kept_as = Path(f"{file}.before-schema-{before}")
+    with _mapped(file):
+        _require_room(connection, file)
+        _copy(file, connection, kept_as)
+    log.info("store.copied", file=str(file), kept_as=str(kept_as), bytes=ondisk.size(kept_as))
+    return kept_as
+
+
+def _copy(file: Path, connection: apsw.Connection, to: Path) -> None:
+    unfinished = partial(file)
+    # Made here and not by SQLite: nobody else may read it, and what stands there already is not written through.
+    unfinished.unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    try:
+        _fill(unfinished, connection)
+        unfinished.rename(to)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+    ondisk.sync_directory(file.parent)
+
+
+def _fill(unfinished: Path, connection: apsw.Connection) -> None:
+    copy = apsw.Connection(ondisk.uri(unfinished), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+    try:
+        copy.pragma("journal_mode", "off")  # one that is cut short is never used
+        copy.pragma("synchronous", "full")
+        copy_pages(connection, copy)
+    finally:
+        copy.close()
+
+
+def renew(file: Path) -> None:
+    """Put a copy of a database in its place, all of it on the disk itself when this returns. Nothing has it open.
+
+    Raises:
+        StoreUnavailable: it cannot be copied; nothing was touched.
+        StoreDamaged: there is damage in it.
+        apsw.Error: either.
+    """
+    connection = apsw.Connection(ondisk.uri(file), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+    try:
+        found: str = connection.execute("PRAGMA quick_check(1)").get
+        if found != "ok":
+            raise StoreDamaged(f"{file}: {found}")
+        # What is in the log goes into the file before, and there is no log any more; else it would say what the copy says.
+        connection.pragma("journal_mode", "delete")
+        try:
+            _copy(file, connection, file)
+        except OSError as error:
+            raise StoreUnavailable(f"{file} cannot be written anew: {error.strerror}") from error
+    finally:
+        connection.close()
+    log.warning("store.renewed", file=str(file), bytes=ondisk.size(file))
+
+
+def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Make a database equal to another, in one transaction; raises errors of SQLite's."""
+    backup = target.backup("main", source, "main")
+    try:
+        backup.step(-1)
+    finally:
+        # By name, and not at the end of a with: there, an error of the disk in the middle of ending it would be lost.
+        backup.finish()
+
+
+def _require_room(connection: apsw.Connection, file: Path) -> None:
+    """A disk that is filled to its end is everybody's trouble.
+
+    Raises:
+        StoreFull: there is none.
+    """
+    pages: int = connection.pragma("page_count")
+    page_bytes: int = connection.pragma("page_size")
+    if shutil.disk_usage(file.parent).free < pages * page_bytes:
+        raise _full(file)
+
+
+def _full(file: Path) -> StoreFull:
+    return StoreFull(
+        f"{file} is to be brought up to date, and a copy of it is made before, for which no room is left on its disk:"
+        f" make {ondisk.size(file) / 1e6:,.0f} MB, and memd goes on by itself"
+    )
+
+
+@contextlib.contextmanager
+def _mapped(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except apsw.FullError as error:
+        raise _full(file) from error
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise _full(file) from error
+        raise StoreUnavailable(
+            f"{file} is to be brought up to date, and cannot be copied before: {error.strerror}"
+        ) from error
+
+
+def sweep(file: Path) -> None:
+    """Delete what a copy left that was cut short, with the program that made it.
+
+    Raises:
+        StoreUnavailable: it is still there.
+    """
+    with _mapped(file):
+        partial(file).unlink(missing_ok=True)
+
+
+def kept(file: Path) -> tuple[Copy, ...]:
+    """The copies of a database, the one of the newest schema first."""
+    name = re.compile(re.escape(file.name) + r"\.before-schema-([0-9]{1,9})")
+    found: list[Copy] = []
+    with contextlib.suppress(OSError):
+        for path in file.parent.iterdir():
+            if match := name.fullmatch(path.name):
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    status = path.lstat()
+                    if not stat.S_ISREG(status.st_mode):
+                        continue
+                    schema = ondisk.schema_of(path) or 0
+                    found.append(Copy(path, int(match[1]), schema, status.st_size, status.st_mtime))
+    return tuple(sorted(found, key=lambda copy: copy.before, reverse=True))
+
+
+def remove(copies: Iterable[Copy]) -> None:
+    """Delete copies.
+
+    Raises:
+        StoreUnavailable: some are still there.
+    """
+    for copy in copies:
+        try:
+            copy.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"{copy.path} cannot be deleted: {error.strerror}") from error
+        log.info("store.copy_removed", file=str(copy.path), bytes=copy.bytes)
+
+
+def partial(file: Path) -> Path:
+    """What is not finished yet. One name whatever the schema: whichever program comes next finds what another one left."""
+    return Path(f"{file}.before-schema.partial")

@@ -1,0 +1,81 @@
+"""Deletes the copy of a database of an older schema once what came of it is proven."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+import structlog
+
+from memd.errors import TransientError
+from memd.store.copies import Copy, is_proven
+from memd.store.trouble import StoreDamaged
+
+log = structlog.get_logger()
+
+EVERY_S = 3600.0  # a copy is kept for a day: one look in an hour is soon enough
+
+
+class Upgraded(Protocol):
+    """A database that may have been brought up to date."""
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """Of it as it was before."""
+        ...
+
+    async def check(self) -> None:
+        """Look for damage.
+
+        Raises:
+            StoreDamaged: there is some.
+            StoreUnavailable, StoreClosed: it cannot be looked at.
+        """
+        ...
+
+    async def drop_copies(self, which: Collection[Copy]) -> None:
+        """Delete copies.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed: some are still there.
+        """
+        ...
+
+
+async def keep_proving(
+    store: Upgraded,
+    whole: asyncio.Event,
+    damaged: Callable[[str], None],
+    *,
+    every_s: float = EVERY_S,
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """Look now and then whether the copies of a database can go, for ever.
+
+    Args:
+        store: Is open.
+        whole: Set as soon as a pass over everything has succeeded with it.
+        damaged: Told what is wrong with it.
+        every_s: Between two looks, in seconds.
+        clock: Unix time.
+    """
+    await whole.wait()
+    while True:
+        if store.copies:
+            await _prove(store, damaged, clock)
+        await asyncio.sleep(every_s)
+
+
+async def _prove(store: Upgraded, damaged: Callable[[str], None], clock: Callable[[], float]) -> None:
+    try:
+        await store.check()
+        now = clock()
+        proven = [
+            copy for copy in store.copies if is_proven(is_sound=True, is_whole=True, age_s=now - copy.made_at)
+        ]
+        if proven:
+            await store.drop_copies(proven)
+    except StoreDamaged as damage:
+        damaged(str(damage))
+    except TransientError as trouble:
+        log.info("store.not_proven", reason=str(trouble))

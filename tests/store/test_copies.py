@@ -1,0 +1,161 @@
+import os
+import stat
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memd.store import copies
+from memd.store.copies import KEPT_S, is_proven
+from memd.store.trouble import StoreFull, StoreUnavailable
+from tests.faults.vfs import Act, Operation, Sync, Write, between
+from tests.store.older import names
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A database whose last words are in its log alone; another connection keeps it there."""
+    return tmp_path / "main.sqlite"
+
+
+def written(file: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(file))
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("wal_autocheckpoint", 0)
+    connection.execute("CREATE TABLE held (text); PRAGMA user_version = 3")
+    connection.executemany("INSERT INTO held VALUES (?)", ((f"line {n} 第{n}行" * 40,) for n in range(300)))
+    return connection
+
+
+def rows(file: Path) -> list[object]:
+    connection = apsw.Connection(
+        f"file:{file}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    )
+    try:
+        return [connection.pragma("user_version"), *connection.execute("SELECT text FROM held")]
+    finally:
+        connection.close()
+
+
+def test_a_copy_has_all_that_the_log_has(file: Path) -> None:
+    """It is for its owner alone, needs no log of its own, and nothing else is left beside the database."""
+    connection = written(file)
+    mask = os.umask(0o022)
+    try:
+        kept_as = copies.make(connection, file, 4)
+    finally:
+        os.umask(mask)
+    assert kept_as == file.with_name("main.sqlite.before-schema-4")
+    assert stat.S_IMODE(kept_as.stat().st_mode) == 0o600
+    assert rows(kept_as) == [connection.pragma("user_version"), *connection.execute("SELECT text FROM held")]
+    assert len(rows(kept_as)) == 301
+    assert names(file.parent) == ["main.sqlite", "main.sqlite-shm", "main.sqlite-wal", kept_as.name]
+    [copy] = copies.kept(file)
+    assert (copy.path, copy.before, copy.schema, copy.bytes) == (kept_as, 4, 3, kept_as.stat().st_size)
+    connection.close()
+
+
+def test_a_copy_is_on_the_disk_before_it_has_its_name(file: Path) -> None:
+    """Nothing is written to it after the last time that it is synced."""
+    connection = written(file)
+    seen: list[Operation] = []
+
+    def watch(operation: Operation, act: Act) -> bytes:
+        if isinstance(operation, Write | Sync):
+            assert [path.name for path in file.parent.glob("*before-schema-*")] == []
+            seen.append(operation)
+        return act(operation)
+
+    with between(watch):
+        copies.make(connection, file, 4)
+    assert len(seen) > 20
+    assert [type(one) for one in seen].index(Sync) == len(seen) - 1
+    connection.close()
+
+
+@pytest.mark.parametrize("code", [apsw.SQLITE_FULL, apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC])
+def test_a_copy_that_cannot_be_written_leaves_nothing(file: Path, code: int) -> None:
+    """The database is as it was, and a disk that is full is called so."""
+    connection = written(file)
+    before = file.read_bytes(), Path(f"{file}-wal").read_bytes()
+
+    def fail(operation: Operation, act: Act) -> bytes:
+        is_late = (
+            isinstance(operation, Sync) if code == apsw.SQLITE_IOERR_FSYNC else isinstance(operation, Write)
+        )
+        if is_late and operation.file.endswith(".partial"):
+            raise apsw.exception_for(code)
+        return act(operation)
+
+    with between(fail), pytest.raises((StoreFull, apsw.IOError)) as failed:
+        copies.make(connection, file, 4)
+    if code == apsw.SQLITE_FULL:
+        assert isinstance(failed.value, StoreFull)
+        assert all(word in str(failed.value) for word in (str(file), "copy", "no room", "by itself"))
+    assert (file.read_bytes(), Path(f"{file}-wal").read_bytes()) == before
+    assert copies.kept(file) == ()
+    assert not list(file.parent.glob("*.partial"))
+    connection.close()
+
+
+def test_what_stands_in_the_place_of_a_copy_is_not_written_through(file: Path, tmp_path: Path) -> None:
+    """A link that somebody put there is replaced, and what it leads to stays."""
+    connection = written(file)
+    other = tmp_path / "other"
+    other.write_text("precious")
+    for name in ("main.sqlite.before-schema.partial", "main.sqlite.before-schema-4"):
+        (tmp_path / name).symlink_to(other)
+    assert copies.kept(file) == ()
+    kept_as = copies.make(connection, file, 4)
+    assert other.read_text() == "precious"
+    assert not kept_as.is_symlink()
+    connection.close()
+
+
+def test_a_directory_in_the_place_of_a_copy_is_told(file: Path) -> None:
+    """Nothing in it is deleted, and nothing is left of the attempt."""
+    connection = written(file)
+    (file.with_name("main.sqlite.before-schema-4") / "precious").mkdir(parents=True)
+    with pytest.raises(StoreUnavailable, match="cannot be copied before"):
+        copies.make(connection, file, 4)
+    assert copies.kept(file) == ()
+    assert not list(file.parent.glob("*.partial"))
+    connection.close()
+
+
+def test_copies_of_several_schemas_are_kept_apart(file: Path) -> None:
+    """The newest first; what was begun, and files of other databases, are none."""
+    connection = written(file)
+    for number in (4, 12, 5):
+        copies.make(connection, file, number)
+    connection.close()
+    for name in (
+        "main.sqlite.before-schema.partial",
+        "mainxsqlite.before-schema-7",
+        "main.sqlite.before-schema-x",
+    ):
+        (file.parent / name).touch()
+    assert [copy.before for copy in copies.kept(file)] == [12, 5, 4]
+    copies.remove(copies.kept(file)[:2])
+    assert [copy.before for copy in copies.kept(file)] == [4]
+    copies.sweep(file)
+    assert not (file.parent / "main.sqlite.before-schema.partial").exists()
+
+
+@pytest.mark.parametrize(
+    ("is_sound", "is_whole", "age_s", "proven"),
+    [
+        (True, True, KEPT_S, True),
+        (True, True, KEPT_S - 1, False),
+        (False, True, KEPT_S, False),
+        (True, False, KEPT_S, False),
+        (True, True, 0.0, False),
+        (True, True, -60.0, False),  # the clock was set right
+        (True, True, -KEPT_S * 400, True),  # the copy is from a year that is yet to come
+    ],
+)
+def test_a_database_is_proven_by_three_things(
+    *, is_sound: bool, is_whole: bool, age_s: float, proven: bool
+) -> None:
+    """It is sound, a whole pass has succeeded with it, and a day has gone by."""
+    assert is_proven(is_sound=is_sound, is_whole=is_whole, age_s=age_s) is proven

@@ -1,0 +1,134 @@
+from pathlib import Path
+
+import apsw
+import pytest
+import structlog
+
+from memd.model import TextHash
+from memd.store import copies, migrations, salvage
+from memd.store.embeddings import EmbeddingStore, Space
+from tests.store.conftest import vector_of
+from tests.store.older import made, names, run, schema_of
+
+SPACE: Space = ("remote", "m", "k")
+HASHES = [TextHash(bytes([n]) * 32) for n in range(20)]
+
+
+def paid_for(directory: Path) -> Path:
+    """A cache of the first schema, with vectors and a text that was refused."""
+    file = made(directory / "embeddings.sqlite", "embeddings", 1)
+    connection = apsw.Connection(str(file))
+    connection.executemany(
+        "INSERT INTO cache VALUES (?, ?, ?, ?, ?, 1.5)",
+        [(*SPACE, text_hash, vector_of(n)) for n, text_hash in enumerate(HASHES)],
+    )
+    connection.execute("INSERT INTO set_aside VALUES (?, ?, ?, ?, 'too long', 1.5)", (*SPACE, b"refused"))
+    connection.close()
+    return file
+
+
+def spoil_next_step(file: Path) -> None:
+    """Let the second step fail, on a database that is sound."""
+    run(file, "CREATE TABLE documents (somebody TEXT)")
+
+
+async def known(store: EmbeddingStore) -> tuple[int, int]:
+    """How many vectors, and how many refusals, are there."""
+    found = await store.get(SPACE, HASHES, 2.0)
+    assert all(found[text_hash] == vector_of(n) for n, text_hash in enumerate(HASHES) if text_hash in found)
+    return len(found), len(await store.refused(SPACE, [TextHash(b"refused")]))
+
+
+async def test_a_cache_that_cannot_be_brought_up_to_date_loses_nothing(tmp_path: Path) -> None:
+    """It is set aside, and all that was in it is in the new one, which is of the newest schema and can be written."""
+    file = paid_for(tmp_path)
+    spoil_next_step(file)
+    store = EmbeddingStore(file)
+    with structlog.testing.capture_logs() as logs:
+        await store.open()
+    assert store.trouble is None
+    assert await known(store) == (20, 1)
+    await store.put(SPACE, {TextHash(b"new"): vector_of(99)}, 3.0)
+    assert store.trouble is None
+    assert [path.name for path in store.damaged_files()] == ["embeddings.sqlite.damaged-1"]
+    assert [copy.schema for copy in store.copies] == [1]
+    assert store.generation == 1  # indexes put back what they have beyond it
+    await store.close()
+    assert schema_of(file) == migrations.newest("embeddings")
+    told = [event["event"] for event in logs]
+    assert told == ["store.copied", "store.set_aside", "store.brought_back"]
+
+
+async def test_what_was_done_half_is_done_again(tmp_path: Path) -> None:
+    """After a life that ended between setting the old file aside and putting the new one there."""
+    file = paid_for(tmp_path)
+    connection = apsw.Connection(str(file))
+    copies.make(connection, file, 2)
+    connection.close()
+    file.unlink()
+    copies.partial(file).write_bytes(b"half")
+    store = EmbeddingStore(file)
+    await store.open()
+    assert await known(store) == (20, 1)
+    await store.close()
+    assert names(tmp_path) == ["embeddings.sqlite", "embeddings.sqlite.before-schema-2"]
+
+
+async def test_later_damage_costs_what_came_since(tmp_path: Path) -> None:
+    """As long as the copy is kept."""
+    file = paid_for(tmp_path)
+    store = EmbeddingStore(file)
+    await store.open()
+    await store.put(SPACE, {TextHash(b"new"): vector_of(99)}, 3.0)
+    run(file, "DROP TABLE cache")
+    assert await known(store) == (20, 1)
+    assert not await store.get(SPACE, [TextHash(b"new")], 3.0)
+    await store.close()
+
+
+async def test_a_copy_that_is_damaged_is_not_believed(tmp_path: Path) -> None:
+    """The cache begins empty, as it does where there is no copy."""
+    file = paid_for(tmp_path)
+    connection = apsw.Connection(str(file))
+    kept_as = copies.make(connection, file, 2)
+    connection.close()
+    whole = bytearray(kept_as.read_bytes())
+    whole[2 * 4096 : 4 * 4096] = bytes(2 * 4096)
+    kept_as.write_bytes(whole)
+    file.unlink()
+    store = EmbeddingStore(file)
+    with structlog.testing.capture_logs() as logs:
+        await store.open()
+    assert await known(store) == (0, 0)
+    assert store.trouble is None
+    await store.close()
+    assert "store.copy_damaged" in [event["event"] for event in logs]
+
+
+@pytest.mark.parametrize("schema", [0, 3])
+def test_a_copy_that_nobody_here_can_read_is_left_alone(tmp_path: Path, schema: int) -> None:
+    """As is one that holds nothing."""
+    file = paid_for(tmp_path)
+    run(file, f"PRAGMA user_version = {schema}")
+    connection = apsw.Connection(str(file))
+    copies.make(connection, file, 4)
+    connection.close()
+    file.unlink()
+    salvage.bring_back(file, "embeddings")
+    assert not file.exists()
+
+
+def test_only_columns_that_both_have_are_taken(tmp_path: Path) -> None:
+    """A table of another shape brings what it can, one of which nothing is left brings nothing."""
+    file = paid_for(tmp_path)
+    run(file, "ALTER TABLE cache ADD COLUMN extra TEXT")
+    run(file, "CREATE TABLE documents (somebody TEXT); INSERT INTO documents VALUES ('x')")
+    connection = apsw.Connection(str(file))
+    copies.make(connection, file, 2)
+    connection.close()
+    file.unlink()
+    salvage.bring_back(file, "embeddings")
+    connection = apsw.Connection(str(file))
+    assert connection.execute("SELECT count(*) FROM cache").get == 20
+    assert connection.execute("SELECT count(*) FROM documents").get == 0
+    connection.close()
