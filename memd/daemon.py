@@ -4,24 +4,28 @@ import asyncio
 import contextlib
 import gc
 import os
+import re
 import resource
 import socket as socketlib
+import stat
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 import structlog
 import uvloop
 
-from memd import logs, notify
+from memd import logs, notify, postmortem
 from memd.agents import Agent, Agents
 from memd.backends.builtin import Builtin
 from memd.backends.choice import Around, chosen
 from memd.backends.qmd.embedding import EmbedTurn
+from memd.beat import until_beat_s
 from memd.config import AgentSettings, Config
 from memd.configfile.load import ConfigError, load
 from memd.embed.choose import Choice, choose
@@ -34,10 +38,13 @@ from memd.engines.standing import Patience
 from memd.engines.supply import Supply
 from memd.errors import FatalError, MemdError
 from memd.fleet import Fleet
+from memd.footprint.limit import MemoryLimit
+from memd.learn import learn_types
 from memd.logfile import LogFile
 from memd.paths import Root
 from memd.search.searcher import Searcher
 from memd.server import listener
+from memd.server.acceptor import Acceptor, most_connections
 from memd.server.connection import Connection
 from memd.server.handlers import Handlers
 from memd.server.lock import Lock
@@ -47,12 +54,14 @@ from memd.sources.roots import roots_as_written, roots_of
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
+from memd.store.ondisk import sync_directory
 from memd.store.trouble import StoreDamaged
 from memd.sync.dirty import Dirty
 from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.follow import follow
 from memd.sync.loop import SyncLoop
 from memd.sync.poll import look_by_scan
+from memd.sync.rebuild import discard_all
 from memd.sync.timetable import scan_now_and_then
 from memd.sync.treatment import treatment_of
 from memd.threads import Threads
@@ -97,11 +106,13 @@ def main(
     """
     _leave_the_loop_room()
     _allow_open_files()
+    _leave_no_core()
     os.umask(0o077)  # what memd writes holds memory: it is its user's alone, wherever the state directory is
     terminal = sys.stderr is not None and sys.stderr.isatty()
     logs.configure(
         "info", sys.stderr, terminal=terminal, color=logs.wants_color(os.environ, terminal=terminal)
     )
+    postmortem.catch_strays(_stray_failed)
     try:
         places = _places(config, state_dir, socket)
         uvloop.run(serve(places, os.environ, choose or _choose_here, on_stop=_end_in_time))
@@ -116,7 +127,21 @@ def main(
             return _last_word(_first(expected))
         log.critical("daemon.failed", exc_info=failures)
         return SOFTWARE_FAILED
+    except Exception as failure:
+        # The top. Python itself would write all its words to stderr.
+        log.critical("daemon.failed", exc_info=failure)
+        return SOFTWARE_FAILED
     return 0
+
+
+def _stray_failed(place: str, failure: BaseException) -> None:
+    log.error("daemon.stray_failed", place=place, exc_info=failure)
+
+
+def _callback_failed(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited. Its message ends in the repr of what was called, which holds what it was called with."""
+    what = re.split(r"[(<\n]", str(context.get("message", "")), maxsplit=1)[0].strip()
+    log.error("daemon.callback_failed", what=what, exc_info=context.get("exception"))
 
 
 def _choose_here(settings: AgentSettings) -> Choice:
@@ -143,6 +168,22 @@ def _allow_open_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _leave_no_core() -> None:
+    """Have a crash leave no core file: it would hold notes and keys, in a directory that others may read.
+
+    Only the soft limit: whoever hunts a crash raises it with prlimit(1). The worker and qmd inherit it. The process stays
+    open to a debugger of its user, who can read the notes anyway.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _open_files() -> int:
+    """How many files the process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def _end_in_time() -> None:
@@ -176,6 +217,8 @@ async def serve(
     Raises:
         FatalError: it cannot run here, and says why.
     """
+    learn_types()
+    asyncio.get_running_loop().set_exception_handler(_callback_failed)
     notifier = notify.Notifier(environ)
     given = listener.given(environ, places.socket)
     # Listening first: a reload that is wished for while the file is read is one of what it says afterwards.
@@ -187,6 +230,7 @@ async def serve(
         stack.enter_context(_sole_daemon(places))
         # From here on: a process that could not have the lock must not give another's log a new name.
         logs.before_each(LogFile(places.state / "memd.log").tend)
+        discard_all(places.state / "agents")
         embeddings = EmbeddingStore(places.state / "embeddings.sqlite")
         await embeddings.open()
         stack.push_async_callback(embeddings.close)
@@ -197,15 +241,25 @@ async def serve(
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
             around = Around(environ, Path.home(), EmbedTurn())
+            limit = MemoryLimit(
+                lambda: {agent.id: agent.index for agent in agents.all().values()},
+                lambda: engines.worker_pids,
+            )
+            limit.follow(config.daemon.memory_limit_mb)
+            facts.memory = limit
             fleet = Fleet(
                 agents,
                 engines,
                 tasks,
-                lambda *parts: build_agent(places.state, computing, around, *parts),
+                # Below a limit, whether there is room for vectors is known only when all else is there.
+                lambda *parts: build_agent(
+                    places.state, computing, around, *parts, resident=not limit.is_set
+                ),
                 keep,
             )
             await fleet.follow(None, config)
-            async with _listening(places.socket, given, Handlers(agents, facts)):
+            limiting = tasks.create_task(limit.run())
+            async with _listening(places.socket, given, Handlers(agents, facts), agents):
                 manager = tasks.create_task(
                     _tell_manager(notifier, agents, notify.watchdog_interval_s(environ))
                 )
@@ -215,26 +269,43 @@ async def serve(
                 )
                 while await signals.next() is Wish.RELOAD:
                     notifier.reloading()
-                    config = await _reload(places, config, environ, fleet, engines, facts)
+                    config = await _reload(places, config, environ, fleet, engines, limit, facts)
                     notifier.ready()
                 notifier.stopping()
                 log.info("daemon.stopping")
                 manager.cancel()
                 saving.cancel()
+                limiting.cancel()
             await fleet.close()
             await engines.close()
     log.info("daemon.stopped")
 
 
 async def build_agent(
-    state: Path, computing: Threads, around: Around, agent_id: str, settings: AgentSettings, supply: Supply
+    state: Path,
+    computing: Threads,
+    around: Around,
+    agent_id: str,
+    settings: AgentSettings,
+    supply: Supply,
+    *,
+    resident: bool = True,
 ) -> Agent:
     """Open one agent's index, decide whether it can serve as it is, and wire up what works on it.
+
+    Args:
+        state: Directory of what memd keeps.
+        computing: Threads that all agents share.
+        around: What other engines are started in.
+        agent_id: Its name.
+        settings: Of the agent.
+        supply: What embeds for it.
+        resident: Whether its vectors are to be in memory.
 
     Raises:
         StoreUnavailable, StoreDamaged, StoreNewer: it cannot be opened now.
     """
-    index = Index(state / "agents" / f"{agent_id}.sqlite")
+    index = Index(state / "agents" / f"{agent_id}.sqlite", resident=resident)
     wanted = wanted_fingerprint(settings, supply.wanted)
     try:
         rebuild = await _opened(index, wanted, embeds=supply.embeds)
@@ -348,6 +419,7 @@ async def _reload(
     environ: MutableMapping[str, str],
     fleet: Fleet,
     engines: Engines,
+    limit: MemoryLimit,
     facts: Facts,
 ) -> Config:
     """The new configuration, in force; or the old one, when the new one cannot be used."""
@@ -359,6 +431,7 @@ async def _reload(
         log.error("config.reload_refused", reason=str(error))
         return config
     logs.set_level(new.daemon.log_level)
+    limit.follow(new.daemon.memory_limit_mb)
     await fleet.follow(config, new)
     await engines.renew()
     facts.config, facts.config_error = new.file, None
@@ -379,6 +452,34 @@ def _load_again(places: Places, config: Config, environ: MutableMapping[str, str
     return new
 
 
+def _require_ours(directory: Path) -> None:
+    """Refuse to keep memory where another user decides what a name means: they could have put a file there, or a link.
+
+    Root's own word is good, and root, in a container, is given directories of others. One of a group is left to the group.
+
+    Raises:
+        FatalError: another user may write to the directory.
+    """
+    try:
+        status = directory.stat()
+    except OSError as error:
+        raise FatalError(
+            f"cannot use {directory}: {error.strerror}. Set MEMD_STATE_DIR to another path.", exit_code=78
+        ) from error
+    user = os.geteuid()
+    if status.st_mode & stat.S_IWOTH:
+        why = "any user may write there. Give it mode 0700"
+    elif user not in {0, status.st_uid} and status.st_uid != 0:
+        why = f"it belongs to another user (uid {status.st_uid})"
+    else:
+        return
+    raise FatalError(
+        f"memory cannot be kept in {directory}: {why}, or set MEMD_STATE_DIR to a directory of your own, "
+        "such as a new one in it.",
+        exit_code=78,
+    )
+
+
 @contextlib.contextmanager
 def _sole_daemon(places: Places) -> Iterator[None]:
     """Hold the locks of the state directory and of the socket, making the directories that are missing.
@@ -391,13 +492,20 @@ def _sole_daemon(places: Places) -> Iterator[None]:
         (places.socket.parent, "MEMD_SOCKET"),
     ):
         try:
-            if not directory.is_dir():
+            new = [one for one in (directory, *directory.parents) if not one.is_dir()]
+            if new:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for one in new:
+                # A power cut must not take it, with all that was synced in it. What may not be listed cannot be synced.
+                with contextlib.suppress(PermissionError):
+                    sync_directory(one.parent)
         except OSError as error:
             raise FatalError(
                 f"cannot make {error.filename}: {error.strerror}. Set {variable} to another path.",
                 exit_code=78,
             ) from error
+    for directory in (places.state, places.state / "agents"):
+        _require_ours(directory)
     with contextlib.ExitStack() as stack:
         for file, what in (
             (places.state / "memd.lock", places.state),
@@ -408,19 +516,21 @@ def _sole_daemon(places: Places) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _listening(path: Path, given: socketlib.socket | None, handlers: Handlers) -> AsyncIterator[None]:
+async def _listening(
+    path: Path, given: socketlib.socket | None, handlers: Handlers, agents: Agents
+) -> AsyncIterator[None]:
     """Answer whoever connects, at a socket that the service manager has opened or at one of our own."""
     connections: set[Connection] = set()
-    # Not create_unix_server: from Python 3.13 on, that removes the path at the end, whoever it belongs to.
-    server = await asyncio.get_running_loop().create_server(
+    acceptor = Acceptor(
+        listener.bind(path) if given is None else given,
         lambda: Connection(handlers.of_client(), os.getuid(), VERSION, connections),
-        sock=listener.bind(path) if given is None else given,
-        backlog=listener.BACKLOG,
+        connections,
+        lambda: most_connections(_open_files(), len(agents.all())),
     )
     try:
         yield
     finally:
-        server.close()
+        await acceptor.close()
         if given is None:
             listener.remove(path)
         for connection in list(connections):
@@ -428,7 +538,9 @@ async def _listening(path: Path, given: socketlib.socket | None, handlers: Handl
 
 
 async def _tell_manager(notifier: notify.Notifier, agents: Agents, watchdog_s: float | None) -> None:
-    """Tell the service manager what goes on, and that the loop runs."""
+    """Tell the service manager, where there is one, what goes on, and that the loop runs."""
+    if not notifier.is_heard:
+        return
     said = ""
     while True:
         indexing = [
@@ -442,7 +554,8 @@ async def _tell_manager(notifier: notify.Notifier, agents: Agents, watchdog_s: f
             said = status
         if watchdog_s is not None:
             notifier.watchdog()
-        await asyncio.sleep(min(watchdog_s or 2.0, 2.0))
+        beat_s = min(watchdog_s or 2.0, 2.0)
+        await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), beat_s))
 
 
 def _places(config: Path | None, state_dir: Path | None, socket: Path | None) -> Places:

@@ -3,9 +3,9 @@
 import asyncio
 import hashlib
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Protocol
 
 import numpy as np
 import structlog
@@ -23,6 +23,7 @@ from memd.embed.provider import (
     Vector,
     Vectors,
 )
+from memd.embed.questions import Questions
 
 log = structlog.get_logger()
 
@@ -33,7 +34,7 @@ CALIBRATION = Calibration(low=0.77, high=0.885, cjk=(0.825, 0.925), across=(0.74
 # About two seconds' work on two cores: what an interrupted request may lose.
 LIMITS = Limits(tokens=3200, texts=1000, concurrency=1)
 IDLE_S = 60.0
-START_PATIENCE_S = 60.0
+START_PATIENCE_S = 180.0  # the model is read when no other program wants the disk
 # A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of them:
 # a chunk then took ten seconds where 0.4 is usual.
 PATIENCE_S = 120.0
@@ -44,6 +45,14 @@ DEATHS = 2  # so many on the same text, and the text is to blame
 
 # -P: a directory named memd where the daemon happens to stand is not what is meant.
 COMMAND = (sys.executable, "-P", "-m", "memd.embed.worker")
+
+
+class Interpreter(Protocol):
+    """What turns a question into a vector."""
+
+    def query(self, text: str) -> Vector:
+        """Of shape (dimensions,)."""
+        ...
 
 
 class LocalProvider:
@@ -58,6 +67,7 @@ class LocalProvider:
         idle_s: float = IDLE_S,
         patience_s: float = PATIENCE_S,
         first_wait_s: float = FIRST_WAIT_S,
+        load: Callable[[], Interpreter] | None = None,
     ) -> None:
         """Nothing is started or loaded yet.
 
@@ -69,6 +79,7 @@ class LocalProvider:
             patience_s: A worker that does not answer for one text in so many seconds, and a little more for each
                 byte of it, is killed.
             first_wait_s: At most so long after its first death the worker may be started again.
+            load: Gives what turns questions into vectors; None: the bundled model.
         """
         self._version = installed.version
         self._identity = _identity(installed)
@@ -85,8 +96,7 @@ class LocalProvider:
         self._deaths: dict[bytes, int] = {}  # hash of a text -> workers that died on it
         self._retirement: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
-        self._questions = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
-        self._model: bundled.Model | None = None  # touched on the thread of questions alone
+        self._questions = Questions(bundled.load if load is None else load)
         self._closed = False
 
     @property
@@ -134,13 +144,16 @@ class LocalProvider:
         A text longer than bundled.QUERY_BYTES is represented by its beginning.
 
         Raises:
-            EmbedUnavailable: the model cannot be loaded, or the provider is closed.
+            EmbedUnavailable: the model cannot be loaded, or is stuck in another question, or the provider is closed.
         """
         self._refuse_when_closed()
-        return await asyncio.get_running_loop().run_in_executor(self._questions, self._question, text)
+        vector = bundled.unit(await self._questions.ask(lambda model: model.query(text)))
+        if vector is None:
+            raise EmbedUnavailable("The bundled model gave no usable vector for this question.")
+        return vector
 
     async def close(self) -> None:
-        """End the worker within about a second, and the thread after the question it is at."""
+        """End the worker within about a second; a question that is under way comes to its end by itself."""
         self._closed = True
         self._stay_awake()
         if self._worker is not None:
@@ -151,21 +164,11 @@ class LocalProvider:
                 self._worker = None
         if self._retiring is not None:
             await self._retiring
-        await asyncio.to_thread(self._questions.shutdown)
-        self._model = None
+        self._questions.forget()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise EmbedUnavailable("The embedding provider is closed.")
-
-    def _question(self, text: str) -> Vector:
-        self._refuse_when_closed()
-        if self._model is None:
-            self._model = bundled.load()
-        vector = bundled.unit(self._model.query(text))
-        if vector is None:
-            raise EmbedUnavailable("The bundled model gave no usable vector for this question.")
-        return vector
 
     async def _passage(self, index: int, text: str) -> Vector:
         self._stay_awake()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Self, cast
 
 import msgspec
@@ -36,6 +37,7 @@ class Worker(asyncio.SubprocessProtocol):
         self._frames = FrameReader()
         self._inbox: asyncio.Queue[Ready | Embedded | None] = asyncio.Queue()  # None: nothing comes any more
         self._ended = asyncio.Event()
+        self._is_lost = False
         self._ready: Ready | None = None
         self._asked = 0
         self._broken = False
@@ -78,8 +80,8 @@ class Worker(asyncio.SubprocessProtocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
-        return self._ended.is_set()
+        """Whether nothing comes of it any more: the process is gone, or hangs in the kernel and cannot even die."""
+        return self._ended.is_set() or self._is_lost
 
     async def greeting(self, patience_s: float) -> Ready:
         """The first message, which comes once; it is remembered.
@@ -120,10 +122,12 @@ class Worker(asyncio.SubprocessProtocol):
             async with asyncio.timeout(patience_s):
                 message = await self._inbox.get()
         except TimeoutError:
+            is_stopped = _is_stopped(self.pid)
             await self.stop(grace_s=0)
-            raise WorkerDied(
-                f"did not answer in {patience_s:.1f} s, and was killed", by_itself=True
-            ) from None
+            how = f"did not answer in {patience_s:.1f} s, and was killed"
+            if is_stopped:
+                how = f"was stopped by a signal, {how}"
+            raise WorkerDied(how, by_itself=not is_stopped) from None
         if message is None:
             self._inbox.put_nowait(None)
             raise self._death()
@@ -143,15 +147,15 @@ class Worker(asyncio.SubprocessProtocol):
         name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
         return WorkerDied(f"was ended by {name}", by_itself=-code not in _FROM_OUTSIDE)
 
-    async def stop(self, grace_s: float = 1.0) -> None:
-        """End the process: asked first, killed after so many seconds. Returns when it is gone."""
+    async def stop(self, grace_s: float = 1.0, *, killed_s: float = KILLED_S) -> None:
+        """End the process: asked first, killed after so many seconds. Returns when it is gone, or nobody waits for it."""
         if grace_s > 0:
             with contextlib.suppress(ProcessLookupError):
                 self._transport.terminate()
             if await self._gone_within(grace_s):
                 return
         self._kill()
-        await self._gone_within(KILLED_S)
+        self._is_lost = not await self._gone_within(killed_s)
         self._transport.close()
 
     def _kill(self) -> None:
@@ -163,3 +167,11 @@ class Worker(asyncio.SubprocessProtocol):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
         return self.ended
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether somebody has stopped a process (SIGSTOP, a debugger), where the system tells; see proc_pid_stat(5)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0] in "Tt"
+    except OSError:
+        return False

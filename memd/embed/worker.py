@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import platform
 import signal
 import sys
 import threading
@@ -17,6 +18,7 @@ from typing import NoReturn, Protocol
 
 import msgspec
 
+from memd import postmortem
 from memd.embed import bundled
 from memd.embed.environment import prepare_environment
 from memd.embed.protocol import BrokenFrame, Embedded, FrameReader, Passage, Ready, encode
@@ -25,6 +27,11 @@ from memd.embed.provider import Vector
 NICE = 10
 MAX_THREADS = 8
 _PR_SET_PDEATHSIG = 1
+# ioprio_set(2), which the C library has no function for; the model has wheels for these machines alone.
+_IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
+_THIS_PROCESS, _IDLE, _CLASS_SHIFT = 1, 3, 13
+# setiopolicy_np(3): IOPOL_TYPE_DISK, IOPOL_SCOPE_PROCESS, IOPOL_THROTTLE.
+_DISK, _WHOLE_PROCESS, _THROTTLED = 0, 0, 3
 
 
 class Model(Protocol):
@@ -38,12 +45,22 @@ class Model(Protocol):
 def yield_to_others() -> None:
     """Let everything else on the machine go first."""
     os.nice(NICE)
+    read_last()
     # Where the kernel schedules by session, nice only counts among processes of the same one.
     # A session of our own can be lowered as a whole; one that is shared must not be.
     if os.getsid(0) == os.getpid():
         _tell_kernel("autogroup", str(NICE))
     # Short of memory, the kernel should take the worker: it comes back, and the daemon stays.
     _tell_kernel("oom_score_adj", "500")
+
+
+def read_last() -> None:
+    """Have this process, and the threads that it starts from here on, use the disk when nobody else does."""
+    # Best effort: of a kernel without the call, or a disk without such an order, nothing is lost.
+    if sys.platform == "linux" and (number := _IOPRIO_SET.get(platform.machine())) is not None:
+        ctypes.CDLL(None).syscall(number, _THIS_PROCESS, 0, _IDLE << _CLASS_SHIFT)
+    elif sys.platform == "darwin":
+        ctypes.CDLL(None).setiopolicy_np(_DISK, _WHOLE_PROCESS, _THROTTLED)
 
 
 def _tell_kernel(name: str, value: str) -> None:
@@ -118,6 +135,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 def main() -> NoReturn:
     """Serve the bundled model, at low priority."""
+    postmortem.catch_strays(postmortem.print_account)
     yield_to_others()
     prepare_environment(os.environ, engine_threads())
     serve(bundled.find().version, bundled.load)

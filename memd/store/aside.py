@@ -6,6 +6,8 @@ from pathlib import Path
 
 import structlog
 
+from memd.store import ondisk
+
 log = structlog.get_logger()
 
 KEPT = 2  # of the damaged files of one database, the newest; each may be as large as the database
@@ -14,6 +16,8 @@ _LOGS = ("-wal", "-shm", "-journal")  # the last of one that was killed while it
 
 def set_aside(file: Path, reason: str) -> None:
     """Move a damaged database out of the way, its log with it; the oldest of those that are kept goes.
+
+    The names are on the disk itself when this returns: else a power cut could leave the old log beside a new file.
 
     Args:
         file: Of the database, if there still is one. Nothing has it open.
@@ -29,13 +33,14 @@ def set_aside(file: Path, reason: str) -> None:
     try:
         file.rename(aside)
     except FileNotFoundError:
-        _drop_logs(file)
+        remove(file)
         log.warning("store.lost", file=str(file), reason=reason)
         return
     # The log belongs to that file, and would be applied to whatever comes in its place.
     for suffix in _LOGS:
         with contextlib.suppress(FileNotFoundError):
             Path(f"{file}{suffix}").rename(f"{aside}{suffix}")
+    ondisk.sync_directory(file.parent)
     log.warning("store.set_aside", file=str(file), kept_as=str(aside), reason=reason)
 
 
@@ -46,9 +51,18 @@ def kept(file: Path) -> list[Path]:
 
 
 def remove(file: Path) -> None:
-    """Delete a database that nothing has open, with its log."""
-    file.unlink(missing_ok=True)
-    _drop_logs(file)
+    """Delete a database that nothing has open, with its log, so that neither is back after a power cut.
+
+    Raises:
+        OSError: they may be there.
+    """
+    is_changed = False
+    for path in (file, *(Path(f"{file}{suffix}") for suffix in _LOGS)):
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            is_changed = True
+    if is_changed:
+        ondisk.sync_directory(file.parent)
 
 
 def _numbered(file: Path) -> dict[int, Path]:
@@ -66,8 +80,3 @@ def _drop(damaged: Path) -> None:
     for path in (damaged, *(Path(f"{damaged}{suffix}") for suffix in _LOGS)):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
-
-
-def _drop_logs(file: Path) -> None:
-    for suffix in _LOGS:
-        Path(f"{file}{suffix}").unlink(missing_ok=True)

@@ -4,19 +4,29 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 import msgspec
+import structlog
 
-from memd.store import migrations, ondisk
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable, mapped_errors
+from memd.store import copies, migrations, newer, ondisk
+from memd.store.trouble import (
+    StoreClosed,
+    StoreDamaged,
+    StoreNewer,
+    StoreUnavailable,
+    StoreUnsynced,
+    mapped_errors,
+)
 from memd.threads import Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+log = structlog.get_logger()
 
 BUSY_TIMEOUT_MS = 5000
 EMPTYING_MS = 20  # for which readers may keep the log from being emptied
@@ -40,6 +50,10 @@ def _as_it_is(_: apsw.Connection) -> None:
     pass
 
 
+def _as_empty(_: Path) -> None:
+    pass
+
+
 class Database:
     """A SQLite file in WAL mode, open for one writer and several readers.
 
@@ -53,6 +67,7 @@ class Database:
         *,
         extension: str | None = None,
         prepare: Callable[[apsw.Connection], None] = _as_it_is,
+        begin: Callable[[Path], None] = _as_empty,
         remakes: bool = False,
     ) -> None:
         """Nothing is opened yet.
@@ -62,14 +77,18 @@ class Database:
             schema: The folder of migrations, below sql/.
             extension: A loadable extension that every connection gets, or None.
             prepare: Gives every connection what else its statements need.
+            begin: Called where there is no file: may put one there. Raises OSError or an error of SQLite's if it cannot.
             remakes: Whether a write may make the file where there is none any more.
         """
         self.file = file
         self.read_only: str | None = None  # why it can only be read, for now
-        self.ended_cleanly = True  # whether the last one who had the file open closed it
+        self.ended_cleanly = True  # whether it was there, and the last one who had it open closed it
+        self.unsynced: str | None = None  # why some of what was written may be lost
+        self.copies: tuple[copies.Copy, ...] = ()  # of it as it was before it was brought up to date
         self._schema = schema
         self._extension = extension
         self._prepare = prepare
+        self._begin = begin
         self._remakes = remakes
         self._writer: apsw.Connection | None = None
         self._writing = Threads(1, f"memd-write-{file.stem}")
@@ -84,6 +103,8 @@ class Database:
         self._connections_lock = threading.Lock()
         self._opened = False
         self._closing = False
+        self._log_pages = 0  # at the last commit
+        self._fold_at = CHECKPOINT_PAGES
 
     # --- opening
 
@@ -109,12 +130,23 @@ class Database:
     def _open(self, *, create: bool) -> None:
         """Open the writer, or else at least the readers; nothing has the file open."""
         ondisk.require_files(self.file)
-        ondisk.require_known(self.file, self._schema)
-        self.ended_cleanly = ondisk.size(Path(f"{self.file}-wal")) == 0
+        newer.require_known(self.file, self._schema)
+        # Its log goes with the last who closes it. One of no bytes may be all that a power cut has left of it.
+        self.ended_cleanly = ondisk.identity(Path(f"{self.file}-wal")) is None
         try:
+            if create and ondisk.identity(self.file) is None:
+                self._begin_file()
             self._open_writer(create=create)
         except StoreUnavailable as trouble:
             self._open_for_reading(trouble)
+        self.copies = copies.kept(self.file)
+
+    def _begin_file(self) -> None:
+        try:
+            with mapped_errors(self.file):
+                self._begin(self.file)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.file} cannot be made: {error.strerror}") from error
 
     def _open_writer(self, *, create: bool) -> None:
         with mapped_errors(self.file):
@@ -124,21 +156,41 @@ class Database:
             try:
                 # Closing must not fold the log of a newer memd into its file.
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-                ondisk.require_version(self.file, connection.pragma("user_version"), self._schema)
+                newer.require_version(self.file, connection.pragma("user_version"), self._schema)
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                 connection.pragma("journal_mode", "wal")
                 # A crash of the process loses nothing; a power cut may lose the last seconds, which the next scan repairs.
                 connection.pragma("synchronous", "normal")
                 connection.pragma("foreign_keys", 1)
                 connection.pragma("journal_size_limit", 64 << 20)
-                connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
-                migrations.migrate(connection, self._schema)
+                connection.set_wal_hook(self._has_logged)  # in the place of SQLite's own checkpoints
+                # What is taken out is to be gone: without it, the text of a note that was deleted stays in free pages.
+                # It costs a quarter more where whole files are taken out, and nothing elsewhere.
+                connection.pragma("secure_delete", "on")
                 _require_writable(connection)
+                copies.sweep(self.file)
+                self._bring_up_to_date(connection)
             except BaseException:
                 self._close(connection)
                 raise
         self._writer, self.read_only, self._uri = connection, None, ondisk.uri(self.file)
         self._identity = ondisk.identity(self.file)
+
+    def _bring_up_to_date(self, connection: apsw.Connection) -> None:
+        found, newest = connection.pragma("user_version"), migrations.newest(self._schema)
+        self.ended_cleanly = self.ended_cleanly and found > 0  # else it is made only now
+        if 0 < found < newest:
+            kept_as = copies.make(connection, self.file, newest)
+            migrations.migrate(connection, self._schema)
+            log.info(
+                "store.brought_up_to_date",
+                file=str(self.file),
+                before=found,
+                schema=newest,
+                kept_as=str(kept_as),
+            )
+        else:
+            migrations.migrate(connection, self._schema)
 
     def _open_for_reading(self, trouble: StoreUnavailable) -> None:
         """Have readers open what is there without writing anything, not even the index of its log.
@@ -195,21 +247,79 @@ class Database:
         Raises:
             StoreUnavailable, StoreDamaged, StoreClosed: nothing of it was written.
         """
+        return await self._on_writer(lambda: self._transaction(lambda writer: fn(writer, *args, **kwargs)))
+
+    async def write_lasting(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Like write; and it is on the disk itself when this returns, with all that was written before.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed: nothing of it was written.
+        """
 
         def transaction() -> T:
             writer = self._writer_now()
             with mapped_errors(self.file):
-                writer.execute("BEGIN IMMEDIATE")
+                writer.pragma("synchronous", "full")
                 try:
-                    result = fn(writer, *args, **kwargs)
-                    writer.execute("COMMIT")
-                except BaseException:
-                    if writer.in_transaction:
-                        writer.execute("ROLLBACK")
-                    raise
-                return result
+                    return self._transaction(lambda writer: fn(writer, *args, **kwargs))
+                finally:
+                    writer.pragma("synchronous", "normal")
 
         return await self._on_writer(transaction)
+
+    def _transaction(self, work: Callable[[apsw.Connection], T]) -> T:
+        writer = self._writer_now()
+        with mapped_errors(self.file):
+            writer.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(writer)
+                writer.execute("COMMIT")
+            except BaseException:
+                if writer.in_transaction:
+                    writer.execute("ROLLBACK")
+                raise
+        self._keep_log_short(writer)
+        return result
+
+    def _has_logged(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _keep_log_short(self, writer: apsw.Connection) -> None:
+        """Bring the log into the file where it has grown long. SQLite would do it by itself, and be silent when it fails."""
+        if self._log_pages < self._fold_at:
+            return
+        self._fold_at = CHECKPOINT_PAGES
+        try:
+            with mapped_errors(self.file):
+                writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except StoreUnavailable as trouble:
+            self._note(trouble)
+            self._fold_at += self._log_pages  # what cannot be done now is not tried at each write
+            log.warning("store.log_not_folded", file=str(self.file), reason=str(trouble))
+
+    def _note(self, trouble: StoreUnavailable) -> None:
+        if isinstance(trouble, StoreUnsynced):
+            self.unsynced = str(trouble)
+
+    async def mistrust(self) -> None:
+        """Refuse to rely on a file of which something may be lost.
+
+        Where a sync failed, a system may drop what it could not write, and call the next sync a success: Linux does.
+        What was written is then in memory for a while, and nothing tells when it is gone. So all of it has to be
+        made or written once more, elsewhere, as soon as the disk keeps what it is given.
+
+        Raises:
+            StoreUnavailable: a sync failed, and the next one does, too.
+            StoreDamaged: a sync failed, and the next one did not. This is told once.
+        """
+        if self.unsynced is None:
+            return
+        await self.checkpoint(wait=False)
+        reason, self.unsynced = self.unsynced, None
+        raise StoreDamaged(f"what was written may be lost: {reason}")
 
     def _writer_now(self) -> apsw.Connection:
         if self._closing or not self._opened:
@@ -295,7 +405,11 @@ class Database:
 
     async def _on_writer(self, work: Callable[[], T]) -> T:
         self._require_not_closing()
-        return await self._writing.run(work)
+        try:
+            return await self._writing.run(work)
+        except StoreUnavailable as trouble:
+            self._note(trouble)
+            raise
 
     def _require_not_closing(self) -> None:
         # What begins once the connections are being closed would find none.
@@ -317,13 +431,85 @@ class Database:
             StoreUnavailable, StoreClosed.
         """
 
-        def look(connection: apsw.Connection) -> str:
-            found: str = connection.execute("PRAGMA quick_check(1)").get
-            return found
+        def look(_: apsw.Connection) -> str:
+            # By another connection than the one whose place is taken: one that has looked into a keyword index before
+            # looks through it by what it remembers, and finds parts missing that were merged since (FTS5 of 3.54).
+            fresh = self._new_reader().connection
+            assert fresh is not None
+            try:
+                found: str = fresh.execute("PRAGMA quick_check(1)").get
+                return found
+            finally:
+                self._close(fresh)
 
         found = await self.read(look)
         if found != "ok":
             raise StoreDamaged(f"{self.file}: {found}")
+
+    async def release_pages(self) -> None:
+        """Give up what connections that are not in use just now keep of the file in memory; each up to 2 MB.
+
+        Raises:
+            StoreClosed.
+        """
+
+        def of_readers() -> None:
+            idle: list[_Reader] = []
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    idle.append(self._readers.get_nowait())
+            for reader in idle:
+                _release(reader.connection)
+                self._readers.put(reader)
+
+        self._require_not_closing()
+        await self._reading.run(of_readers)
+        await self._on_writer(lambda: _release(self._writer))
+
+    async def drop_copies(self, which: Collection[copies.Copy] | None = None) -> None:
+        """Delete copies of this database as it was; what has been written since is on the disk itself before.
+
+        Args:
+            which: Those; None: all of them.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed: some are still there.
+        """
+
+        def drop() -> None:
+            writer = self._writer_now()
+            with mapped_errors(self.file):
+                # It syncs the log first, and what is in the log is as good as what is in the file.
+                writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            copies.remove(self.copies if which is None else which)
+            self.copies = copies.kept(self.file)
+
+        if self.copies:
+            await self._on_writer(drop)
+
+    async def write_anew(self) -> None:
+        """Write all of this database once more, into another file that takes its place; see mistrust.
+
+        Right after a sync that failed, the system still has in memory what it did not keep.
+
+        Raises:
+            StoreUnavailable: the disk still does not take or keep it; the database is as it was.
+            StoreDamaged: there is damage in it.
+        """
+
+        def again() -> None:
+            if self.unsynced is None:
+                return
+            with self._alone():
+                self._close_writer()
+                self._identity = None
+                self._generation += 1
+                with mapped_errors(self.file):
+                    copies.renew(self.file)
+                self._open(create=False)
+                self.unsynced = None
+
+        await self._on_writer(again)
 
     async def replace_from(self, other: Path) -> None:
         """Make this database equal to another file, atomically; readers see the old content until then.
@@ -343,8 +529,7 @@ class Database:
             with mapped_errors(self.file):
                 source = apsw.Connection(f"{ondisk.uri(other)}?immutable=1", flags=_READ_ONLY)
                 try:
-                    with writer.backup("main", source, "main") as backup:
-                        backup.step(-1)
+                    copies.copy_pages(source, writer)
                 finally:
                     source.close()
                 # Virtual tables keep what they read of the old content in their connection.
@@ -376,6 +561,7 @@ class Database:
                     raise StoreUnavailable(
                         f"{self.file} is damaged and cannot be set aside: {error.strerror}"
                     ) from error
+                self.unsynced = None  # that was of another file
                 self._open(create=True)
             self._opened = True
 
@@ -459,6 +645,12 @@ class Database:
             with contextlib.suppress(apsw.Error):
                 self._writer.execute("SELECT 1").fetchall()
             self._close_writer()
+
+
+def _release(connection: apsw.Connection | None) -> None:
+    if connection is not None:
+        with contextlib.suppress(apsw.Error):
+            connection.execute("PRAGMA shrink_memory")
 
 
 def _require_writable(connection: apsw.Connection) -> None:

@@ -1,16 +1,20 @@
 """embeddings.sqlite: vectors by text hash, for all agents. What was paid for, kept when an index goes."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 import structlog
 
+from memd.backoff import delay_s
 from memd.model import TextHash
-from memd.store import aside
+from memd.store import aside, salvage
+from memd.store.copies import Copy
 from memd.store.database import Database
 from memd.store.trouble import StoreDamaged, StoreNewer, StoreUnavailable
 
@@ -21,7 +25,7 @@ log = structlog.get_logger()
 
 LOOKUP = 400  # hashes a statement
 UNSAVED = 4000  # vectors that are kept in memory while none can be written: 6 MB of 384 dimensions
-REOPEN_S = 20.0  # between two attempts at a file that could not be opened or written
+REOPEN_S = 20.0  # between two attempts at a file that could not be opened or written, at most
 
 Space = tuple[str, str, str]  # provider, model, provider key
 
@@ -34,18 +38,25 @@ class EmbeddingStore:
     in memory, so that a full disk does not make memd pay for the same text again and again.
     """
 
-    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, file: Path, clock: Callable[[], float] = time.monotonic, rng: Random | None = None
+    ) -> None:
         """Nothing is opened yet.
 
         Args:
             file: Where it is; its directory must exist.
             clock: Seconds, monotonic.
+            rng: Source of the jitter of a backoff.
         """
         self.file = file
         self.trouble: str | None = None  # why it is done without
         self.generation = 0  # how often a new file took the place of a damaged one
         self._clock = clock
-        self._database = Database(file, "embeddings", remakes=True)
+        self._rng = rng or Random()
+        self._troubled = asyncio.Event()
+        self._database = Database(
+            file, "embeddings", begin=lambda file: salvage.bring_back(file, "embeddings"), remakes=True
+        )
         self._open_again_at: float | None = 0.0  # None: it is open
         self._mending = asyncio.Lock()
         self._renewed = asyncio.Condition()
@@ -66,14 +77,48 @@ class EmbeddingStore:
 
     async def run(self) -> None:
         """Write what could not be written as soon as it can be, for ever."""
+        failures = 0
         while True:
-            await asyncio.sleep(REOPEN_S)
-            if self.trouble is not None:
-                await self._attempt(self._save)
+            await self._troubled.wait()
+            failures += 1
+            await asyncio.sleep(delay_s(failures, self._rng, cap_s=REOPEN_S))
+            if self._open_again_at is not None:
+                self._open_again_at = 0.0
+            await self._attempt(self._save)
+            if self.trouble is None:
+                failures = 0
+
+    @property
+    def ended_cleanly(self) -> bool:
+        """Whether the daemon before this one left a file, and closed it: else a power cut may have taken the last of it."""
+        return self._database.ended_cleanly
 
     def damaged_files(self) -> list[Path]:
         """What was damaged and is kept for whoever wants to look, the newest first."""
         return aside.kept(self.file)
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """Of the file as it was before it was brought up to date, until what came of it is proven."""
+        return self._database.copies
+
+    async def drop_copies(self, which: Collection[Copy]) -> None:
+        """See Database.drop_copies."""
+        await self._database.drop_copies(which)
+
+    async def check(self) -> None:
+        """Look for damage; a file that has some is replaced.
+
+        Raises:
+            StoreDamaged: it was.
+            StoreUnavailable, StoreClosed.
+        """
+        database, seen = await self._opened(), self.generation
+        try:
+            await database.check()
+        except StoreDamaged as damage:
+            await self._mended(seen, damage)
+            raise
 
     async def renewed_since(self, generation: int) -> int:
         """Wait for a new file in the place of a damaged one, which lacks what the indexes still have.
@@ -156,6 +201,7 @@ class EmbeddingStore:
         elif trouble is not None and self.trouble is None:
             log.warning("cache.lost", file=str(self.file), reason=trouble)
         self.trouble = trouble
+        (self._troubled.clear if trouble is None else self._troubled.set)()
 
     async def _opened(self) -> Database:
         """The file, opened if it was not.
@@ -197,12 +243,7 @@ class EmbeddingStore:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: it cannot be done without here.
         """
-        database, seen = await self._opened(), self.generation
-        try:
-            return await database.read(fn, *args, **kwargs)
-        except StoreDamaged as damage:
-            await self._mended(seen, damage)
-            return await database.read(fn, *args, **kwargs)
+        return await self._relying(lambda database: database.read(fn, *args, **kwargs))
 
     async def write(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -212,12 +253,41 @@ class EmbeddingStore:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: nothing of it was written.
         """
-        database, seen = await self._opened(), self.generation
-        try:
+
+        async def write(database: Database) -> T:
+            if database.unsynced is not None:
+                await database.write_anew()
             return await database.write(fn, *args, **kwargs)
+
+        return await self._relying(write)
+
+    async def write_lasting(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Like write; and it is on the disk itself when this returns.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreNewer: nothing of it was written.
+        """
+
+        async def write(database: Database) -> T:
+            if database.unsynced is not None:
+                await database.write_anew()
+            return await database.write_lasting(fn, *args, **kwargs)
+
+        return await self._relying(write)
+
+    async def _relying(self, use: Callable[[Database], Awaitable[T]]) -> T:
+        """What comes of a use of the file; of another one, where it is damaged."""
+        database, seen = await self._opened(), self.generation
+        # What was paid for is not given up because a disk has failed for a moment.
+        with contextlib.suppress(StoreDamaged):
+            return await use(database)
+        try:
+            return await use(database)
         except StoreDamaged as damage:
             await self._mended(seen, damage)
-            return await database.write(fn, *args, **kwargs)
+            return await use(database)
 
     async def _save(self) -> None:
         """Write what is not written yet."""

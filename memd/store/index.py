@@ -1,7 +1,8 @@
-"""The index of one agent: its database together with the vectors in memory."""
+"""The index of one agent: its database together with its vectors, which are in memory or stay on disk."""
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
-from memd.store import aside, chunks, files, keywords, matrix, meta, sessions, vectors
+from memd.store import aside, chunks, files, keywords, matrix, meta, sessions, shelf, vectors
+from memd.store.copies import Copy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.trouble import StoreDamaged, StoreUnavailable
@@ -21,6 +23,7 @@ AT_ONCE = 500
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
+Held = matrix.Matrix | shelf.Shelf  # the vectors themselves, or what is known of those on disk
 
 
 class Reader:
@@ -41,14 +44,25 @@ class Reader:
 class Index:
     """Files, chunks, keywords and vectors of one agent."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, resident: bool = True, like: "Index | None" = None) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            file: Where it is, or is to be.
+            resident: Whether its vectors are to be in memory; else a search reads them from the file.
+            like: An index that decides that for this one, too; None: none does.
+        """
         self.file = file
+        self._resident = resident
+        self._like = like
+        self.asked_at: float | None = None  # of the monotonic clock: when a search last wanted its vectors
         extension, self.extension_trouble = vectors.find_extension()
         self._extension = extension
         self._database = Database(file, "index", extension=extension, prepare=keywords.prepare)
-        self._matrix: matrix.Matrix | None = None
-        self._space: Space | None = None  # of the vectors in the matrix; changes together with it
+        self._held: Held | None = None
+        self._space: Space | None = None  # of these vectors; changes together with them
         self._changing = asyncio.Lock()
+        self._adding: set[asyncio.Task[int]] = set()
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
         self.version = 0  # another one whenever its files have changed; of this object alone
@@ -72,7 +86,7 @@ class Index:
             StoreUnavailable.
         """
         await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))
-        self._matrix = self._space = None
+        self._held = self._space = None
         self.begun_anew = str(damage)
         self._note_change()
 
@@ -89,6 +103,8 @@ class Index:
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
         await self._database.close()
+        if self._adding:
+            await asyncio.wait(self._adding)
 
     # --- what it was built for
 
@@ -106,7 +122,7 @@ class Index:
             StoreDamaged.
         """
 
-        def prepare(connection: apsw.Connection) -> matrix.Matrix | None:
+        def prepare(connection: apsw.Connection) -> Held | None:
             stored = meta.get_fingerprint(connection)
             meta.put_fingerprint(connection, _kept(stored, fingerprint))
             if fingerprint.dimensions is None:
@@ -114,15 +130,15 @@ class Index:
             if stored is not None and stored.vector_part != fingerprint.vector_part:
                 vectors.clear(connection)  # what there was room for has another size, or another meaning
             vectors.prepare(connection, fingerprint.dimensions)
-            return vectors.loaded(connection, fingerprint.dimensions)
+            return self._hold(connection, fingerprint.dimensions)
 
-        def as_it_is(connection: apsw.Connection) -> matrix.Matrix | None:
+        def as_it_is(connection: apsw.Connection) -> Held | None:
             stored = meta.get_fingerprint(connection)
             if stored is None or stored.text_part != fingerprint.text_part:
                 raise StoreUnavailable(f"{self.file} is not ready to be searched")
             if fingerprint.dimensions is None or stored.vector_part != fingerprint.vector_part:
                 return None
-            return vectors.loaded(connection, fingerprint.dimensions)
+            return self._hold(connection, fingerprint.dimensions)
 
         async with self._changing:
             try:
@@ -135,7 +151,11 @@ class Index:
                     raise trouble from None
                 self._unwritten = fingerprint
             if loaded is not None:
-                self._matrix, self._space = loaded, fingerprint.space
+                self._held, self._space = loaded, fingerprint.space
+
+    def _hold(self, connection: apsw.Connection, dimensions: int) -> Held | None:
+        take = vectors.loaded if self.is_to_be_resident else vectors.shelved
+        return take(connection, dimensions)
 
     async def take_vectors(self, wanted: meta.Fingerprint) -> None:
         """Have room for vectors of a model in an index that lacks them; what its text is for stays as it is.
@@ -146,19 +166,19 @@ class Index:
             StoreUnavailable, StoreDamaged.
         """
 
-        def prepare(connection: apsw.Connection) -> matrix.Matrix | None:
+        def prepare(connection: apsw.Connection) -> Held | None:
             stored = meta.get_fingerprint(connection)
             if stored is None or stored.space not in {None, wanted.space} or wanted.dimensions is None:
                 return None
             meta.put_fingerprint(connection, meta.with_vectors(stored, wanted))
             vectors.prepare(connection, wanted.dimensions)
-            return vectors.loaded(connection, wanted.dimensions)
+            return self._hold(connection, wanted.dimensions)
 
         async with self._changing:
             if self._space is None:
                 loaded = await self._database.write(prepare)
                 if loaded is not None:
-                    self._matrix, self._space = loaded, wanted.space
+                    self._held, self._space = loaded, wanted.space
 
     async def settle(self) -> None:
         """Catch up on what could not be written when the index was opened; nothing to do for most.
@@ -171,6 +191,10 @@ class Index:
             await self.adopt(self._unwritten)
         if self._unwritten is not None or self._database.read_only is not None:
             await self._database.write(lambda _: None)
+
+    async def mistrust(self) -> None:
+        """See Database.mistrust."""
+        await self._database.mistrust()
 
     @property
     def is_gone(self) -> bool:
@@ -254,7 +278,7 @@ class Index:
         """The vectors and refusals that have a meaning here."""
         is_theirs = space in {None, self._space}
         return (
-            vector_of if self._matrix is not None and is_theirs else {},
+            vector_of if self._held is not None and is_theirs else {},
             refused if is_theirs else frozenset(),
         )
 
@@ -330,17 +354,18 @@ class Index:
             await self._follow(removed, ())
 
     async def _follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
-        """Have the vectors in memory follow a change of the file, one change after the other."""
-        vectors_in_memory = self._matrix
-        if vectors_in_memory is None:
+        """Have what is in memory follow a change of the file, one change after the other."""
+        held = self._held
+        if held is None:
             return
         if len(gone) + len(came) <= AT_ONCE:
-            vectors_in_memory.remove(gone)
-            vectors_in_memory.add(came)
-            return
-        # A branch that is checked out, or a note of many megabytes: nobody may wait for that.
-        await asyncio.to_thread(vectors_in_memory.remove, gone)
-        await asyncio.to_thread(vectors_in_memory.add, came)
+            held.remove(gone)
+            held.add(came)
+        else:
+            # A branch that is checked out, or a note of many megabytes: nobody may wait for that.
+            await asyncio.to_thread(held.remove, gone)
+            await asyncio.to_thread(held.add, came)
+        self._shelve_if_wanted()  # of one that is like another, nobody else sees to it
 
     async def tidy_keywords(self, *, begin: bool) -> bool:
         """Do a part of putting the keyword index in order; whether there is more to do.
@@ -359,11 +384,11 @@ class Index:
         self, limit: int, passed_over: frozenset[TextHash] = frozenset()
     ) -> list[chunks.WaitingChunk]:
         """Chunks that wait for a vector, the most wanted first; none where vectors have no place."""
-        return [] if self._matrix is None else await self._database.read(chunks.waiting, limit, passed_over)
+        return [] if self._held is None else await self._database.read(chunks.waiting, limit, passed_over)
 
     async def waiting_hashes(self) -> list[TextHash]:
         """The hash of every text that waits for a vector, each once; none where vectors have no place."""
-        return [] if self._matrix is None else await self._database.read(chunks.waiting_hashes)
+        return [] if self._held is None else await self._database.read(chunks.waiting_hashes)
 
     async def add_vectors(
         self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None = None
@@ -374,12 +399,26 @@ class Index:
             rows: Chunks with their vectors.
             space: That the vectors belong to: none is stored beside those of another one. None: that of the index.
         """
+        # A transaction goes through whoever is cancelled, as an agent that is served no more is: no search would see
+        # what it brought, if what is in memory did not follow.
+        adding = asyncio.create_task(self._add_vectors(rows, space))
+        self._adding.add(adding)
+        adding.add_done_callback(self._have_added)
+        await asyncio.wait([adding])
+        return adding.result()
+
+    async def _add_vectors(self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None) -> int:
         async with self._changing:
-            if self._matrix is None or space not in {None, self._space}:
+            if self._held is None or space not in {None, self._space}:
                 return 0
             stored = await self._database.write(vectors.add, rows)
             await self._follow((), stored)
         return len(stored)
+
+    def _have_added(self, adding: asyncio.Task[int]) -> None:
+        self._adding.discard(adding)
+        if not adding.cancelled():
+            adding.exception()  # where nobody waits any more, nobody asks for it
 
     async def set_aside(self, text_hash: TextHash, space: Space | None = None) -> None:
         """Mark the chunks of a text that its provider will never embed.
@@ -437,21 +476,110 @@ class Index:
     @property
     def has_vectors(self) -> bool:
         """Whether there is any vector to compare with."""
-        return self._matrix is not None and len(self._matrix) > 0
+        return self._held is not None and len(self._held) > 0
 
-    def vectors(self) -> tuple[Space, matrix.Rows] | None:
-        """The vectors of this moment with the space that they belong to: only such a question may meet them."""
-        if self._matrix is None or self._space is None or not len(self._matrix):
+    def vectors(self) -> tuple[Space, matrix.Rows | shelf.Listed] | None:
+        """The vectors of this moment with the space that they belong to: only such a question may meet them.
+
+        They are the vectors themselves, for matrix.nearest, or what is known of those on disk, for nearest.
+        """
+        if self._held is None or self._space is None or not len(self._held):
             return None
-        return self._space, self._matrix.snapshot()
+        self.asked_at = time.monotonic()
+        return self._space, self._held.snapshot()
 
     def snapshot(self) -> matrix.Rows | None:
-        """The vectors of this moment, for matrix.nearest and matrix.cosines."""
-        return None if self._matrix is None else self._matrix.snapshot()
+        """The vectors of this moment that are in memory, for matrix.nearest and matrix.cosines."""
+        return self._held.snapshot() if isinstance(self._held, matrix.Matrix) else None
+
+    async def nearest(
+        self,
+        known: shelf.Listed,
+        query: Floats,
+        limit: int,
+        kinds: Collection[Kind],
+        level: matrix.Level,
+        also: Collection[ChunkId],
+    ) -> shelf.Near | None:
+        """See shelf.nearest; the vectors are read from the file.
+
+        Raises:
+            StoreUnavailable, StoreDamaged.
+        """
+
+        def look(connection: apsw.Connection) -> shelf.Near | None:
+            stored = vectors.blocks(connection, len(query))
+            return shelf.nearest(known, stored, query, limit, kinds, level, also)
+
+        try:
+            return await self._database.read(look)
+        except ValueError as error:
+            await self.at_rest()
+            if self._held is None or self._held.dimensions != len(query):
+                return None  # they are those of another model by now
+            raise StoreDamaged(f"{self.file}: vectors in it are not of {len(query)} dimensions") from error
 
     async def read(self, use: Callable[["Reader"], T]) -> T:
         """Run use(reader) on a thread, over one state of the index."""
         return await self._database.read(lambda connection: use(Reader(connection)))
+
+    # --- where its vectors are
+
+    @property
+    def is_to_be_resident(self) -> bool:
+        """Whether its vectors are to be in memory."""
+        return self._resident if self._like is None else self._like.is_to_be_resident
+
+    @property
+    def is_shelved(self) -> bool:
+        """Whether a search reads its vectors from the file."""
+        return isinstance(self._held, shelf.Shelf)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory that its vectors take."""
+        return 0 if self._held is None else self._held.resident_bytes
+
+    @property
+    def whole_bytes(self) -> int:
+        """Memory that its vectors take, or would take if they were all there."""
+        if isinstance(self._held, shelf.Shelf):
+            return len(self._held) * matrix.row_bytes(self._held.dimensions)
+        return self.resident_bytes
+
+    async def shelve(self) -> None:
+        """Give up the memory of its vectors: from now on a search reads them from the file, with the same answers.
+
+        Searches that are under way hold on to what they were given.
+        """
+        async with self._changing:
+            self._resident = False
+            self._shelve_if_wanted()
+
+    def _shelve_if_wanted(self) -> None:
+        if isinstance(self._held, matrix.Matrix) and not self.is_to_be_resident:
+            # Six milliseconds for 100,000: a thread would hold on to what is given up for a while.
+            self._held = shelf.Shelf.of(self._held)
+
+    async def unshelve(self) -> None:
+        """Have its vectors in memory again; searches go on meanwhile.
+
+        Raises:
+            StoreUnavailable, StoreDamaged: they stay on disk until somebody asks again.
+        """
+        async with self._changing:
+            self._resident = True
+            await self._load_if_wanted()
+
+    async def _load_if_wanted(self) -> None:
+        if isinstance(self._held, shelf.Shelf) and self.is_to_be_resident:
+            loaded = await self._database.read(vectors.loaded, self._held.dimensions)
+            if loaded is not None:
+                self._held = loaded
+
+    async def release_pages(self) -> None:
+        """See Database.release_pages."""
+        await self._database.release_pages()
 
     # --- a rebuild
 
@@ -492,19 +620,24 @@ class Index:
                     other.file.rename(self.file)
 
                 await self._database.exchange(put_in_place)
-            self._matrix, self._space = built, other.space
+            self._held, self._space = built, other.space
+            self._shelve_if_wanted()
+            with contextlib.suppress(StoreUnavailable):  # they are searched on disk
+                await self._load_if_wanted()
         self._unwritten = self.begun_anew = None
         self._note_change()
         # Only now: until the vectors fit the content, searches find by keywords alone.
         with contextlib.suppress(StoreUnavailable):  # no room: the log is as good
             await self._database.checkpoint(wait=False)
+            # Nothing here comes from it, and it may say what better rules have taken out.
+            await self._database.drop_copies()
 
     async def empty_log(self) -> bool:
         """See Database.empty_log."""
         return await self._database.empty_log()
 
-    async def hand_over(self) -> matrix.Matrix | None:
-        """Put everything into the file itself and close it; the vectors in memory go to whoever takes the file.
+    async def hand_over(self) -> Held | None:
+        """Put everything into the file itself and close it; what is held of the vectors goes to whoever takes the file.
 
         Raises:
             StoreUnavailable, StoreDamaged: it cannot be used.
@@ -512,7 +645,7 @@ class Index:
         await self._database.check()
         await self._database.checkpoint(wait=True)
         await self.close()
-        return self._matrix
+        return self._held
 
     # --- on disk
 
@@ -524,6 +657,15 @@ class Index:
             with contextlib.suppress(OSError):
                 total += Path(f"{self.file}{suffix}").stat().st_size
         return total
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """Of the file as it was before it was brought up to date, until what came of it is proven."""
+        return self._database.copies
+
+    async def drop_copies(self, which: Collection[Copy]) -> None:
+        """See Database.drop_copies."""
+        await self._database.drop_copies(which)
 
     def damaged_files(self) -> list[Path]:
         """What of this index was damaged and is kept for whoever wants to look, the newest first."""

@@ -5,7 +5,7 @@ import msgspec
 
 # Raised by whoever changes what memd.chunk, memd.text.cjk_share or memd.text.fts_text gives for the same file: indexes are
 # then rebuilt.
-CHUNKING = 2
+CHUNKING = 3
 TOKENIZER = 1
 # Raised likewise for what memd.chunk.turns gives, or memd.sync.apply_sessions to place it.
 TURNS = 1
@@ -27,6 +27,7 @@ class Fingerprint(msgspec.Struct, frozen=True):
     dimensions: int | None = None
     redaction: str = ""  # what is taken out of notes; empty: nothing
     sessions: str = ""  # how transcripts are read, and what is taken out of them; empty: none are read
+    is_mixed: bool = False  # some of it was made for other settings, for which it was to be built anew
 
     @property
     def text_part(self) -> tuple[object, ...]:
@@ -58,6 +59,8 @@ def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
             if getattr(stored, name) != getattr(wanted, name)
         ]
         return f"{' and '.join(changed)} changed"
+    if stored.is_mixed:
+        return "the settings changed, and changed back before it was built anew"
     if None not in (stored.provider, wanted.provider) and stored.vector_part != wanted.vector_part:
         return f"the embedding model changed from {stored.provider}/{stored.model} to {wanted.provider}/{wanted.model}"
     return None
@@ -74,9 +77,11 @@ def _only_lacks_sessions(stored: Fingerprint, wanted: Fingerprint) -> bool:
 def usable_part(stored: Fingerprint | None, wanted: Fingerprint) -> Fingerprint:
     """What an index that does not fit may be used for until it is rebuilt: its text, and its vectors if it has any.
 
-    Whoever made these may still embed questions. What is not there is not begun.
+    Whoever made these may still embed questions. What is not there is not begun. Files that change until then are
+    indexed for what is wanted: from now on it fits neither, whatever is wanted next.
     """
-    return without_vectors(wanted) if stored is None else stored
+    usable = without_vectors(wanted) if stored is None else stored
+    return msgspec.structs.replace(usable, is_mixed=True)
 
 
 def with_vectors(text: Fingerprint, vectors: Fingerprint) -> Fingerprint:

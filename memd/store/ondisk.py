@@ -1,13 +1,15 @@
 """What lies where a database should be, looked at without opening it."""
 
 import contextlib
+import errno
+import os
 import stat
 from pathlib import Path
 from urllib.parse import quote
 
-from memd.store import migrations
-from memd.store.trouble import StoreDamaged, StoreNewer
+from memd.store.trouble import StoreDamaged
 
+_NO_SUCH_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})  # some network file systems have none of directories
 VERSION = slice(60, 64)  # of a database file: user_version, big-endian (sqlite.org/fileformat2.html)
 
 
@@ -45,29 +47,32 @@ def require_files(file: Path) -> None:
                 raise StoreDamaged(f"{path} is not a file")
 
 
-def require_known(file: Path, schema: str) -> None:
-    """Look at the schema number of a file without opening it as a database, which would already touch it.
+def schema_of(file: Path) -> int | None:
+    """The schema number in the first page of a file; None where it has none that can be read. The log may have another.
 
-    Only before this process has the file open: closing it gives up every lock that the process holds on it.
-
-    Raises:
-        StoreNewer: a newer memd wrote it.
+    Not of a file that this process has open as a database: closing it gives up every lock that the process holds on it.
     """
     try:
         with file.open("rb") as opened:
             header = opened.read(VERSION.stop)
     except OSError:
-        return
-    if header.startswith(b"SQLite format 3\0") and len(header) == VERSION.stop:
-        require_version(file, int.from_bytes(header[VERSION], "big", signed=True), schema)
+        return None
+    if not header.startswith(b"SQLite format 3\0") or len(header) < VERSION.stop:
+        return None
+    return int.from_bytes(header[VERSION], "big", signed=True)
 
 
-def require_version(file: Path, found: int, schema: str) -> None:
-    """Compare the schema number of a file with the newest that this program knows.
+def sync_directory(directory: Path) -> None:
+    """Have the names in a directory be on the disk itself, where the file system can.
 
     Raises:
-        StoreNewer: it is larger.
+        OSError: they may not be.
     """
-    known = migrations.newest(schema)
-    if found > known:
-        raise StoreNewer(file, found, known)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_SYNC:
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,8 +1,10 @@
 """What can be wrong with a store, as types; SQLite's own errors turn into them where they arise."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import apsw
 
@@ -19,12 +21,19 @@ _UNREADABLE = frozenset(
 )
 
 
+_UNSYNCED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
+
+
 class StoreUnavailable(TransientError):
     """The disk does not take or give: busy, full, read-only, I/O error."""
 
 
 class StoreFull(StoreUnavailable):
     """There is no room left on the disk."""
+
+
+class StoreUnsynced(StoreUnavailable):
+    """The disk did not keep what it was given: that may be lost now, whatever it says next time."""
 
 
 class StoreDamaged(MemdError):
@@ -34,10 +43,23 @@ class StoreDamaged(MemdError):
 class StoreNewer(MemdError):
     """The file was written by a newer memd; it is left as it is."""
 
-    def __init__(self, file: Path, found: int, known: int) -> None:
+    def __init__(self, file: Path, found: int, known: int, copy: Path | None = None) -> None:
+        """Say how to go on.
+
+        Args:
+            file: That was written.
+            found: Its schema.
+            known: The newest schema that this memd knows.
+            copy: Of the file as it was before the newer memd brought it up to date, if there is one.
+        """
+        back = (
+            "move the file away: it is made anew from your notes."
+            if copy is None
+            else f"go back to the copy that was made before: stop memd, rm -f {quote(f'{file}-wal')} "
+            f"{quote(f'{file}-shm')}, mv {quote(str(copy))} {quote(str(file))}, and start it."
+        )
         super().__init__(
-            f"{file} was written by a newer memd (schema {found}, this one knows {known}). "
-            "Update memd, or move the file away: it is made anew from your notes."
+            f"{file} was written by a newer memd (schema {found}, this one knows {known}). Update memd, or {back}"
         )
 
 
@@ -67,7 +89,7 @@ def _meaning(file: Path, error: apsw.Error) -> MemdError | None:
             return StoreDamaged(f"{file}: {error}")
         case apsw.SQLError() | apsw.ConstraintError() | apsw.MismatchError() | apsw.InternalError():
             # Our own SQL does not fail on a sound file: a table is missing or is not what it was.
-            return StoreDamaged(f"{file}: {error}")
+            return StoreDamaged(f"{file}: {_said(error)}")
         case apsw.IOError() if getattr(error, "extendedresult", None) in _UNREADABLE:
             return StoreDamaged(f"{file}: it cannot be read any more ({error})")
         case apsw.InterruptError():
@@ -81,8 +103,29 @@ def _meaning(file: Path, error: apsw.Error) -> MemdError | None:
                 f"{file} cannot be written: it, its directory or its disk is read-only ({error})"
             )
         case apsw.CantOpenError():
-            return StoreUnavailable(f"{file} cannot be opened or made: {error}")
+            why = "its disk is read-only" if _is_on_read_only_disk(file) else error
+            return StoreUnavailable(f"{file} cannot be opened or made: {why}")
         case apsw.IOError() | apsw.ProtocolError() | apsw.NoMemError() | apsw.ExtensionLoadingError():
-            return StoreUnavailable(f"{file}: {error}")
+            return _refused(file, error)
         case _:
             return None
+
+
+def _is_on_read_only_disk(file: Path) -> bool:
+    try:
+        return bool(os.statvfs(file.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def _refused(file: Path, error: apsw.Error) -> StoreUnavailable:
+    if getattr(error, "extendedresult", None) in _UNSYNCED:
+        return StoreUnsynced(f"{file}: the disk did not keep what was written ({error})")
+    return StoreUnavailable(f"{file}: {error}")
+
+
+def _said(error: apsw.Error) -> str:
+    """What SQLite says of its tables; of SQL it may quote a question, and no question may reach a log."""
+    said = str(error)
+    is_quoting = isinstance(error, apsw.SQLError) and not said.startswith("no such table: ")
+    return "its tables are not what they were" if is_quoting else said

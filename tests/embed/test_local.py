@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
@@ -173,6 +174,19 @@ async def test_a_wedged_worker_is_killed(make: Make) -> None:
         await request
     assert not is_alive(pid)
     assert (await fate(provider, ["fine", "hang"])).index == 1
+
+
+async def test_a_worker_that_somebody_has_stopped_blames_no_text(make: Make) -> None:
+    """It is replaced like one that is wedged, however often, and the text has its vector in the end."""
+    provider = make(patience_s=0.2)
+    for _ in range(local.DEATHS + 1):
+        await embedded(provider, ["warm"])
+        pid = await worker_of(provider)
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(EmbedUnavailable, match="was stopped by a signal"):
+            await provider.embed_passages(["fine"])
+        assert not is_alive(pid)
+    np.testing.assert_allclose(await embedded(provider, ["fine"]), standin.rows_of(["fine"]), atol=1e-6)
 
 
 async def test_a_vector_without_direction_is_the_texts_fault(make: Make) -> None:
@@ -353,6 +367,30 @@ def test_a_worker_is_replaced_on_either_loop(run: Run) -> None:
         await provider.close()
 
     run(scenario())
+
+
+class Stuck:
+    """A model that comes to no end with any question until it is let go."""
+
+    def __init__(self) -> None:
+        self.end = threading.Event()
+
+    def query(self, text: str) -> Vectors:
+        self.end.wait(60)
+        return standin.vector_of(text)
+
+
+async def test_close_does_not_wait_for_a_question_that_is_stuck(make: Make) -> None:
+    """A reload that takes another provider goes on, whatever the model's engine is at."""
+    model = Stuck()
+    provider = make(load=lambda: model)
+    question = asyncio.create_task(provider.embed_query("which database?"))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await provider.close()
+    assert not question.done()
+    model.end.set()
+    np.testing.assert_allclose(await question, standin.vector_of("which database?"), atol=1e-6)
 
 
 async def test_a_closed_provider_says_so(make: Make) -> None:

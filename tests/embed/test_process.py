@@ -83,3 +83,13 @@ async def test_stopping_twice_is_harmless(worker: Worker) -> None:
     assert not is_alive(worker.pid)
     await worker.stop()
     assert worker.ended
+
+
+async def test_one_that_cannot_even_be_killed_is_given_up() -> None:
+    """A process that waits for a dead disk dies when that answers; until then it is nobody's worker."""
+    worker = await Worker.start(standin.COMMAND)
+    await worker.greeting(10)
+    await worker.stop(grace_s=0, killed_s=0)
+    assert worker.ended
+    await worker.stop()
+    assert not is_alive(worker.pid)

@@ -85,6 +85,18 @@ def test_it_runs_at_low_priority(real: Process) -> None:
         )
 
 
+if sys.platform == "linux":
+
+    def test_it_reads_when_nobody_else_does(real: Process) -> None:
+        """The kernel has all its threads, those of the engine included, in the idle class of the disk's order."""
+        receive(real)
+        send(real, encode(Passage(1, "a note")))
+        receive(real)
+        threads = [entry.name for entry in Path(f"/proc/{real.pid}/task").iterdir()]
+        told = subprocess.run(["ionice", "-p", *threads], capture_output=True, text=True, check=True)
+        assert (len(threads) > 1, set(told.stdout.split())) == (True, {"idle"})
+
+
 def test_it_ends_in_the_middle_of_a_text_when_stdin_does(real: Process) -> None:
     """A daemon that is gone leaves no worker computing."""
     receive(real)

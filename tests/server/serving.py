@@ -10,12 +10,19 @@ from pathlib import Path
 import uvloop
 
 from memd.server import listener
+from memd.server.acceptor import Acceptor, Manners
 from memd.server.connection import Bounds, Connection, Handle
 
 
 @contextmanager
 def serving(
-    path: Path, handle: Handle, bounds: Bounds | None = None, *, uid: int | None = None
+    path: Path,
+    handle: Handle,
+    bounds: Bounds | None = None,
+    *,
+    uid: int | None = None,
+    most: int = 1000,
+    manners: Manners | None = None,
 ) -> Iterator[set[Connection]]:
     """Answer whoever connects; the connections that are open."""
     connections: set[Connection] = set()
@@ -25,12 +32,16 @@ def serving(
     loop = uvloop.new_event_loop()
 
     async def serve() -> None:
-        server = await loop.create_unix_server(
-            lambda: Connection(handle, owner, "1.2.3", connections, limits), sock=listener.bind(path)
+        acceptor = Acceptor(
+            listener.bind(path),
+            lambda: Connection(handle, owner, "1.2.3", connections, limits),
+            connections,
+            lambda: most,
+            manners or Manners(),
         )
         is_up.set()
         await ended.wait()
-        server.close()
+        await acceptor.close()
         for connection in list(connections):
             connection.close()
 

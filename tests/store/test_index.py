@@ -8,11 +8,13 @@ import pytest
 
 from memd.model import Kind, embedded_text
 from memd.store import matrix, vectors
+from memd.store.database import READERS
 from memd.store.index import AT_ONCE, Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
+from tests.wait import until_async
 
 EVERYTHING = frozenset(Kind)
 NOTHING: frozenset[bytes] = frozenset()
@@ -208,6 +210,36 @@ async def test_a_late_vector_for_a_chunk_that_is_gone_is_dropped(index: Index) -
     assert not index.has_vectors
 
 
+async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Index) -> None:
+    """What is stored for an agent that is served no more is in memory, too, and can be closed in the middle of it."""
+    chunks = [chunk_of(f"text {number}") for number in range(2)]
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, NOTHING)
+    first, second = await index.waiting(10)
+    other = apsw.Connection(str(index.file))
+    other.execute("BEGIN IMMEDIATE")
+    adding = asyncio.create_task(index.add_vectors([(first.id, first.hash, vector_of(1))]))
+    await until_async(lambda: index._database._writing.busy_s() > 0)
+    adding.cancel()
+    await asyncio.wait([adding])
+    other.execute("ROLLBACK")
+    assert await index.add_vectors([(second.id, second.hash, vector_of(2))]) == 1
+    assert (await index.counts()).done == 2
+    assert {len(part.ids) for part in _resident(index).parts} == {2}
+    other.execute("BEGIN IMMEDIATE")
+    adding = asyncio.create_task(index.add_vectors([(first.id, first.hash, vector_of(1))]))
+    await until_async(lambda: index._database._writing.busy_s() > 0)
+    adding.cancel()
+    await index.close()
+    other.close()
+    assert not index._adding
+
+
+def _resident(index: Index) -> matrix.Rows:
+    rows = index.snapshot()
+    assert rows is not None
+    return rows
+
+
 async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> None:
     """What is loaded into memory at start is what vec0 holds, and both rank alike."""
     first = Index(tmp_path / "main.sqlite")
@@ -400,3 +432,23 @@ async def test_a_file_that_breaks_in_the_middle_can_be_begun_anew(index: Index) 
     await damaged.replace(found_file("memory/a.md"), b"1", [chunk_of("whole again")], {}, frozenset())
     assert len(await damaged.keywords('"whole"', 10, EVERYTHING)) == 1
     await damaged.close()
+
+
+async def test_a_sound_index_is_never_called_damaged(index: Index) -> None:
+    """However often it is looked through, whatever was searched, written and merged in between."""
+
+    async def put(numbers: range) -> None:
+        for number in numbers:
+            chunk = chunk_of(f"word{number} " * 200)
+            await index.replace(found_file(f"memory/{number}.md"), b"", [chunk], {}, frozenset())
+
+    await put(range(20))
+    for _ in range(READERS):
+        await index.check()
+        assert await index.keywords('"word3"', 5, EVERYTHING)
+    await put(range(5, 60))
+    more = await index.tidy_keywords(begin=True)
+    while more:
+        more = await index.tidy_keywords(begin=False)
+    for _ in range(READERS):
+        await index.check()

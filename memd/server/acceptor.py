@@ -1,0 +1,143 @@
+"""Takes in those who connect, as many as there are descriptors for beside the daemon's own work."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Collection
+
+import msgspec
+import structlog
+
+from memd.server.connection import Connection
+
+log = structlog.get_logger()
+
+OWN = 64  # descriptors: the cache, the worker, providers, what the interpreter has open
+OF_AN_AGENT = (
+    40  # its index, one that is built beside, files and directories being read, watches, another engine
+)
+LEAST = 8  # connections, however few descriptors there are
+
+
+class Manners(msgspec.Struct, frozen=True):
+    """How those who connect are treated where there is no room for all."""
+
+    again_s: float = 0.05  # between two looks whether there is room
+    resting_s: float = 60.0  # a client that said nothing for longer gives way: it connects again when it has something to say
+    share: int = (
+        16  # one in so many gives way at once, so that not each newcomer has all of them looked through
+    )
+    said_s: float = 60.0  # between two lines of the log about it
+    at_once: int = 64  # connections that are taken in before anything else has its turn
+
+
+_USUAL = Manners()
+
+
+def most_connections(descriptors: int, agents: int) -> int:
+    """How many clients may be connected so that the daemon always finds descriptors for its own work.
+
+    Args:
+        descriptors: That the process may have.
+        agents: That run in it.
+    """
+    return max(LEAST, descriptors - OWN - OF_AN_AGENT * agents)
+
+
+class Acceptor:
+    """Accepts what comes to a listening socket.
+
+    Where no more may be connected, those who have been silent for longest are parted with, which their next call does not
+    notice. Else newcomers wait in the kernel's queue until somebody leaves. An event loop's own server would close their
+    connections unanswered, or ask for a descriptor without end.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        make: Callable[[], Connection],
+        connections: Collection[Connection],
+        most: Callable[[], int],
+        manners: Manners = _USUAL,
+    ) -> None:
+        """Begin to accept, on the loop that runs.
+
+        Args:
+            listening: Does not block; it is closed at the end.
+            make: Makes the daemon's side of a connection.
+            connections: Those that there are.
+            most: How many there may be just now.
+            manners: Where there is no room.
+        """
+        self._listening = listening
+        self._make = make
+        self._connections = connections
+        self._most = most
+        self._manners = manners
+        self._loop = asyncio.get_running_loop()
+        self._beginning: set[asyncio.Task[None]] = set()
+        self._again: asyncio.TimerHandle | None = None
+        self._said_at: float | None = None
+        self._listen()
+
+    async def close(self) -> None:
+        """Accept nobody any more."""
+        if self._again is not None:
+            self._again.cancel()
+        else:
+            self._loop.remove_reader(self._listening)
+        self._listening.close()
+        if self._beginning:
+            await asyncio.wait(self._beginning)
+
+    def _listen(self) -> None:
+        self._again = None
+        self._loop.add_reader(self._listening, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(self._manners.at_once):
+            there = len(self._connections) + len(self._beginning)
+            if there >= (most := self._most()):
+                self._part_with_silent()
+                self._pause(f"{most} clients are connected, and no more may be (ulimit -n)")
+                return
+            try:
+                accepted, _ = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as failure:
+                self._pause(failure.strerror or str(failure))
+                return
+            accepted.setblocking(False)
+            begin = self._loop.create_task(self._begin(accepted))
+            self._beginning.add(begin)
+            begin.add_done_callback(self._beginning.discard)
+
+    async def _begin(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._make, accepted)
+        except (
+            OSError
+        ) as failure:  # it is gone already, or there are no descriptors for what a transport needs
+            log.debug("server.connection_not_begun", reason=failure.strerror)
+            accepted.close()
+
+    def _part_with_silent(self) -> None:
+        now = self._loop.time()
+        silent = sorted(
+            (since, id(one), one)
+            for one in self._connections
+            if (since := one.silent_since) is not None and now - since > self._manners.resting_s
+        )
+        for _, _, one in silent[: max(1, len(self._connections) // self._manners.share)]:
+            one.close()
+
+    def _pause(self, reason: str) -> None:
+        """Let newcomers wait a moment: asked at once, the kernel would say the same without end."""
+        self._loop.remove_reader(self._listening)
+        self._again = self._loop.call_later(self._manners.again_s, self._listen)
+        now = self._loop.time()
+        if self._said_at is None or now - self._said_at >= self._manners.said_s:
+            self._said_at = now
+            log.warning(
+                "server.full", connections=len(self._connections) + len(self._beginning), reason=reason
+            )

@@ -1,0 +1,127 @@
+"""A daemon that runs out of descriptors goes on answering, rests, says so once, and catches up."""
+
+import os
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from memd_client import Client, RequestFailed
+from tests.daemon.chats import begun, directory, holding, say, settings
+from tests.daemon.process import Daemon
+from tests.daemon.test_degraded import BLUE, RED
+from tests.wait import until
+
+WATCHED_S = 1.0  # for which the processor time of a daemon is looked at
+QUIET = 0.25  # of a core: what a daemon in trouble, which is asked all the while, may take
+
+
+class Few(Daemon):
+    """A daemon that may have few files open."""
+
+    @property
+    def command(self) -> list[str]:
+        return ["prlimit", "--nofile=64:64", *super().command]
+
+
+def open_files(daemon: Daemon) -> set[int]:
+    """The descriptors it has."""
+    return {int(entry.name) for entry in Path(f"/proc/{daemon.process.pid}/fd").iterdir()}
+
+
+def spent_s(daemon: Daemon) -> float:
+    """The processor time it has used."""
+    fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rests(daemon: Daemon) -> bool:
+    """Whether it does next to nothing for a while."""
+    began, before = time.monotonic(), spent_s(daemon)
+    until(lambda: time.monotonic() - began > WATCHED_S, 10)
+    return spent_s(daemon) - before < QUIET * (time.monotonic() - began)
+
+
+@contextmanager
+def without_descriptors(daemon: Daemon) -> Iterator[None]:
+    """It has what it has open, and can open nothing more."""
+    pid, there = daemon.process.pid, open_files(daemon)
+    lowest = min(set(range(max(there) + 2)) - there)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def warnings(daemon: Daemon) -> list[str]:
+    """What it complained of."""
+    return [line for line in daemon.printed().splitlines() if '"level":"info"' not in line]
+
+
+def test_more_clients_than_descriptors_harm_nobody(home: Path) -> None:
+    """Those who are connected are served, edits are indexed, newcomers wait, and are served when others leave."""
+    daemon = Few(home)
+    daemon.write("memory/a.md", RED)
+    with daemon.start(), daemon.client() as client:
+        client.sync()
+        before = len(open_files(daemon))
+        with ExitStack() as stack:
+            for _ in range(100):
+                one = stack.enter_context(socket.socket(socket.AF_UNIX))
+                one.connect(str(daemon.socket))
+            until(lambda: "server.full" in daemon.printed(), 10)
+            for number in range(10):
+                daemon.write(f"memory/{number}.md", f"{BLUE} Chapel number{number}.")
+                found = client.search(f"number{number}")
+                assert (f"memory/{number}.md" in [hit.path for hit in found.results], found.stale) == (
+                    True,
+                    False,
+                )
+            client.reindex()
+            assert client.sync().vectors == "complete"
+            assert rests(daemon)
+            assert len(warnings(daemon)) == 1
+        with daemon.client() as newcomer:
+            assert newcomer.search("lighthouse").results[0].path == "memory/a.md"
+        until(lambda: len(open_files(daemon)) <= before, 20)
+
+
+def test_a_daemon_without_descriptors_rests_and_catches_up(home: Path) -> None:
+    """Searches go on, newcomers wait, the worker and the passes come back by themselves, and nothing is left open."""
+    daemon = Daemon(home, settings=settings(home, provider="auto"), real_model=True)
+    directory(home).mkdir(parents=True)
+    daemon.write("memory/a.md", RED)
+    with daemon.start(), daemon.client() as client:
+        session = begun(home, "the walrus is called Wanda")
+        client.sync()
+        before = len(open_files(daemon))
+        with without_descriptors(daemon), socket.socket(socket.AF_UNIX) as waiting:
+            waiting.connect(str(daemon.socket))
+            daemon.write("memory/b.md", BLUE)
+            say(session, "and who feeds the flamingos?")
+            said = len(warnings(daemon))
+            for _ in range(20):
+                found = client.search("lighthouse")
+                assert (found.results[0].path, found.stale) == ("memory/a.md", True)
+            with pytest.raises(RequestFailed, match="Too many open files"):  # it has to open the note
+                client.get("memory/a.md")
+            assert rests(daemon)
+            assert len(warnings(daemon)) - said < 10
+        until(lambda: _is_well(client), 60)
+        assert client.search("chapel novelty").results[0].path == "memory/b.md"
+        client.sync()
+        assert holding(client, "flamingos")
+        with daemon.client() as newcomer:
+            assert newcomer.status().agents["main"].vectors.waiting == 0
+        until(lambda: len(open_files(daemon)) <= before + 3, 20)  # the worker's pipes
+
+
+def _is_well(client: Client) -> bool:
+    status = client.status().agents["main"]
+    return not status.dirty and status.watcher.ok and status.store.ok

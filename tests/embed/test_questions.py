@@ -1,0 +1,102 @@
+"""Questions on a thread that one of them may never leave."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from memd.embed.provider import EmbedUnavailable
+from memd.embed.questions import REPLACED, Questions
+from tests.wait import until_async
+
+
+class Desks:
+    """Models that are numbers, from 0; all questions that are stuck go on at the end."""
+
+    def __init__(self) -> None:
+        self.loaded = 0
+        self.stuck_at = 0
+        self.end = threading.Event()
+
+    def load(self) -> int:
+        self.loaded += 1
+        return self.loaded - 1
+
+    def stuck(self, desk: int) -> int:
+        self.stuck_at += 1
+        self.end.wait(60)
+        return desk
+
+
+@pytest.fixture
+def desks() -> Iterator[Desks]:
+    """Models that nobody is stuck in after the test."""
+    made = Desks()
+    yield made
+    made.end.set()
+
+
+def sound(desk: int) -> int:
+    """The answer to a question that nothing is wrong with: which model it was."""
+    return desk
+
+
+async def ask_in_vain(questions: Questions[int], desks: Desks) -> None:
+    """Put a question that is stuck, and give it up once it is, as a search does."""
+    before = desks.stuck_at
+    asked = asyncio.create_task(questions.ask(desks.stuck))
+    await until_async(lambda: desks.stuck_at > before, 20)
+    asked.cancel()
+    await asyncio.wait([asked])
+
+
+async def refusal(questions: Questions[int]) -> str:
+    """What a question is told, as soon as nobody is made to wait any more."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                async with asyncio.timeout(0.01):
+                    await questions.ask(sound)
+            except TimeoutError:
+                continue
+            except EmbedUnavailable as refused:
+                return str(refused)
+
+
+async def answer(questions: Questions[int]) -> int:
+    """What a question is answered, as soon as one is, where nobody waits behind another."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await questions.ask(sound)
+            except EmbedUnavailable:
+                await asyncio.sleep(0)
+
+
+async def test_the_model_is_loaded_once(desks: Desks) -> None:
+    """Questions that are answered share one model."""
+    questions = Questions(desks.load)
+    assert await asyncio.gather(*(questions.ask(sound) for _ in range(20))) == [0] * 20
+    assert desks.loaded == 1
+
+
+async def test_nobody_waits_long_behind_a_stuck_question(desks: Desks) -> None:
+    """Once a question has taken too long, the others are refused at once, until it is answered."""
+    questions = Questions(desks.load, slow_s=0.05, stuck_s=60)
+    await ask_in_vain(questions, desks)
+    assert "at one question" in await refusal(questions)
+    desks.end.set()
+    assert await answer(questions) == 0
+    assert desks.loaded == 1
+
+
+async def test_a_stuck_thread_is_replaced_and_not_for_ever(desks: Desks) -> None:
+    """The questions after a stuck one get a model of their own, so many times; then a person is asked to restart memd."""
+    questions = Questions(desks.load, slow_s=0, stuck_s=0.04)
+    for attempt in range(REPLACED + 1):
+        assert await answer(questions) == attempt
+        await ask_in_vain(questions, desks)
+    while "restart memd" not in await refusal(questions):
+        pass
+    assert desks.loaded == REPLACED + 1

@@ -1,0 +1,78 @@
+"""Who may connect where there is no room for all."""
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from memd.server.acceptor import LEAST, Manners, most_connections
+from memd_client.messages import Get, Note, Reply, Request
+from tests.server.serving import serving
+from tests.server.stranger import Stranger
+
+
+async def echo(request: Request) -> Reply:
+    """A note that names what was asked for."""
+    assert isinstance(request, Get)
+    return Note(path=request.path)
+
+
+def answers(stranger: Stranger) -> bool:
+    """Whether it gets what it asks for."""
+    stranger.ask(Get(path="a.md"))
+    return stranger.hear() == (1, Note(path="a.md"))
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "agents", "most"),
+    [(10_240, 1, 10_136), (1024, 5, 760), (256, 1, 152), (256, 4, 32), (64, 1, LEAST), (20, 0, LEAST)],
+)
+def test_the_daemons_own_work_has_its_share_of_the_descriptors(
+    descriptors: int, agents: int, most: int
+) -> None:
+    """What is left for clients is what the agents do not need, and never nothing."""
+    assert most_connections(descriptors, agents) == most
+
+
+def test_newcomers_wait_until_somebody_leaves(address: Path) -> None:
+    """With as many connected as may be, one more is served as soon as there is room, and nobody is turned away."""
+    with serving(address, echo, most=2) as connections, ExitStack() as stack:
+        first, second = (stack.enter_context(Stranger(address)) for _ in range(2))
+        for one in (first, second):
+            one.greet()
+        third = stack.enter_context(Stranger(address))
+        for _ in range(20):
+            assert answers(first)
+            assert answers(second)
+        assert len(connections) == 2
+        second.leave()
+        third.greet()
+        assert answers(third)
+        assert answers(first)
+
+
+def test_who_says_nothing_gives_way(address: Path) -> None:
+    """A newcomer takes the place of a connection that was silent for long; one that is at work keeps its own."""
+    release = asyncio.Event()
+
+    async def slow(request: Request) -> Reply:
+        assert isinstance(request, Get)
+        (release.set if request.path == "go on" else release.clear)()
+        await release.wait()
+        return Note(path=request.path)
+
+    with (
+        serving(address, slow, most=2, manners=Manners(resting_s=0.05)),
+        Stranger(address) as busy,
+        Stranger(address) as silent,
+    ):
+        busy.greet()
+        silent.greet()
+        busy.ask(Get(path="slow"))
+        with Stranger(address) as newcomer:
+            newcomer.greet()
+            assert silent.hear_end() == b""
+            newcomer.ask(Get(path="go on"))
+            assert newcomer.hear() == (1, Note(path="go on"))
+        assert busy.hear() == (1, Note(path="slow"))

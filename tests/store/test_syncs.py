@@ -1,0 +1,152 @@
+"""A disk that does not keep what it was given is not believed when it says next that it does."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memd.model import TextHash
+from memd.store import aside
+from memd.store import database as databases
+from memd.store.database import Database
+from memd.store.embeddings import EmbeddingStore
+from memd.store.trouble import StoreDamaged, StoreUnavailable
+from tests.faults.vfs import Act, Operation, Read, Sync, between
+
+SPACE = ("hashing", "words", "1")
+
+
+class Stammering:
+    """A disk that cannot read the next thing it is asked for, so many times."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def __call__(self, operation: Operation, act: Act) -> bytes:
+        if self.left and isinstance(operation, Read):
+            self.left -= 1
+            raise apsw.exception_for(apsw.SQLITE_IOERR_READ)
+        return act(operation)
+
+
+class Forgetful:
+    """A disk whose syncs fail while it is told so; it counts them."""
+
+    def __init__(self) -> None:
+        self.fails = False
+        self.syncs = 0
+
+    def __call__(self, operation: Operation, act: Act) -> bytes:
+        self.syncs += isinstance(operation, Sync)
+        if self.fails and isinstance(operation, Sync):
+            raise apsw.exception_for(apsw.SQLITE_IOERR_FSYNC)
+        return act(operation)
+
+
+@asynccontextmanager
+async def opened(file: Path) -> AsyncIterator[tuple[Database, Forgetful]]:
+    """A database on such a disk."""
+    disk = Forgetful()
+    with between(disk):
+        database = Database(file, "embeddings")
+        await database.open()
+        try:
+            yield database, disk
+        finally:
+            disk.fails = False
+            await database.close()
+
+
+def fill(connection: apsw.Connection, pages: int) -> None:
+    """Write so much that the log is that long."""
+    connection.execute(
+        "INSERT OR REPLACE INTO cache (provider, model, provider_key, hash, vector, used_at)"
+        " VALUES ('a', 'b', 'c', randomblob(32), zeroblob(?), 0)",
+        (4096 * pages,),
+    )
+
+
+async def test_a_long_log_is_brought_into_the_file(tmp_path: Path) -> None:
+    """Once it has so many pages, and by the write that makes it so long."""
+    async with opened(tmp_path / "e.sqlite") as (database, disk):
+        before = disk.syncs
+        await database.write(fill, 10)
+        assert disk.syncs == before
+        await database.write(fill, databases.CHECKPOINT_PAGES)
+        assert disk.syncs >= before + 2
+        assert (tmp_path / "e.sqlite").stat().st_size > 4096 * databases.CHECKPOINT_PAGES
+
+
+async def test_a_log_that_cannot_be_brought_into_the_file_is_noticed(tmp_path: Path) -> None:
+    """What was written counts as written, not each write tries again, and the file is not relied on any more."""
+    async with opened(tmp_path / "e.sqlite") as (database, disk):
+        disk.fails = True
+        await database.write(fill, databases.CHECKPOINT_PAGES)
+        assert database.unsynced is not None
+        before = disk.syncs
+        for _ in range(10):
+            await database.write(fill, 10)
+        assert disk.syncs == before
+        with pytest.raises(StoreUnavailable):
+            await database.mistrust()
+        disk.fails = False
+        with pytest.raises(StoreDamaged, match="may be lost"):
+            await database.mistrust()
+        await database.mistrust()
+
+
+async def test_what_was_paid_for_is_written_once_more(tmp_path: Path) -> None:
+    """After a sync that failed the cache is copied to another file as soon as the disk keeps it, and nothing is lost."""
+    file, disk = tmp_path / "e.sqlite", Forgetful()
+    vectors = {TextHash(bytes([number]) * 32): bytes([number]) * 1536 for number in range(50)}
+    with between(disk):
+        cache = EmbeddingStore(file)
+        await cache.open()
+        await cache.put(SPACE, vectors, 1.0)
+        before = file.stat().st_ino
+        disk.fails = True
+        await cache.write(fill, databases.CHECKPOINT_PAGES)
+        await cache.put(SPACE, dict(list(vectors.items())[:1]), 2.0)
+        assert "did not keep" in str(cache.trouble)
+        assert file.stat().st_ino == before
+        assert await cache.get(SPACE, list(vectors), 3.0) == vectors
+        disk.fails = False
+        await cache.put(SPACE, dict(list(vectors.items())[:1]), 4.0)
+        assert str(cache.trouble) == "None"
+        assert file.stat().st_ino != before
+        assert await cache.get(SPACE, list(vectors), 5.0) == vectors
+        await cache.close()
+    assert [Path(entry).name for entry in os.scandir(tmp_path)] == ["e.sqlite"]
+
+
+async def test_another_file_is_relied_on(tmp_path: Path) -> None:
+    """What a disk did not keep of one that was set aside is no reason to write its successor anew."""
+    async with opened(tmp_path / "e.sqlite") as (database, disk):
+        disk.fails = True
+        await database.write(fill, databases.CHECKPOINT_PAGES)
+        assert database.unsynced is not None
+        disk.fails = False
+        await database.exchange(lambda: aside.set_aside(database.file, "damaged"))
+        await database.mistrust()
+
+
+@pytest.mark.parametrize(("times", "lost"), [(1, False), (10, True)])
+async def test_what_was_paid_for_is_not_given_up_for_a_moment_of_trouble(
+    tmp_path: Path, times: int, *, lost: bool
+) -> None:
+    """What cannot be read is read again before the file counts as damaged."""
+    file, disk, text = tmp_path / "e.sqlite", Stammering(), TextHash(bytes(32))
+    with between(disk):
+        for is_again in (False, True):
+            cache = EmbeddingStore(file)
+            await cache.open()
+            if not is_again:
+                await cache.put(SPACE, {text: bytes(200_000)}, 1.0)
+                await cache.close()
+        disk.left = times
+        found = await cache.get(SPACE, [text], 2.0)
+        assert (found == {}, bool(cache.damaged_files())) == (lost, lost)
+        await cache.close()
