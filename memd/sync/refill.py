@@ -39,7 +39,12 @@ async def refill(index: Index, cache: EmbeddingStore) -> int:
 
 
 async def keep_filled(index: Index, cache: EmbeddingStore) -> None:
-    """Refill the cache each time it had to begin anew, for ever."""
+    """Refill the cache where it is new or the daemon before was killed, and each time it had to begin anew, for ever.
+
+    After a power cut it may lack what the index has: nobody waits for the disk when a vector is cached.
+    """
+    if not cache.ended_cleanly:
+        await refill(index, cache)
     seen = 0  # also what was lost before this index was opened
     while True:
         seen = await cache.renewed_since(seen)

@@ -12,7 +12,9 @@ from typing import Literal
 import apsw
 import msgspec
 
-At = Literal["statement", "log", "file"]
+from tests.faults.vfs import Act, Disk, Open, Operation, Sync, Write
+
+At = Literal["statement", "log", "file", "swap"]
 
 STEPS = 100  # instructions of SQLite's virtual machine between two counts
 
@@ -23,6 +25,7 @@ class Death(msgspec.Struct, frozen=True, tag="death"):
     database: str  # name of the file
     # statement: inside of one, in a transaction that writes. log: at a write or a sync of its log or journal, which is
     # before the end of a transaction. file: at one of the database itself, when it is made or its log is folded in.
+    # swap: like log, but only what comes once an index built beside is being copied into it.
     at: At
     count: int  # which of them; from 1
     torn: bool = False  # half of what is being written reaches the disk
@@ -45,18 +48,18 @@ def arm(death: Death, marker: Path) -> object:
     if death.at == "statement":
         apsw.connection_hooks.append(counter.listen)
         return counter
-    return _Disk(counter)
+    return Disk(counter.meet)
 
 
 class _Counter:
     """Counts down to the end of the process."""
 
     def __init__(self, death: Death, marker: Path) -> None:
-        self.torn = death.torn
         self._death = death
         self._left = death.count
         self._marker = marker
         self._lock = threading.Lock()
+        self._counts = death.at != "swap"
 
     def listen(self, connection: apsw.Connection) -> None:
         """Count the steps of a connection."""
@@ -66,22 +69,36 @@ class _Counter:
 
     def _step(self, connection: apsw.Connection, file: str) -> bool:
         if connection.txn_state("main") == apsw.SQLITE_TXN_WRITE and self._is_now():
-            self.stop(file)
+            self._stop(file)
         return False
 
-    def is_now(self, file: str) -> bool:
-        """Count what reaches the disk; whether it has come to that."""
+    def meet(self, operation: Operation, act: Act) -> bytes:
+        """Count what reaches the disk, and end where it has come to that."""
+        if isinstance(operation, Open) and self._is_copied(operation):
+            self._counts = True
+        if isinstance(operation, Write | Sync) and self._is_meant(operation.file) and self._is_now():
+            if self._death.torn and isinstance(operation, Write):
+                act(Write(operation.file, operation.offset, operation.data[: len(operation.data) // 2]))
+            self._stop(operation.file)
+        return act(operation)
+
+    def _is_meant(self, file: str) -> bool:
         database = _database(file)
-        is_meant = database.name == self._death.database
         is_file = Path(file) == database
-        return is_meant and is_file == (self._death.at == "file") and self._is_now()
+        is_meant = database.name == self._death.database and is_file == (self._death.at == "file")
+        return self._counts and is_meant
+
+    def _is_copied(self, operation: Open) -> bool:
+        """Whether what is opened is an index built beside, which is only read when it takes the place of another."""
+        is_read = bool(operation.flags & apsw.SQLITE_OPEN_READONLY)
+        return is_read and Path(operation.file).name == f"{self._death.database}.next"
 
     def _is_now(self) -> bool:
         with self._lock:
             self._left -= 1
             return self._left == 0
 
-    def stop(self, file: str) -> None:
+    def _stop(self, file: str) -> None:
         """End here."""
         place = Place(file, str(_database(file)))
         self._marker.write_bytes(msgspec.json.encode(place))
@@ -92,44 +109,3 @@ class _Counter:
 def _database(file: str) -> Path:
     """The database that a log or journal belongs to."""
     return Path(file.removesuffix("-wal").removesuffix("-journal"))
-
-
-class _Disk(apsw.VFS):
-    """The file system of SQLite, with a place where the process ends."""
-
-    def __init__(self, counter: _Counter) -> None:
-        self._base = apsw.vfs_names()[0]
-        self._counter = counter
-        super().__init__("mortal", self._base, makedefault=True)
-
-    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
-        return _File(self._base, name, flags, self._counter)
-
-
-class _File(apsw.VFSFile):
-    def __init__(
-        self, base: str, name: str | apsw.URIFilename | None, flags: list[int], counter: _Counter
-    ) -> None:
-        super().__init__(base, name, flags)
-        self._name = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
-        self._counter = counter
-
-    def xLock(self, level: int) -> None:  # noqa: N802 - SQLite's name
-        try:
-            super().xLock(level)
-        except apsw.IOError as error:
-            # A file that is open for reading alone cannot be locked for writing, which SQLite tries when it closes one
-            # and then does without. Only the error of being busy is not raised in the face of whoever closes it.
-            raise apsw.BusyError from error
-
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
-        if self._counter.is_now(self._name):
-            if self._counter.torn:
-                super().xWrite(data[: len(data) // 2], offset)
-            self._counter.stop(self._name)
-        super().xWrite(data, offset)
-
-    def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite's name
-        if self._counter.is_now(self._name):
-            self._counter.stop(self._name)
-        super().xSync(flags)

@@ -1,0 +1,156 @@
+"""The power goes while files of memd's own are written without SQLite: what is found is the old or the new, and whole."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memd.backends.qmd import folder
+from memd.ctl import atomic
+from memd.model import TextHash
+from memd.store import salvage
+from memd.store.embeddings import EmbeddingStore, Space
+from memd.store.providers import ProviderStore, StoredJob
+from tests.faults.powercut_machine import Cut, Machine, restore
+from tests.store.older import made
+
+DRAWS = 12  # at each place
+LONG = 5000  # several sectors
+SPACE: Space = ("remote", "m", "k")
+
+
+def cuts(directory: Path, work: Callable[[], None]) -> list[Cut]:
+    """The power cuts of some work in a directory."""
+    directory.mkdir(exist_ok=True)
+    machine = Machine(directory, 1)
+    with machine.watching():
+        work()
+    machine.lose_power("at the end")
+    found = machine.cuts(draws=DRAWS)
+    assert len(found) > 3 * DRAWS
+    return found
+
+
+def texts_left(cut: Cut, directory: Path) -> dict[str, str]:
+    """What is in each file, by its path below the directory."""
+    return {
+        Path(path).relative_to(directory).as_posix(): data.decode("utf-8", "replace")
+        for path, data in cut.left.files.items()
+    }
+
+
+def test_a_configuration_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    """And the new one, once it is said to be written."""
+    directory = tmp_path / "config"
+    file = directory / "config.toml"
+    versions = [str(number) * LONG for number in range(3)]
+
+    def write() -> None:
+        for version in versions:
+            atomic.write_text(file, version)
+
+    found = {(cut.kind, texts_left(cut, directory).get("config.toml")) for cut in cuts(directory, write)}
+    assert {text for _, text in found} == {None, *versions}
+    assert {text for kind, text in found if kind == "at the end"} == {versions[-1]}
+
+
+def test_no_copy_for_qmd_is_half_or_forgotten(tmp_path: Path) -> None:
+    """What the manifest does not name any more is gone, and what has a name there is whole."""
+    base = tmp_path / "main.qmd"
+
+    def save(*names: str) -> None:
+        folder.put(base, "manifest.json", json.dumps(names).encode().ljust(LONG))
+
+    def export() -> None:
+        save("a", "b")
+        for name in ("a", "b"):
+            folder.put(base, f"sessions/{name}.md", name.encode() * LONG)
+        folder.remove(base, "sessions/a.md")
+        save("b")
+        save("b", "c")
+        folder.put(base, "sessions/c.md", b"c" * LONG)
+
+    seen = set()
+    for cut in cuts(base, export):
+        texts = texts_left(cut, base)
+        named = json.loads(texts.pop("manifest.json", "[]"))
+        pages = {name: text for name, text in texts.items() if name.endswith(".md")}
+        for name, text in pages.items():
+            assert Path(name).stem in named
+            assert text == Path(name).stem * LONG
+        seen.add((tuple(named), tuple(sorted(pages))))
+    assert len(seen) > 5
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+def test_what_is_brought_back_meets_no_log_of_what_was_there(tmp_path: Path, has_log: bool) -> None:
+    """A cache that is gone comes back from its copy, whole, wherever the power goes."""
+    directory = tmp_path / "state"
+    directory.mkdir()
+    copy = made(directory / "embeddings.sqlite.before-schema-2", "embeddings", 1)
+    _add(copy, "kept")
+    file = directory / "embeddings.sqlite"
+    if has_log:
+        _leave_log(file)
+    found = set()
+    for cut in cuts(directory, lambda: salvage.bring_back(file, "embeddings")):
+        shutil.rmtree(directory)
+        restore(cut.left, directory)
+        if file.exists():
+            connection = apsw.Connection(str(file))
+            assert connection.pragma("integrity_check") == "ok"
+            found.add(tuple(model for (model,) in connection.execute("SELECT model FROM cache")))
+            connection.close()
+    assert found == {("kept",)}
+
+
+async def test_what_must_not_be_paid_for_twice_lasts_from_the_moment_it_is_remembered(tmp_path: Path) -> None:
+    """A job that is about to be created, what it brought, and what a person wished."""
+    directory = tmp_path / "state"
+    directory.mkdir()
+    machine = Machine(directory, 1)
+    hashes = [TextHash(bytes([number]) * 32) for number in range(3)]
+    with machine.watching():
+        store = EmbeddingStore(directory / "embeddings.sqlite")
+        await store.open()
+        providers = ProviderStore(store, SPACE)
+        await providers.begin(StoredJob("j", 3, 0.0), hashes)
+        machine.lose_power("begun")
+        await providers.keep("j", dict.fromkeys(hashes[:2], b"1234"), 0.0)
+        machine.lose_power("kept")
+        await providers.put_document("wishes", b"paused")
+        machine.lose_power("wished")
+        await store.close()
+    for kind, (missing, documents) in {
+        "begun": (3, []),
+        "kept": (1, []),
+        "wished": (1, [(b"paused",)]),
+    }.items():
+        for cut in machine.cuts((kind,), 4 * DRAWS):
+            shutil.rmtree(directory)
+            restore(cut.left, directory)
+            connection = apsw.Connection(str(directory / "embeddings.sqlite"))
+            assert connection.execute("SELECT count(*) FROM job_texts WHERE job = 'j'").get == missing
+            assert connection.execute("SELECT count(*) FROM cache").get == 3 - missing
+            assert connection.execute("SELECT content FROM documents").fetchall() == documents
+            connection.close()
+
+
+def _add(file: Path, model: str) -> None:
+    connection = apsw.Connection(str(file))
+    connection.execute("INSERT INTO cache VALUES ('p', ?, 'k', x'00', x'00', 0)", (model,))
+    connection.close()
+
+
+def _leave_log(file: Path) -> None:
+    """Have a log of a database that is there no more."""
+    other = made(file.with_name("other"), "embeddings", 1)
+    connection = apsw.Connection(str(other))
+    connection.pragma("journal_mode", "wal")
+    connection.execute("INSERT INTO cache VALUES ('p', 'gone', 'k', x'00', x'00', 0)")
+    shutil.copyfile(f"{other}-wal", f"{file}-wal")
+    connection.close()
+    other.unlink()

@@ -1,0 +1,108 @@
+"""What an index has and the cache of vectors has not."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memd.model import TextHash
+from memd.store.embeddings import EmbeddingStore
+from memd.store.index import Index
+from memd.sync.refill import keep_filled
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
+from tests.wait import until_async
+
+NOTES = 3
+SPACE = ("fake", "m", "k")
+VECTORS: dict[TextHash, bytes] = {
+    chunk_of(f"note {number}").hash: vector_of(number) for number in range(NOTES)
+}
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[Index]:
+    """An index of some notes, with their vectors."""
+    opened = Index(tmp_path / "main.sqlite")
+    await opened.open()
+    await opened.adopt(FINGERPRINT)
+    for number in range(NOTES):
+        chunk = chunk_of(f"note {number}")
+        await opened.replace(found_file(f"memory/{number}.md"), b"", [chunk], VECTORS, frozenset())
+    yield opened
+    await opened.close()
+
+
+@asynccontextmanager
+async def opened(file: Path) -> AsyncIterator[EmbeddingStore]:
+    """A cache."""
+    cache = EmbeddingStore(file)
+    await cache.open()
+    try:
+        yield cache
+    finally:
+        await cache.close()
+
+
+async def filled(file: Path) -> None:
+    """A cache with the vectors of all notes, which was closed."""
+    async with opened(file) as cache:
+        await cache.put(SPACE, VECTORS, 0.0)
+
+
+def emptied(file: Path) -> None:
+    """Of what was cached nothing is left."""
+    connection = apsw.Connection(str(file))
+    connection.execute("DELETE FROM cache")
+    connection.close()
+
+
+def count(file: Path) -> int:
+    """How many vectors are cached."""
+    connection = apsw.Connection(str(file))
+    try:
+        found: int = connection.execute("SELECT count(*) FROM cache").get
+        return found
+    finally:
+        connection.close()
+
+
+def never_made(file: Path) -> None:
+    file.unlink()
+
+
+def made_in_vain(file: Path) -> None:
+    """The power went while it was made for the first time."""
+    file.write_bytes(b"")
+
+
+def only_the_name_of_its_log_is_left(file: Path) -> None:
+    """The power went after vectors had been cached."""
+    emptied(file)
+    Path(f"{file}-wal").touch()
+
+
+@pytest.mark.parametrize("end", [never_made, made_in_vain, only_the_name_of_its_log_is_left])
+async def test_a_cache_that_may_lack_something_gets_it_from_the_index(
+    tmp_path: Path, index: Index, end: Callable[[Path], None]
+) -> None:
+    """Where it is new, or nobody has closed it, the vectors of the index are put into it."""
+    file = tmp_path / "embeddings.sqlite"
+    await filled(file)
+    end(file)
+    async with opened(file) as cache:
+        filling = asyncio.create_task(keep_filled(index, cache))
+        await until_async(lambda: count(file) == NOTES)
+        assert await cache.get(SPACE, list(VECTORS), 0.0) == VECTORS
+        filling.cancel()
+        await asyncio.wait([filling])
+
+
+async def test_a_cache_that_was_closed_lacks_only_what_it_has_dropped(tmp_path: Path) -> None:
+    """It knows that nothing was taken from it."""
+    file = tmp_path / "embeddings.sqlite"
+    await filled(file)
+    async with opened(file) as cache:
+        assert cache.ended_cleanly
