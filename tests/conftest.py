@@ -8,9 +8,16 @@ from hypothesis import HealthCheck, settings
 for variable in ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY"):
     os.environ.pop(variable, None)
 
-# Neither has a deadline: it would be a time, and other work on the machine is no failure.
-settings.register_profile("quick", max_examples=60, deadline=None)
+# Neither has a deadline: it would be a time, and other work on the machine is no failure. The quick one tries the same
+# each time, so that a suite that was green stays green; the long one prints the seed of what it finds. Nothing is kept
+# in between: what was found belongs into a test.
+settings.register_profile("quick", max_examples=60, deadline=None, derandomize=True, database=None)
 settings.register_profile(
-    "long", max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "long",
+    max_examples=1_000,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("quick")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -39,6 +39,18 @@ async def until_async(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
             return value
         if late:
             raise AssertionError(_complaint(condition, timeout_s))
+        await asyncio.sleep(_STEP_S)
+
+
+async def until_told(ask: Callable[[], Awaitable[T]], timeout_s: float = 5.0) -> T:
+    """The first true answer of something that has to be awaited itself, such as a daemon's; as until."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        late = time.monotonic() >= deadline
+        if answer := await ask():
+            return answer
+        if late:
+            raise AssertionError(_complaint(ask, timeout_s))
         await asyncio.sleep(_STEP_S)
 
 

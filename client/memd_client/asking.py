@@ -166,7 +166,7 @@ def _named(name: str, arguments: Mapping[Any, Any]) -> tuple[dict[str, Any], lis
     given: dict[str, Any] = {}
     unknown: list[str] = []
     for key, value in arguments.items():
-        spelled = key if isinstance(key, str) else _shown(key)
+        spelled = _sendable(key) if isinstance(key, str) else _shown(key)
         parameter = known.get(_folded(spelled))
         if parameter is None:
             unknown.append(spelled[:_SHOWN])
@@ -194,8 +194,7 @@ def _text(tool: str, parameter: str, value: Any, wanted: str) -> str:
             f"{parameter} is {_shown(value)}; it must be {wanted}.",
             f"Call {tool} again with {parameter}: {wanted}.",
         )
-    # Half a surrogate pair is no text that could be sent.
-    return value.encode("utf-8", "replace").decode()
+    return _sendable(value)
 
 
 def _whole(tool: str, parameter: str, value: Any, wanted: str) -> int | None:
@@ -243,10 +242,15 @@ def _shown(value: Any) -> str:
         case int() | float():
             return str(value)
         case str():
-            return f'"{value[:_SHOWN]}{"..." if len(value) > _SHOWN else ""}"'
+            return f'"{_sendable(value[:_SHOWN])}{"..." if len(value) > _SHOWN else ""}"'
         case Mapping():
             return "an object"
         case list() | tuple():
             return "a list"
         case _:
             return f"of type {type(value).__name__}"
+
+
+def _sendable(text: str) -> str:
+    """The text without halves of surrogate pairs, which JSON can hold and no message can."""
+    return text.encode("utf-8", "replace").decode()

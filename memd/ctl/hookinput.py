@@ -26,7 +26,7 @@ def parsed(data: bytes) -> HookInput:
     """What the bytes say; an empty input where they are no JSON object."""
     try:
         told = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return HookInput()
     if not isinstance(told, dict):
         return HookInput()

@@ -16,11 +16,11 @@ def readable(line: str, paint: Paint) -> str:
     event = _find_event(line)
     if event is None:
         return visible(line)
-    level = str(event.get("level", ""))
+    level = visible(str(event.get("level", "")))
     values = " ".join(f"{name}={_value(value)}" for name, value in event.items() if name not in _APART)
     head = " ".join(
         (
-            paint(_time(event.get("timestamp")), "dim"),
+            paint(visible(_time(event.get("timestamp"))), "dim"),
             paint(level.ljust(7), _LOOKS[level]) if level in _LOOKS else level.ljust(7),
             paint(visible(str(event["event"])), "bold"),
         )
@@ -32,7 +32,7 @@ def readable(line: str, paint: Paint) -> str:
 def _find_event(line: str) -> dict[str, Any] | None:
     try:
         event = msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     return event if "event" in event else None
 

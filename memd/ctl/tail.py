@@ -23,7 +23,15 @@ def last_lines(file: Path, count: int, *, since: int = 0) -> list[str]:
             data = stream.read()
     except OSError:
         return []
-    return data.decode("utf-8", "replace").splitlines()[-count:] if count else []
+    return lines_of(data)[-count:] if count else []
+
+
+def lines_of(data: bytes) -> list[str]:
+    """The lines of a log: each ends at its newline alone, whatever else it has that Python takes for an end."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def start_of_last(stream: BinaryIO, count: int) -> int:

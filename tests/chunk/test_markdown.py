@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from memd.chunk.markdown import LONGEST, chunk
 from memd.model import Chunk, Document, Kind, embedded_text
-from memd.text import estimate_tokens
+from memd.sources.notes import lines_of
+from memd.text import estimate_tokens, fts_text
+from tests.awkward import markdown as awkward
 from tests.work import calls, peak_bytes
 
 
@@ -403,3 +405,30 @@ def test_work_for_one_line_grows_with_its_length_alone(form: str) -> None:
     half, full = (Document("memory/x.md", Kind.NOTE, (form * (n // len(form)),)) for n in (20_000, 40_000))
     work = calls(lambda: chunk(half, 60, 12))
     assert calls(lambda: chunk(full, 60, 12)) < 2.2 * work + 500
+
+
+@given(
+    awkward.TEXTS, st.sampled_from(list(Kind)), st.sampled_from([(400, 80), (40, 10), (8, 200), (1600, 0)])
+)
+def test_any_note_is_cut_into_its_lines(text: str, kind: Kind, limits: tuple[int, int]) -> None:
+    """The text of a chunk is that of its lines, each but a piece of a long one whole; all of them, for bounded work."""
+    lines = lines_of(text)
+    whole = Document("memory/2026-02-09.md", kind, lines)
+    chunks = chunk(whole, *limits)
+    held: dict[int, list[str]] = {}
+    for one in chunks:
+        parts = one.text.split("\n")
+        assert len(parts) == one.end_line - one.start_line + 1
+        assert list(lines[one.start_line : one.end_line - 1]) == parts[1:-1]
+        assert lines[one.start_line - 1].endswith(parts[0]) or len(parts) == 1
+        assert lines[one.end_line - 1].startswith(parts[-1]) or len(parts) == 1
+        assert all(part in lines[number - 1] for number, part in enumerate(parts, one.start_line))
+        for number, part in enumerate(parts, one.start_line):
+            held.setdefault(number, []).append(part)
+        assert len(one.text) <= LONGEST
+        assert one.hash == hashlib.sha256(embedded_text(one.context, one.text).encode()).digest()
+        fts_text(one.text).encode()
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            assert covers(held.get(number, []), line)
+    assert calls(lambda: chunk(whole, *limits)) < 60 * (len(text) + len(chunks) + 20)

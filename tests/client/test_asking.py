@@ -1,14 +1,18 @@
 """What models write, and what it is taken for."""
 
+import json
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd_client import asking
 from memd_client.asking import GetCall, SearchCall, Unusable
+from memd_client.codec import decode_request, encode_request
+from memd_client.messages import Get, Request, Search
+from tests.awkward.programs import ARGUMENTS
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -198,3 +202,29 @@ def test_whatever_a_model_writes_is_read_or_refused(tool: str, arguments: Any) -
             assert asked.start_line >= 1
         case None:
             pass
+
+
+@given(tool=st.sampled_from([asking.SEARCH, asking.GET]), passed=ARGUMENTS)
+@example(asking.SEARCH, b'{"query": "which?", "maxResults": "\\ud800"}')
+@example(asking.GET, b'{"path": "a.md", "\\ud800": 1}')
+def test_what_is_nearly_a_call_is_read_or_refused(tool: str, passed: bytes) -> None:
+    """Arguments missing, doubled, of another name, type or size: a request that can be sent, or words for the model."""
+    try:
+        arguments = json.loads(passed)
+    except (ValueError, RecursionError):
+        arguments = passed.decode("utf-8", "replace")
+    try:
+        meant = asking.read(tool, arguments)
+    except Unusable as refused:
+        told = str(refused)
+        assert len(told.encode()) < 2000
+        return
+    sent: Request
+    "".join(meant.remarks).encode()
+    match meant:
+        case SearchCall():
+            assert len(meant.query) <= asking.LONGEST_QUERY
+            sent = Search(query=meant.query, max_results=meant.max_results, min_score=meant.min_score)
+        case GetCall():
+            sent = Get(path=meant.path, start_line=meant.start_line, lines=meant.lines)
+    assert decode_request(encode_request(1, sent)) == (1, sent)

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd_client.frames import REPLY_LIMIT, REQUEST_LIMIT, FrameReader, FrameTooLarge, encode
+from tests.awkward.streams import pieces
+from tests.awkward.wire import STREAMS
 from tests.work import calls, peak_bytes
 
 PAYLOADS = [b"", b"a", b"\0" * 4, bytes(range(256)), b"x" * 100_000]
@@ -155,3 +157,16 @@ def test_work_grows_with_the_stream_alone() -> None:
 
     assert read(20_000, 1) < 2.2 * read(10_000, 1)
     assert read(100, 200) < 2.2 * read(100, 100)
+
+
+@given(STREAMS, st.data())
+def test_what_a_client_may_say_means_the_same_however_it_is_cut(stream: bytes, data: st.DataObject) -> None:
+    """Frames of messages, with headers that lie: the same payloads, each within the limit, for as much work as there is."""
+    cut = data.draw(pieces(stream))
+    came, end = heard([stream], REQUEST_LIMIT)
+    assert heard(cut, REQUEST_LIMIT) == (came, end)
+    assert sum(len(payload) + 4 for payload in came) <= len(stream)
+    assert all(len(payload) <= REQUEST_LIMIT for payload in came)
+    assert calls(lambda: heard(cut, REQUEST_LIMIT)) <= 20 * (len(came) + len(cut) + 1)
+    if end is False:  # it came to its end, so nothing is missing
+        assert b"".join(encode(payload, REQUEST_LIMIT) for payload in came) == stream

@@ -1,9 +1,13 @@
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd_client.paths import SocketPathTooLong, checked_socket, config_file, socket_file, state_dir
+from tests.awkward.programs import ENVIRONMENTS
 
 HOME = Path("/home/ann")
 MAC = Path("/Users/ann")
@@ -111,3 +115,16 @@ def test_socket_path_is_measured_in_bytes() -> None:
         checked_socket(Path("/" + "记" * 40), "linux")
     foreign = Path("/" + os.fsdecode(b"\xff" * 106))
     assert checked_socket(foreign, "linux") == foreign
+
+
+@given(ENVIRONMENTS, st.sampled_from(["linux", "darwin"]))
+def test_any_environment_names_places(environ: dict[str, str], platform: str) -> None:
+    """Whatever the variables hold, there are paths that the system can be asked for, and a socket has room or an error."""
+    for place in (config_file, state_dir, socket_file):
+        path = place(environ, platform, HOME)
+        assert b"\0" not in os.fsencode(path)
+        assert not str(path).startswith("~/")
+    path = socket_file(environ, platform, HOME)
+    has_room = len(os.fsencode(path)) < (108 if platform == "linux" else 104)
+    with contextlib.nullcontext() if has_room else pytest.raises(SocketPathTooLong):
+        assert checked_socket(path, platform) == path

@@ -28,6 +28,7 @@ from memd.config import (
     UserRule,
 )
 from memd.configfile.load import ConfigError, load, location, parse
+from tests.awkward.streams import spoilt
 
 _HOME = Path("/home/ada")
 _FILE = _HOME / ".config" / "memd" / "config.toml"
@@ -37,7 +38,7 @@ _DEFAULTS = Config(
     file=None,
 )
 
-# Every key there is or will be, with its default.
+# Every key there is, with its default.
 _FULL = """
 [daemon]
 log_level = "info"
@@ -597,6 +598,16 @@ _SNIPPETS = st.sampled_from(
 _MUTATIONS = st.lists(
     st.tuples(st.floats(0, 1), st.integers(0, 30), _SNIPPETS | st.text(max_size=4)), min_size=1, max_size=5
 )
+
+
+@given(spoilt(st.just(_FULL.encode()), most=5) | st.binary(max_size=40))
+def test_any_file_is_a_configuration_or_an_error(content: bytes) -> None:
+    """Bytes that are no text included."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "config.toml"
+        file.write_bytes(content)
+        with contextlib.suppress(ConfigError):
+            assert load(file, {}, Path(directory)).agents
 
 
 @given(_MUTATIONS)

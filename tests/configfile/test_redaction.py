@@ -1,12 +1,22 @@
 """What is wrong with the rules of redaction that a user adds."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
+from time import process_time
 
 import pytest
+from hypothesis import example, given
 
 from memd.config import Redact, UserRule
 from memd.configfile.load import ConfigError, parse
-from memd.configfile.redaction import faults
+from memd.configfile.loops import is_ambiguous
+from memd.configfile.redaction import faults, is_plainly_bounded
+from memd.configfile.repeats import has_rival_repeats
+from memd.configfile.signs import parsed
+from memd.sources.redact.user import custom
+from tests.awkward.patterns import PATTERNS, PUMPED
 
 
 def _faults(*rules: tuple[str, str]) -> list[tuple[int, str, str]]:
@@ -32,6 +42,17 @@ def _faults(*rules: tuple[str, str]) -> list[tuple[int, str, str]]:
         "a*b*c",
         r"ACME-[A-Z0-9]{4}(?:-[A-Z0-9]{4})*",
         r"名字：\w+。\s*x",
+        r"(?:[a-z]+-)+\d",
+        r"(?:\d{1,3}\.){3}\d{1,3}",
+        r"(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}==",
+        r"(?:foo|bar|baz)+!",
+        r"(?=.*\d)(?=.*[a-z])\w{8}",
+        r"(?:[0-9A-F]{4}-?){8}\b",
+        r"(?:(?>ab)c|abd)+!",
+        r"(x)?(?:(?(1)a|b)c)+!",
+        r"token (?:[a-z0-9]{2,8}-?){2,6}",
+        r"x: (\w+\s?)*",
+        r"(?:key|secret (?:(?:a|b|ab)+))",
     ],
 )
 def test_a_sensible_pattern_is_taken(pattern: str) -> None:
@@ -49,10 +70,20 @@ def test_a_sensible_pattern_is_taken(pattern: str) -> None:
         ("a*", "matches the empty text"),
         (r"x?|\b", "matches the empty text"),
         ("(?=a)", "matches the empty text"),
-        ("(a+)+b", "repeats what is itself repeated"),
-        (r"(\w+\s?)*x", "repeats what is itself repeated"),
-        ("(?:a|b+){2,}c", "repeats what is itself repeated"),
-        ("(?:(?:a*)b?)*c", "repeats what is itself repeated"),
+        ("(a+)+b", "can itself be read in several ways"),
+        (r"(\w+\s?)*x", "can itself be read in several ways"),
+        ("(?:a|b+){2,}c", "can itself be read in several ways"),
+        ("(?:(?:a*)b?)*c", "can itself be read in several ways"),
+        ("(?:ab|a|b)+c", "can itself be read in several ways"),
+        (r"(?:foo|\w\w|\w)+!", "can itself be read in several ways"),
+        ("(a{1,100}){1,100}b", "can itself be read in several ways"),
+        (r"(?:\w{1,3}\s?){1,50}!", "can itself be read in several ways"),
+        (r"(?:\w{1,9}\s?){12,24}", "can itself be read in several ways"),
+        (r"x: (\w+\s?)*$", "can itself be read in several ways"),
+        (r"x: (\w+\s?)*(?=!)", "can itself be read in several ways"),
+        ("(?=(a|a)+b)x", "can itself be read in several ways"),
+        (r"(\w)\1*\1*(?:\1|x)+!", "can itself be read in several ways"),
+        ("(?i:(?:aB|Ab)|x)+(?:ab|(?i:Ab))*c", "can itself be read in several ways"),
         ("a*a*b", "compete for the same signs"),
         (r"\w*\d*x", "compete for the same signs"),
         ("(a+)(?:b?)(a+)$", "compete for the same signs"),
@@ -61,6 +92,9 @@ def test_a_sensible_pattern_is_taken(pattern: str) -> None:
         ("a*b*a*c", "compete for the same signs"),
         (r"\S+[密码]+x", "compete for the same signs"),
         (".*a.*b.*c.*d", "compete for the same signs"),
+        ("x(?=a*a*b)", "compete for the same signs"),
+        ("(?:a?){60}!", "can itself be read in several ways"),
+        (r"(?:\w\w|\d\d){20}!", "can itself be read in several ways"),
         ("a" * 3000, "has 3000 signs"),
         ("(" * 1500 + "a" + ")" * 1500 + "x" * 0, "has 3001 signs"),
     ],
@@ -109,3 +143,110 @@ def test_rules_are_read(tmp_path: Path) -> None:
     assert config.agents["main"].redact == Redact(
         extra=(UserRule(name="door", pattern="door (.)"),), allow=("x",)
     )
+
+
+@given(PATTERNS, PUMPED)
+@example(r"(?:ab|a|b)+c", "ab" * 200)
+@example(r"(?:\w{1,3}\s?){1,50}!", "aa" * 200)
+@example("(a{1,100}){1,100}b", "a" * 400)
+def test_any_pattern_is_refused_or_has_an_end(pattern: str, line: str) -> None:
+    """Whatever a user writes is refused in words, or looks through a line in bounded time."""
+    rule = UserRule(name="x", pattern=pattern)
+    told = _faults(("x", pattern))
+    assert all(len(sentence) < 500 and "under this version" not in sentence for _, _, sentence in told)
+    if told:
+        return
+    began = process_time()
+    for start, end in custom(rule).spans(line):
+        assert 0 <= start < end <= len(line)
+    assert process_time() - began < 3  # the pattern is looked through, so that it does not take for ever
+
+
+@given(PATTERNS)
+def test_what_is_plainly_bounded_is_so(pattern: str) -> None:
+    """Where a pattern is taken without a look at its structure, that look would not have refused it."""
+    try:
+        structure = parsed(pattern)
+    except (re.error, OverflowError, DeprecationWarning, FutureWarning):
+        return
+    if is_plainly_bounded(pattern):
+        assert not is_ambiguous(structure)
+        assert not has_rival_repeats(structure)
+
+
+_ELSEWHERE = """
+import re, sys
+from types import SimpleNamespace
+import memd.daemon
+from memd.config import Redact, UserRule
+from memd.configfile.redaction import faults
+from memd.sources.redact.engine import Redactor
+
+def of(pattern):
+    for name in ("signs", "loops", "repeats"):
+        sys.modules.pop("memd.configfile." + name, None)
+        vars(sys.modules["memd.configfile"]).pop(name, None)
+    return [told for _, _, told in faults(Redact(extra=(UserRule(name="x", pattern=pattern),)))]
+
+def check():
+    assert of(r"ACME-[0-9A-F]{8}-\\w+") == []
+    assert "cannot be looked through" in of("(a+)+b")[0], of("(a+)+b")
+    assert "no regular expression" in of("(")[0]
+    assert "matches the empty text" in of("a*")[0]
+    rule = UserRule(name="x", pattern=r"door (\\d+)")
+    return Redactor(Redact(extra=(rule,))).redact("door 417, password: hunter2").text
+
+assert "memd.configfile.signs" not in sys.modules  # nobody has asked
+right = re._parser
+class Other(list):
+    state = SimpleNamespace(flags=0)
+    def getwidth(self):
+        return 1, 1
+for other in (
+    SimpleNamespace(),
+    SimpleNamespace(parse=lambda pattern: None),
+    SimpleNamespace(parse=lambda pattern: Other([("literal", 97, None)])),
+    SimpleNamespace(parse=lambda pattern: Other([(right.MAX_REPEAT, 97)])),
+):
+    re._parser = other
+    print(check())
+re._parser = right
+del re._constants.CATEGORY_SPACE
+print(check())
+del re._parser
+sys.modules["re._parser"] = None
+print(check())
+"""
+
+
+def test_a_python_without_that_parser_runs_the_daemon() -> None:
+    """It is private to Python: without it rules of few repeats work as before, others are refused, and memd's own stay."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _ELSEWHERE], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.stderr == ""
+    assert ran.stdout == "door [REDACTED:x], password: [REDACTED:password]\n" * 6
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bounded"),
+    [
+        ("abc", True),
+        (r"door (\d+)", True),
+        (r"ACME-\d{4}-[A-Z]{2}-\w*", True),
+        (r"(?P<secret>\d{6})", True),
+        (r"(?i)badge", True),
+        (r"[*+?]{3}\*\+x+?", True),
+        (r"[]*]+", True),
+        (r"[^]*]+b", True),
+        ("a*a*", False),
+        ("a+b?", False),
+        ("(ab)*", False),
+        ("(?:ab|a|b){9}", False),
+        ("(a{2})+", False),
+        ("a{1,3}b{2,}", False),
+    ],
+)
+def test_few_repeats_are_told_sign_by_sign(pattern: str, bounded: bool) -> None:
+    """Escapes and sets have none, whatever signs they hold."""
+    assert is_plainly_bounded(pattern) is bounded

@@ -5,8 +5,10 @@ import threading
 import time
 
 import pytest
+from hypothesis import given
 
 from memd.ctl.hookinput import HookInput, parsed, received
+from tests.awkward.programs import HOOK_INPUTS
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,7 @@ from memd.ctl.hookinput import HookInput, parsed, received
         (b"null", HookInput()),
         (b'{"prompt": "half', HookInput()),
         (b"\xff\xfe", HookInput()),
+        (b'{"prompt": "\xff", "session_id": "s"}', HookInput()),
         (b"[" * 1_000_000, HookInput()),
     ],
 )
@@ -82,3 +85,11 @@ def test_a_descriptor_that_is_closed_gives_nothing() -> None:
     os.close(theirs)
     os.close(ours)
     assert received(ours, time.monotonic() + 60) == b""
+
+
+@given(HOOK_INPUTS)
+def test_any_input_is_read_or_empty(data: bytes) -> None:
+    """Whatever a program passes, what is taken of it can be sent on."""
+    told = parsed(data)
+    (told.prompt + told.session + told.event).encode()
+    assert len(told.session) <= 64

@@ -1,13 +1,17 @@
 """The end of a file that grows."""
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from memd.ctl.tail import follow, last_lines, last_of, start_of_last
+from tests.awkward.programs import LOGS
 from tests.wait import until
 
 
@@ -163,3 +167,17 @@ def test_a_log_that_has_begun_anew_is_read_from_its_beginning(tmp_path: Path) ->
     """Whoever remembers where a longer one ended still sees its last lines."""
     (tmp_path / "log").write_bytes(b"1\n2\n")
     assert last_lines(tmp_path / "log", 10, since=1000) == ["1", "2"]
+
+
+@given(LOGS, st.integers(0, 6))
+@example(b"a\xe2\x80\xa8b\nc\n", 2)
+@example(b"a\x0cb\nc\n", 1)
+def test_the_last_lines_are_those_of_the_file(log: bytes, count: int) -> None:
+    """Whatever stands in them: a line ends at its newline alone."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "log"
+        file.write_bytes(log)
+        lines = log.decode("utf-8", "replace").split("\n")
+        if not lines[-1]:
+            lines.pop()
+        assert last_lines(file, count) == lines[max(0, len(lines) - count) :]

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.config import Redact
 from memd.model import Document, Kind, Stamp
 from memd.paths import Root, SingleFile, Tree, Workspace
 from memd.sources.fence import Missing, OutsideFence, SourceError
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
+from memd.sources.redact.engine import Redactor
+from tests.awkward import markdown as awkward
 from tests.otheruser import as_other_user, shared_directory
 
 LATER_NS = 4_000_000_000_000_000_000
@@ -48,6 +51,25 @@ def workspace(tmp_path: Path) -> Path:
 def test_decoded(raw: bytes, text: str) -> None:
     """Text comes out of any bytes: marks and NUL characters gone, what is invalid replaced."""
     assert decoded(raw) == text
+
+
+_REDACTOR = Redactor(Redact())
+
+
+@given(awkward.FILES)
+def test_any_file_is_lines_of_text(raw: bytes) -> None:
+    """Whatever was written, in whatever encoding: lines without ends, valid Unicode, as many of them after redaction."""
+    lines = lines_of(decoded(raw))
+    text = "\n".join(lines)
+    text.encode()
+    assert not {"\r", "\0"} & set(text)
+    assert text.count("\n") + bool(lines) == len(lines)
+    assert len(text) <= len(raw)
+    assert lines_of(f"{text}\n" if lines else "") == lines
+    once = _REDACTOR.redact(text)
+    assert once.text.count("\n") == text.count("\n")
+    assert _REDACTOR.redact(once.text).text == once.text
+    assert (once.text == text) == (not once.counts)
 
 
 @settings(deadline=None)

@@ -31,8 +31,10 @@ _INDEX = re.compile(r"\?index=[^/?]*$")
 _VERSION = re.compile(r"(?<![\w.])v?(\d{1,6}(?:\.\d{1,6}){1,3})\b")
 _ITEM = re.compile(r"^(?:[-*•]\s+)?([A-Za-z0-9][\w.-]*)(?: \(qmd://[^)]*\))?:?$")
 _FIELD = re.compile(r"^\s+(\w+):\s*(.*)$")
-_INDEXED = re.compile(r"Indexed: (\d+) new, (\d+) updated, (\d+) unchanged")
-_EMBEDDED = re.compile(r"^\s*Vectors:\s*(\d+)\b", re.MULTILINE)
+# Python reads no number of thousands of digits.
+_INDEXED = re.compile(r"Indexed: (\d{1,15}) new, (\d{1,15}) updated, (\d{1,15}) unchanged")
+_EMBEDDED = re.compile(r"^\s*Vectors:\s*(\d{1,15})\b", re.MULTILINE)
+_COUNT = re.compile(r"\s*(\d{1,15})(?!\S)")
 
 _UNKNOWN_OPTION = re.compile(
     r"(?:unknown|unrecognized|unexpected|unsupported|invalid) (?:flag|option|argument|command)", re.IGNORECASE
@@ -205,7 +207,8 @@ def _place(one: dict[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    # JSON can hold half a surrogate pair, which no file name is and no store takes.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) and value else None
 
 
 def _line(value: Any) -> int | None:
@@ -251,20 +254,21 @@ def _listed(value: Any) -> list[Listed] | None:
 
 
 def _one(value: Any) -> Listed | None:
-    if isinstance(value, str):
-        return Listed(value)
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+    name = _text(value.get("name") if isinstance(value, dict) else value)
+    if name is None:
         return None
+    if not isinstance(value, dict):
+        return Listed(name)
 
     def text(*keys: str) -> str | None:
         return next((found for key in keys if (found := _text(value.get(key)))), None)
 
     files = value.get("files", value.get("documents"))
     return Listed(
-        value["name"],
+        name,
         text("path", "pwd", "directory", "dir"),
         text("pattern", "mask", "glob"),
-        files if isinstance(files, int) else None,
+        files if isinstance(files, int) and 0 <= files < 10**15 else None,
     )
 
 
@@ -275,12 +279,12 @@ def _from_text(stdout: str) -> list[Listed]:
 
     def finish() -> None:
         if found:
-            files = fields.get("files", "")
+            files = _COUNT.match(fields.get("files", ""))
             found[-1] = Listed(
                 found[-1].name,
                 fields.get("path") or fields.get("directory"),
                 fields.get("pattern") or fields.get("mask") or fields.get("glob"),
-                int(files.split()[0]) if files.split() and files.split()[0].isdecimal() else None,
+                None if files is None else int(files[1]),
             )
         fields.clear()
 

@@ -9,7 +9,7 @@ from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.logline import readable
 from memd.ctl.screen import Outcome
-from memd.ctl.tail import follow, last_of
+from memd.ctl.tail import follow, last_of, lines_of
 from memd.logfile import all_of
 
 _BLOCK = 1 << 16
@@ -32,8 +32,7 @@ def run(call: Call) -> Outcome:
     count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
     parts = [(path, 0) for path in files] if count is None else last_of(files, count)
     if call.screen.json:
-        lines = b"".join(_blocks(parts)).decode("utf-8", "replace").splitlines()
-        return Outcome({"file": str(file), "lines": lines})
+        return Outcome({"file": str(file), "lines": lines_of(b"".join(_blocks(parts)))})
     _print(call, _followed(file, parts) if options.follow else _blocks(parts))
     return Outcome(None)
 

@@ -12,7 +12,7 @@ _LABEL = re.compile(
 )
 # The words of BIP-39 have three to eight letters. They may be numbered.
 _WORDS = re.compile(
-    r"(?:(?:[0-9]{1,2}[.)、:]?[ \t]{0,2})?[a-z]{3,8}(?![A-Za-z'’])[ \t]{0,3}[,，\n]?[ \t]{0,3}){11,32}",
+    r"(?:(?:[0-9]{1,2}[.)、:]?[ \t]{0,2})?[a-z]{3,8}(?![A-Za-z'’])[ \t]{0,6}+(?:[,，\n][ \t]{0,3}+)?){11,32}",
     re.IGNORECASE,
 )
 # Words of sentences that are none of the list.

@@ -155,7 +155,7 @@ _CALL = re.compile(
 )
 _EXAMPLE = re.compile(
     r"""(?:<|\[|\{)?(?:your|my-?own|enter|insert|replace|put|add|paste|fill|some|example|sample|dummy|placeholder|change[_-]?me|change[_-]?it|todo|tbd|fixme)
-    (?:[-_ ]?[a-z]+){0,6}[-_]?(?:here)?(?:>|\]|\})?\Z
+    (?:[-_ ]?[a-z]++){0,6}[-_]?(?:>|\]|\})?\Z
     |(?:redacted|removed|hidden|masked|omitted|censored|filtered|elided)\Z""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )

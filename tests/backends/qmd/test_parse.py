@@ -1,7 +1,10 @@
 import json
+import math
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import example, given
 
 from memd.backends.qmd import parse
 from memd.backends.qmd.failure import (
@@ -14,6 +17,7 @@ from memd.backends.qmd.failure import (
 )
 from memd.backends.qmd.parse import Entry, Listed, NoAnswer, collections, entries
 from memd.backends.qmd.process import Ended
+from tests.awkward.programs import PRINTED
 
 REAL = """[
   {
@@ -278,3 +282,25 @@ def test_counts_are_read_from_what_commands_say() -> None:
     assert parse.files_indexed("done") is None
     assert parse.vectors("Documents\n  Total: 8\n  Vectors:  12 embedded\n") == 12
     assert parse.vectors("nothing") is None
+
+
+@given(PRINTED)
+@example("Indexed: " + "9" * 5000 + " new, 0 updated, 0 unchanged")
+@example("Vectors: " + "9" * 5000)
+@example("notes\n  files: " + "9" * 5000)
+@example('[{"file": "qmd://a/\\ud800.md", "snippet": "\\udc00"}]')
+def test_any_output_is_read_or_no_answer(printed: str) -> None:
+    """Whatever it prints: results that can be looked up and kept, counts that are numbers, or one typed error."""
+    with suppress(NoAnswer):
+        for entry in entries(printed, "qmd search"):
+            assert entry.file or entry.docid
+            assert math.isfinite(entry.score)
+            "".join((*entry.snippet, entry.file or "", entry.collection or "", entry.docid or "")).encode()
+    with suppress(NoAnswer):
+        for listed in collections(printed):
+            "".join((listed.name, listed.path or "", listed.pattern or "")).encode()
+    for count in (parse.files_indexed(printed), parse.vectors(printed)):
+        assert count is None or 0 <= count < 2**63
+    parse.version(printed)
+    with suppress(QmdFailed):
+        parse.checked(Ended(1, printed, printed), "qmd search", ("which",))

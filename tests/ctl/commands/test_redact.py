@@ -126,7 +126,7 @@ def test_a_wrong_configuration_has_its_status(run: Run, home: Path, file: Path) 
     """A pattern that cannot be used is told before anything is read."""
     config = home / "my.toml"
     config.write_text(
-        '[agents.main]\nworkspace = "~"\nredact.extra = [{ name = "x", pattern = "(a+)+" }]\n',
+        '[agents.main]\nworkspace = "~"\nredact.extra = [{ name = "x", pattern = "(a+)+b" }]\n',
         encoding="utf-8",
     )
     code, out, err = run("redact", str(file), "--config", str(config))

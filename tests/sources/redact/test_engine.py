@@ -3,9 +3,10 @@
 import json
 import re
 from random import Random
+from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.config import Redact, UserRule
@@ -238,6 +239,31 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
     assert _REDACTOR.redact(once.text) == type(once)(once.text, {})
     assert once.text.count("\n") == text.count("\n")
     assert (once.text == text) == (not once.counts)
+
+
+_REPEATED = st.sampled_from(
+    [
+        "a", "A", "0", "-", "_", ".", " ", "  ", "a ", "abcd   ", "1. abcd  ", "a-", "a.", "a=", "a=;", "a00-a;", "/a", "\\\\", "\\\\n", '"', '""', "'a'", "''a",
+        "(", "[", "{{", "*", "`", "=", ":", "，", "密", "是", "is ", "the ", "Aa", "aA0", "x1.", "@a", "%41", "&a=", "\t", "a: its ", "\n", "> ", "| ",
+    ]
+)  # fmt: skip
+
+
+@given(
+    before=st.lists(_PIECES, min_size=1, max_size=3).map("".join),
+    prefix=st.sampled_from(["", "put", "your", "PUT", "my", "~/", "$", "f(", "q", "ab", "1", "-", '"', "'"]),
+    unit=st.lists(_REPEATED, min_size=1, max_size=3).map("".join),
+    count=st.sampled_from([9, 10, 30, 300]),
+    after=st.sampled_from(["", "%", "!!", "\x01", "\n", "。", '"', "x"]) | _PIECES,
+)
+@example(before="password: ", prefix="put", unit="a", count=300, after="%")
+@example(before="my seed phrase: ", prefix="", unit="abcd   ", count=10, after="!!")
+def test_no_text_takes_long(before: str, prefix: str, unit: str, count: int, after: str) -> None:
+    """However something repeats itself behind what announces a secret, it is looked through in no time."""
+    text = f"{before}{prefix}{unit * count}{after}"
+    began = process_time()
+    _REDACTOR.redact(text)
+    assert process_time() - began < 1  # by far: it takes milliseconds
 
 
 @given(st.text(max_size=60), st.text(max_size=60))

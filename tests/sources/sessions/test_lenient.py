@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from memd.sources.sessions import lenient
 from memd.sources.sessions.detect import FORMATS, format_of
-from memd.sources.sessions.events import Said, Unread
+from memd.sources.sessions.events import Learnt, Said, Unread
 from memd.sources.sessions.format import Format
+from tests.awkward.transcripts import lines
 from tests.sources.sessions.parsing import events
 
 PLAIN = FORMATS["plain"]
@@ -113,6 +114,27 @@ def test_no_bytes_make_a_parser_raise(kind: Format, data: st.DataObject) -> None
                 (event.text + event.id).encode()
         format_of([line])
         state = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=kind.State)
+
+
+@given(
+    st.sampled_from(sorted(FORMATS)).flatmap(
+        lambda name: st.tuples(st.just(name), st.lists(lines(name), max_size=6))
+    )
+)
+def test_what_is_nearly_a_line_is_read_or_counted(described: tuple[str, list[bytes]]) -> None:
+    """Any field missing, doubled, of another name, type or size: events that can be kept, of as much text as there is."""
+    name, content = described
+    for kind in (FORMATS[name], PLAIN):
+        state = kind.State()
+        for line in content:
+            said = kind.parse(line, state)
+            assert sum(len(each.text) for each in said if isinstance(each, Said)) <= 2 * len(line)
+            for each in said:
+                if isinstance(each, Said | Learnt):  # as it is kept
+                    assert msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=type(each)) == each
+                assert not isinstance(each, Said) or (each.text.strip() and "\0" not in each.text + each.id)
+            state = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=kind.State)
+        format_of(content)
 
 
 UNITS = [

@@ -1,6 +1,7 @@
 """Transcripts as they grow, and as they are exchanged."""
 
 import os
+import tempfile
 import time
 import tracemalloc
 from pathlib import Path
@@ -11,14 +12,21 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.model import Stamp
+from memd.chunk.markdown import LONGEST
+from memd.chunk.turns import chunk_turns
+from memd.config import Redact
+from memd.model import Stamp, Turn
 from memd.paths import Sessions, Tree
 from memd.sources.fence import Missing, OutsideFence, SourceError, Unreadable
 from memd.sources.notes import TooLarge
+from memd.sources.redact.engine import Redactor
 from memd.sources.sessions import packed as packing
 from memd.sources.sessions.lines import MAX_LINE_BYTES
 from memd.sources.sessions.progress import EDGE_BYTES, encoded
 from memd.sources.sessions.transcript import read_transcript
+from memd.text import fts_text
+from tests.awkward import transcripts as awkward
+from tests.awkward.streams import pieces
 from tests.sources.sessions.transcripts import LATER_NS, Follower, Hider, append, noise, replace, said
 
 MIB = 1 << 20
@@ -759,6 +767,79 @@ def test_a_transcript_of_any_format_says_the_same_however_it_grows(
     assert follower.progress.tally == first.progress.tally
     assert follower.progress.learnt == first.progress.learnt
     assert follower.read() == "Same"
+
+
+_REDACTOR = Redactor(Redact())
+
+
+@given(awkward.FILES, st.data())
+def test_whatever_is_in_a_transcript_it_says_the_same_however_it_grows(
+    content: bytes, data: st.DataObject
+) -> None:
+    """Of lines nearly as agents write them, torn and out of order: what is read on is what is read at once, redacted once."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(os.path.realpath(directory)) / "a.jsonl"
+        file.touch()
+        follower, first = Follower(file, redactor=_REDACTOR), Follower(file, redactor=_REDACTOR)
+        for piece in data.draw(pieces(content)):
+            append(file, piece)
+            follower.read()
+        first.read()
+        assert follower.turns == first.turns
+        assert follower.progress.tally == first.progress.tally
+        assert follower.progress.learnt == first.progress.learnt
+        assert follower.progress.content_hash == first.progress.content_hash
+        assert follower.read() == first.read() == "Same"
+    _are_sound(first.turns, content)
+
+
+@given(awkward.PACKED)
+def test_whatever_is_in_a_compressed_transcript_it_is_read_or_refused(content: bytes) -> None:
+    """Frames cut anywhere, put together or with other bytes in them: turns as of any file, or one typed error."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(os.path.realpath(directory)) / "a.jsonl.zst"
+        file.write_bytes(content)
+        follower = Follower(file, redactor=_REDACTOR)
+        try:
+            follower.read()
+        except (Unreadable, TooLarge):
+            return
+        assert follower.read() == "Same"
+    _are_sound(follower.turns)
+
+
+@given(st.lists(awkward.FILES, min_size=1, max_size=3))
+def test_a_compressed_transcript_says_what_it_said_before(frames: list[bytes]) -> None:
+    """However many frames it is in."""
+    with tempfile.TemporaryDirectory() as directory:
+        plain, packed = (Path(os.path.realpath(directory)) / name for name in ("a.jsonl", "b.jsonl.zst"))
+        plain.write_bytes(b"".join(frames))
+        packed.write_bytes(awkward.packed(frames))
+        one, other = Follower(plain), Follower(packed)
+        one.read()
+        other.read()
+    assert one.turns == other.turns
+    assert one.progress.tally == other.progress.tally
+
+
+def _are_sound(turns: list[Turn], content: bytes | None = None) -> None:
+    """That turns can be kept and cut: in the order of their lines, valid, redacted, and whole in their chunks."""
+    for turn in turns:
+        assert turn.text.strip()
+        assert "\0" not in turn.text
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(turn), type=Turn) == turn
+        assert _REDACTOR.redact(turn.text).text == turn.text
+        assert 1 <= turn.start_line <= turn.end_line
+        assert content is None or turn.end_line <= content.count(b"\n") + 1
+    assert [turn.start_line for turn in turns] == sorted(turn.start_line for turn in turns)
+    cut = chunk_turns(turns, 0, "Session", tokens=400, overlap=80, zone=None)
+    for chunk in cut.chunks:
+        assert len(chunk.text) <= LONGEST
+        assert chunk.numbers is not None
+        assert len(chunk.numbers) == chunk.text.count("\n") + 1
+        fts_text(chunk.text).encode()
+    said = "".join(chunk.text for chunk in cut.chunks)
+    assert all(turn.text.split()[0][:40] in said for turn in turns)
 
 
 def test_reading_is_fast(file: Path) -> None:

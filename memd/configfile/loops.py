@@ -1,0 +1,237 @@
+"""Whether a regular expression can read the same signs in ever more ways, so that failing takes exponential time. Pure.
+
+Each place of the pattern that takes a sign is a state, as in Glushkov's automaton. Where two different ways lead from a
+state back to it over the same signs, every further round doubles the ways to try; else their number has a power of the
+length as its bound. Source: Weber, Seidl: On the degree of ambiguity of finite automata, 1991.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from memd.configfile.signs import MANY, REPEATS, looks, ops, signs
+
+_MOST_STATES = 400
+_MOST_STEPS = 200_000  # of the search; what takes more is counted as ambiguous
+_MOST_COPIES = 64  # of a part that stands there so many times
+_FEW = 4  # so many times of a part can each be read otherwise without taking long
+
+_Ways = Mapping[int, int]  # state -> in how many ways it is reached
+_TAKES = {ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN, ops.RANGE, ops.CATEGORY}
+
+
+class _TooMany(Exception):
+    """There are too many states, steps or ways."""
+
+
+class _Part(NamedTuple):
+    """A part of the pattern: how it begins and ends, and in how many ways it takes nothing."""
+
+    empty: int
+    first: _Ways
+    last: _Ways
+
+
+_NOTHING = _Part(1, {}, {})
+
+
+class _States:
+    """The states of a pattern, and how they follow one another."""
+
+    def __init__(self) -> None:
+        self.signs: list[frozenset[int]] = []
+        self.next: Counter[tuple[int, int]] = Counter()
+        # What a repeat that gives nothing back has taken all of: no such sign comes next.
+        self._exhausted: dict[int, frozenset[int]] = {}
+
+    def whole(self, structure: Sequence[Any], *, ignores_case: bool, ends: bool = False) -> _Part:
+        """The parts of a pattern one after the other; whether it ends with them."""
+        made = _NOTHING
+        for at, (op, arguments) in enumerate(structure, 1):
+            is_last = ends and at == len(structure)
+            made = self._after(made, self._one(op, arguments, ignores_case, ends=is_last))
+        return made
+
+    def _one(self, op: Any, arguments: Any, ignores_case: bool, *, ends: bool) -> _Part:
+        if op in _TAKES:
+            return self._state(signs([(op, arguments)], ignores_case))
+        if op in REPEATS or op is ops.POSSESSIVE_REPEAT:
+            if ends and op in REPEATS and arguments[0] <= _FEW:
+                return self._last(arguments, ignores_case)
+            return self._repeat(op, arguments, ignores_case)
+        if op is ops.SUBPATTERN:
+            ignores_case = ignores_case or bool(arguments[1] & re.IGNORECASE)
+            return self.whole(arguments[3], ignores_case=ignores_case, ends=ends)
+        if op is ops.ATOMIC_GROUP:
+            return self._atomic(arguments, ignores_case)
+        if op is ops.BRANCH:
+            return self._either(
+                self.whole(branch, ignores_case=ignores_case, ends=ends) for branch in arguments[1]
+            )
+        if op is ops.GROUPREF_EXISTS:
+            return self._either(
+                self.whole(branch or (), ignores_case=ignores_case) for branch in arguments[1:]
+            )
+        if op is ops.GROUPREF:
+            return self._optional(self.repeated(self._state(signs([(op, arguments)], ignores_case))))
+        return _NOTHING  # it looks around, or stands at a place
+
+    def _state(self, of: frozenset[int]) -> _Part:
+        if len(self.signs) >= _MOST_STATES:
+            raise _TooMany
+        self.signs.append(of)
+        return _Part(0, {len(self.signs) - 1: 1}, {len(self.signs) - 1: 1})
+
+    def _repeat(self, op: Any, arguments: Any, ignores_case: bool) -> _Part:
+        least, most, inside = arguments
+        narrow, wide = inside.getwidth()
+        if most == 0:
+            return _NOTHING
+        if least > 1 and narrow == 0:
+            raise _TooMany  # which of the rounds take nothing can be chosen in as many ways as there are rounds
+        if most == 1:
+            made = self.whole(inside, ignores_case=ignores_case)
+        elif least == most and narrow == wide and most <= _MOST_COPIES:
+            if op in REPEATS and most > _FEW and _doubles(inside, ignores_case):
+                raise _TooMany  # it ends, but not before as many ways as two to the power of the rounds
+            made = _NOTHING
+            for _ in range(most):
+                made = self._after(made, self.whole(inside, ignores_case=ignores_case))
+        else:
+            made = self.repeated(self.whole(inside, ignores_case=ignores_case))
+            if op is ops.POSSESSIVE_REPEAT and most > MANY:
+                self._exhaust(made, inside)
+        return made if least else self._optional(made)
+
+    def _last(self, arguments: Any, ignores_case: bool) -> _Part:
+        """A repeat at the end of the pattern: once it has come often enough, nothing fails any more."""
+        least, _, inside = arguments
+        if inside.getwidth()[1] == 0:
+            raise _TooMany  # rounds of nothing, as many as somebody likes to nest
+        made = _NOTHING
+        for count in range(max(least, 1), 0, -1):
+            made = self._after(made, self.whole(inside, ignores_case=ignores_case, ends=count == 1))
+        return made if least else self._optional(made)
+
+    def _atomic(self, inside: Any, ignores_case: bool) -> _Part:
+        made = self.whole(inside, ignores_case=ignores_case)
+        if len(inside) == 1 and inside[0][0] is ops.MAX_REPEAT and inside[0][1][1] > MANY:
+            self._exhaust(made, inside[0][1][2])
+        return made
+
+    def _exhaust(self, made: _Part, inside: Any) -> None:
+        if len(inside) == 1 and inside[0][0] in _TAKES:
+            self._exhausted.update((state, self.signs[state]) for state in made.last)
+
+    def _after(self, one: _Part, other: _Part) -> _Part:
+        self._join(one.last, other.first)
+        return _Part(
+            min(2, one.empty * other.empty),
+            _sum(one.first, other.first, one.empty),
+            _sum(other.last, one.last, other.empty),
+        )
+
+    def repeated(self, part: _Part) -> _Part:
+        """A part that may come again and again."""
+        self._join(part.last, part.first)
+        return part
+
+    @staticmethod
+    def _optional(part: _Part) -> _Part:
+        return _Part(1, part.first, part.last)
+
+    @staticmethod
+    def _either(branches: Iterable[_Part]) -> _Part:
+        made = _Part(0, {}, {})
+        for each in branches:
+            made = _Part(
+                min(2, made.empty + each.empty),
+                _sum(made.first, each.first, 1),
+                _sum(made.last, each.last, 1),
+            )
+        return made
+
+    def _join(self, last: _Ways, first: _Ways) -> None:
+        for state, ways in last.items():
+            for after, more in first.items():
+                if self.signs[after] - self._exhausted.get(state, frozenset()):
+                    self.next[state, after] = min(2, self.next[state, after] + ways * more)
+
+
+def _sum(one: _Ways, other: _Ways, times: int) -> dict[int, int]:
+    made = dict(one)
+    for state, ways in other.items() if times else ():
+        made[state] = min(2, made.get(state, 0) + ways * times)
+    return made
+
+
+def is_ambiguous(structure: Any) -> bool:
+    """Whether the ways to try can grow exponentially with the length of a text; in doubt, yes.
+
+    Args:
+        structure: What Python's own parser of regular expressions makes of one.
+    """
+    ignores_case = bool(structure.state.flags & re.IGNORECASE)
+    return _is_ambiguous(structure, ignores_case=ignores_case)
+
+
+def _is_ambiguous(structure: Any, *, ignores_case: bool) -> bool:
+    states = _States()
+    try:
+        states.whole(structure, ignores_case=ignores_case, ends=True)
+        if _has_two_ways_around(states):
+            return True
+    except _TooMany:
+        return True
+    return any(_is_ambiguous(look, ignores_case=ignores_case) for look in looks(structure))
+
+
+def _doubles(inside: Any, ignores_case: bool) -> bool:
+    """Whether each further round of a part doubles the ways to try."""
+    rounds = _States()
+    rounds.repeated(rounds.whole(inside, ignores_case=ignores_case))
+    return _has_two_ways_around(rounds)
+
+
+def _has_two_ways_around(states: _States) -> bool:
+    after: list[list[int]] = [[] for _ in states.signs]
+    for state, other in states.next:
+        after[state].append(other)
+    if any(ways > 1 and state in _reached(after, other) for (state, other), ways in states.next.items()):
+        return True
+    steps = [_MOST_STEPS]
+    return any(_comes_back(state, states, after, steps) for state in range(len(after)))
+
+
+def _reached(after: list[list[int]], start: int) -> set[int]:
+    reached, waiting = {start}, deque([start])
+    while waiting:
+        for state in after[waiting.popleft()]:
+            if state not in reached:
+                reached.add(state)
+                waiting.append(state)
+    return reached
+
+
+def _comes_back(start: int, states: _States, after: list[list[int]], steps: list[int]) -> bool:
+    """Whether two ways that part at a state, and take the same signs, meet there again."""
+    home = _reached(after, start)
+    reached: set[tuple[int, int, bool]] = {(start, start, False)}
+    waiting = deque(reached)
+    while waiting:
+        one, other, apart = waiting.popleft()
+        for first in after[one]:
+            for second in after[other]:
+                steps[0] -= 1
+                if steps[0] < 0:
+                    raise _TooMany
+                if first not in home or not states.signs[first] & states.signs[second]:
+                    continue
+                now = (min(first, second), max(first, second), apart or first != second)
+                if now == (start, start, True):
+                    return True
+                if now not in reached:
+                    reached.add(now)
+                    waiting.append(now)
+    return False

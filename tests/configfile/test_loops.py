@@ -1,0 +1,70 @@
+"""Whether a regular expression can be read in ever more ways."""
+
+from time import process_time
+
+import pytest
+
+from memd.configfile.loops import is_ambiguous
+from memd.configfile.signs import parsed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ambiguous"),
+    [
+        ("(a|a)*b", True),
+        ("(a*)*b", True),
+        ("(a?b?)*c", True),
+        ("(ab|a|b)*c", True),
+        ("(a|b|ab){2,}?c", True),
+        ("(?:a{1,2}){1,30}b", True),
+        ("(?:a+b?)+c", True),
+        ("((a+)b?)*c", True),
+        (r"(.)(?:\1|a)+b", True),
+        (r"(?:\s|\n)*x$", False),
+        ("(ab|ac)*d", False),
+        ("(a|b)*c", False),
+        ("(a+b)*c", False),
+        ("(a++)*b", False),
+        ("(?>a+)*b", False),
+        ("(?:a{3}){1,90}b", False),
+        ("(?i)(a|B)*c", False),
+        ("(?i)(?:a|A)*c", False),
+        ("(?i)(?:ab|Abc?)+d", True),
+        ("(?:ab|Abc?)+d", False),
+        ("(?:ab|(?i:Ab))+(?=c)", True),
+        ("(?:a|ab)(?:c|bc)d", False),
+        ("(a+)+", False),
+        ("x(a|a)*", False),
+        ("(a|a){9,}", True),
+        ("(a|a)*$", True),
+        ("(?:a?){60}!", True),
+        ("x(?:a?){4}", False),
+        (r"(?:\w\w|\d\d){20}!", True),
+        (r"(?:\w\w|\d\d){4}!", False),
+        (r"(?:(?:\w\w|\d\d){4}){5}!", True),
+        (r"(?:\d{2}\d{2}){8}!", False),
+        (r"(?:[0-9a-f]{2}:?){16}!", False),
+    ],
+)
+def test_two_ways_around_are_told(pattern: str, ambiguous: bool) -> None:
+    """A loop that takes the same signs in two ways is one, unless nothing can fail behind it."""
+    assert is_ambiguous(parsed(pattern)) is ambiguous
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ambiguous"),
+    [
+        ("(?:" + "|".join(f"{n:03}" for n in range(20, 50)) + ")+x", False),
+        ("(?:" + "|".join(f"{n:03}" for n in range(600)) + ")+x", True),
+        ("(?:" + r"\w?" * 200 + ")+x", True),
+        (r"(?:\w-" * 60 + ")+" * 60 + "x", True),
+        (r"\w+-" * 150 + "x", False),
+        ("(?:" * 12 + r"\b" + "){40}" * 12 + "a", True),
+        ("a" + "(?:" * 12 + r"\b" + "){4}" * 12, True),
+    ],
+)
+def test_the_search_has_an_end(pattern: str, ambiguous: bool) -> None:
+    """What is too large to be looked through counts as ambiguous."""
+    began = process_time()
+    assert is_ambiguous(parsed(pattern)) is ambiguous
+    assert process_time() - began < 5  # by far
