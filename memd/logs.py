@@ -2,21 +2,24 @@
 
 An event is a name and values: ``log.info("sync.finished", files=3)``. Memory text is none of them. That is the duty
 of whoever logs; what is here keeps a slip small. A text under a name that carries memory is replaced by its length,
-any other is cut, and of an object only the type is told, since its repr may hold anything. Messages of exceptions
-are written, each cut like any other text: do not put memory into one.
+any other is cut, and of an object only the type is told, since its repr may hold anything. Of an exception is written
+what memd.postmortem lets through, and of a line of a library's only what stands so in its source: either may quote what
+it was given. Messages of memd's own exceptions are written: do not put memory into one.
 """
 
 import logging
 import numbers
 import sys
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
+from types import CodeType
 from typing import Any, Literal, TextIO
 
 import msgspec
 import structlog
 from structlog.typing import EventDict, WrappedLogger
+
+from memd import postmortem
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -45,7 +48,10 @@ def configure(level: Level, stream: TextIO | None, *, terminal: bool, color: boo
     handler = _Nowhere() if stream is None else _Handler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
+            use_get_message=False,
+            pass_foreign_args=True,
             foreign_pre_chain=[
+                _foreign_words,
                 structlog.stdlib.add_logger_name,
                 structlog.stdlib.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -135,9 +141,45 @@ def _find_exception(exc_info: Any) -> BaseException | None:
 
 
 def _traceback(failure: BaseException) -> str:
-    """Where it happened, without local variables; each message cut, for it may quote what it was given."""
-    lines = traceback.TracebackException.from_exception(failure, capture_locals=False).format()
-    return "\n".join(_cut(line.rstrip("\n")) for line in lines)
+    """Where it happened, without local variables and without words that may quote; each line cut."""
+    return "\n".join(map(_cut, postmortem.account(failure).split("\n")))
+
+
+def _foreign_words(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """In place of a library's line: its constant part, with numbers, and how long the rest is."""
+    event["event"] = _told(event["_record"], event.pop("positional_args", ()))
+    return event
+
+
+def _told(record: logging.LogRecord, given: object) -> str:
+    template = str(record.msg)
+    if not postmortem.is_literal(template, _callers()):
+        return f"<{len(template)} characters> ({record.module}.py:{record.lineno})"
+    values = given if isinstance(given, tuple) else ()
+    try:
+        return template % tuple(map(_foreign_value, values)) if values else template
+    except (TypeError, ValueError):
+        return template
+
+
+def _foreign_value(value: object) -> object:
+    match value:
+        case numbers.Number():
+            return value
+        case BaseException():
+            return postmortem.cause(value)
+        case str():
+            return f"<{len(value)} characters>"
+        case _:
+            return f"<{type(value).__name__}>"
+
+
+def _callers() -> Iterator[CodeType]:
+    """The functions that are being called: whoever logs is among them."""
+    frame = sys._getframe()  # noqa: SLF001 - public in all but its name, and what logging itself asks
+    while frame is not None:
+        yield frame.f_code
+        frame = frame.f_back  # type: ignore[assignment] # the last one has none
 
 
 def _plain(value: Any, depth: int = 0, *, is_memory: bool = False) -> Any:
@@ -153,7 +195,7 @@ def _plain(value: Any, depth: int = 0, *, is_memory: bool = False) -> Any:
         case str() | PurePath():
             plain = _cut(str(value))
         case BaseException():
-            plain = _cut(f"{type(value).__name__}: {value}")
+            plain = _cut(postmortem.cause(value))
         case Mapping() if depth < _DEEPEST and not is_memory:
             plain = {
                 _cut(str(name)): _plain(value[name], depth + 1, is_memory=name in _MEMORY)

@@ -23,6 +23,7 @@ SESSIONS = "sessions"
 VENV_MARK = "pyvenv.cfg"  # a directory that holds this file is a virtual environment, whatever its name
 
 _CURATED = frozenset({"memory.md", "user.md"})
+_OF_OWNER = _CURATED | {"gemini.md", "memory_summary.md"}
 _PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})  # others begin with a dot
 # Deeper trees are accidents (a loop of bind mounts), and each level costs the scan an open directory.
 _MAX_DEPTH = 64
@@ -99,6 +100,15 @@ def is_curated(name: str) -> bool:
     reach a group because of where it lies.
     """
     return name.rpartition("/")[2].lower() in _CURATED
+
+
+def describes_owner(name: str) -> bool:
+    """Whether a note is for its owner's eyes, by its name in the index: one that is_curated, and what is like it elsewhere.
+
+    Gemini CLI keeps what it was told to remember of its user in GEMINI.md, Codex what it makes of them in
+    memory_summary.md.
+    """
+    return name.rpartition("/")[2].lower() in _OF_OWNER
 
 
 def has_control(name: str) -> bool:

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd import logs
+from memd.errors import MemdError
 from memd.model import Chunk, TextHash
 
 log = structlog.get_logger()  # as every module has one, made before the configuration
@@ -151,9 +152,9 @@ def test_an_exception_may_be_given(stream: io.StringIO, *, as_value: bool) -> No
 
 def test_a_group_of_exceptions_is_told_in_full(stream: io.StringIO) -> None:
     """What ended several tasks at once is all there."""
-    log.error("a.failed", exc_info=ExceptionGroup("tasks", [ValueError("one"), OSError("two")]))
-    assert "ValueError: one" in _events(stream)[0]["exception"]
-    assert "OSError: two" in _events(stream)[0]["exception"]
+    log.error("a.failed", exc_info=ExceptionGroup("tasks", [MemdError("one"), OSError(2, "two")]))
+    assert "memd.errors.MemdError: one" in _events(stream)[0]["exception"]
+    assert "[Errno 2] No such file or directory" in _events(stream)[0]["exception"]
 
 
 class _Colour(IntEnum):
@@ -205,9 +206,24 @@ def test_a_count_under_such_a_name_is_written(stream: io.StringIO) -> None:
 
 
 def test_a_long_message_of_an_exception_is_cut(stream: io.StringIO) -> None:
-    """It may quote what it was given."""
-    log.error("a.failed", exc_info=ValueError("secret " * 1000))
+    """One of memd's own is for people, who want to read other lines as well."""
+    log.error("a.failed", exc_info=MemdError("word " * 1000))
     assert len(_events(stream)[0]["exception"]) < 600
+
+
+@pytest.mark.parametrize("given", [(), ("a note",), ({"a": "note"},)])
+def test_a_librarys_line_keeps_what_stands_in_its_source(stream: io.StringIO, given: tuple[Any, ...]) -> None:
+    """What it was made of at run time may be anybody's text: of that, only how much there was."""
+    foreign = logging.getLogger("httpx")
+    note = "a " + "note".lower()
+    foreign.warning("went on after %s", *given)
+    foreign.warning(f"{note} in a line")
+    foreign.warning("%s failed after %d tries, for %s", note, 3, ValueError(note))
+    lines = [event["event"] for event in _events(stream)]
+    assert "note" not in "".join(lines)
+    assert lines[0].startswith("went on after ")
+    assert re.fullmatch(r"<16 characters> \(test_logs\.py:\d+\)", lines[1])
+    assert lines[2] == "<6 characters> failed after 3 tries, for ValueError: <6 characters>"
 
 
 @pytest.mark.parametrize("color", [True, False])
@@ -217,7 +233,7 @@ def test_a_terminal_gets_lines_for_people(*, color: bool) -> None:
     logs.configure("info", stream, terminal=True, color=color)
     log.info("sync.finished", files=3, path=Path("a\x1b[2J\x07b"), title="笔记")
     logging.getLogger("httpx").warning("line\x1b[2J\nline")
-    log.error("a.failed", exc_info=ValueError("bad\x1b[2J"))
+    log.error("a.failed", exc_info=MemdError("bad\x1b[2J"))
     written = stream.getvalue()
     assert ("\x1b[" in written) is color
     plain = re.sub(r"\x1b\[[\d;]*m", "", written)
@@ -225,7 +241,7 @@ def test_a_terminal_gets_lines_for_people(*, color: bool) -> None:
     assert "\x07" not in plain
     assert re.search(r"^\S+Z \[info +\] sync.finished +files=3 path=\S+ title=笔记$", plain, re.MULTILINE)
     assert r"line\x1b[2J\nline" in plain
-    assert re.search(r"^ValueError: bad\\x1b\[2J$", plain, re.MULTILINE)
+    assert re.search(r"^memd.errors.MemdError: bad\\x1b\[2J$", plain, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +306,7 @@ def test_a_stream_that_cannot_be_written_is_no_failure(
 def test_a_value_that_cannot_be_told_loses_its_event_only(stream: io.StringIO) -> None:
     """Code that logs goes on, and so does the log."""
 
-    class Broken(Exception):
+    class Broken(MemdError):
         def __str__(self) -> str:
             raise RuntimeError
 

@@ -16,6 +16,7 @@ from memd.paths import (
     Workspace,
     admits,
     descends,
+    describes_owner,
     exclude_of,
     find_place,
     has_control,
@@ -367,6 +368,16 @@ def test_parts_below(path: str, below: tuple[str, ...] | None) -> None:
 def test_curated(name: str, curated: bool) -> None:
     """The owner's own files are known by their names, wherever they lie."""
     assert is_curated(name) is curated
+    assert describes_owner(name) is curated
+
+
+@pytest.mark.parametrize(
+    "name", ["/home/li/.gemini/GEMINI.md", "/x/.codex/memories/memory_summary.md", "memory/gemini.MD"]
+)
+def test_what_other_agents_keep_of_their_owner(name: str) -> None:
+    """It is for the owner's eyes, but no curated file of a workspace."""
+    assert describes_owner(name)
+    assert not is_curated(name)
 
 
 @pytest.mark.parametrize(

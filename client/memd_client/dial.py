@@ -8,12 +8,16 @@ from pathlib import Path
 
 from memd_client import paths
 from memd_client.errors import ConnectionLost, DaemonNotRunning
+from memd_client.peer import peer_uid
 
 QUEUE_FULL_S = 0.01  # until another try, when more clients wait to be accepted than the system keeps waiting
 
 _OWN_DAEMON = (
     "memd serves only the user who runs it: start one of your own with `memd run`. "
     "If this process runs in a sandbox, allow it to connect to the socket."
+)
+_OWN_PLACE = (
+    "Set MEMD_SOCKET to a path in a directory that only you may write to, for the daemon and its clients."
 )
 
 
@@ -27,7 +31,8 @@ def dial(address: str) -> socket.socket | None:
     """A connected, non-blocking socket; None where the queue of clients is full: try again in a moment.
 
     Raises:
-        DaemonNotRunning: nothing listens at the address, or this process may not connect to it.
+        DaemonNotRunning: nothing listens at the address, this process may not connect to it, or it is another user who
+            listens.
         ConnectionLost: the operating system refuses a connection for another reason.
     """
     if "\0" in address:  # the system would read no further than there, and look elsewhere
@@ -50,7 +55,29 @@ def dial(address: str) -> socket.socket | None:
     except OSError as error:
         connection.close()
         raise _unreachable(address, error) from error
+    try:
+        _check_listener(connection, address)
+    except OSError as error:
+        connection.close()
+        raise _unreachable(address, error) from error
+    except DaemonNotRunning:
+        connection.close()
+        raise
     return connection
+
+
+def _check_listener(connection: socket.socket, address: str) -> None:
+    """See to it that nobody else listens where the daemon should: they would be told every question, and believed.
+
+    Root may: a service manager of the system listens for its users. Nothing has been said yet.
+
+    Raises:
+        DaemonNotRunning: it is another user.
+        OSError: the connection has ended.
+    """
+    uid = peer_uid(connection)
+    if uid not in {None, 0, os.geteuid()}:
+        raise DaemonNotRunning(address, f"another user (uid {uid}) listens there", _OWN_PLACE)
 
 
 def _unreachable(address: str, error: OSError) -> DaemonNotRunning | ConnectionLost:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from memd import postmortem
 from memd.ctl import arguments
 from memd.ctl.call import Call
 from memd.ctl.failures import ERROR, INTERRUPTED, Failed, explained
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         status = INTERRUPTED
+    except Exception as bug:  # noqa: BLE001  the top: Python would print what it quotes, into the log of an agent
+        postmortem.print_account("memd-ctl", bug)
+        status = ERROR
     # An agent's program may take another status for a veto.
     return 0 if arguments.is_hook(typed) else status
 

@@ -10,6 +10,7 @@ import structlog
 from memd.server import listener
 from memd_client import codec, frames
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request
+from memd_client.peer import peer_uid
 
 log = structlog.get_logger()
 
@@ -62,13 +63,14 @@ class Connection(asyncio.Protocol):
         self._patience: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._closing = False
+        self._moved_at = asyncio.get_running_loop().time()  # when something came or was answered last
 
     # --- what the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there: it must run as the daemon's user."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
-        uid = listener.peer_uid(self._transport.get_extra_info("socket"))
+        uid = peer_uid(self._transport.get_extra_info("socket"))
         if uid is not None and uid != self._uid:
             log.warning("server.stranger_refused", uid=uid)
             self._closing = True  # what it sent already is not read
@@ -91,6 +93,7 @@ class Connection(asyncio.Protocol):
         """Bytes arrived, of any number of frames."""
         if self._closing:
             return
+        self._moved_at = asyncio.get_running_loop().time()
         self._reader.feed(data)
         self._pump()
 
@@ -173,6 +176,7 @@ class Connection(asyncio.Protocol):
             )
         )
         if hello.protocol != PROTOCOL:
+            log.info("server.other_protocol", client=hello.protocol, daemon=PROTOCOL)
             self._refuse(
                 "protocol",
                 f"this daemon speaks protocol {PROTOCOL}, the client {hello.protocol}: update the older of the two",
@@ -185,6 +189,7 @@ class Connection(asyncio.Protocol):
 
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._requests.discard(task)
+        self._moved_at = asyncio.get_running_loop().time()
         if self._closing:
             return
         self._pump()
@@ -210,6 +215,11 @@ class Connection(asyncio.Protocol):
         self._transport.write(frame)
 
     # --- ends
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when, of the loop's clock, neither side has anything to say; None: one has."""
+        return None if self._requests or self._closing else self._moved_at
 
     def _expect_nothing(self) -> None:
         if self._patience is not None:

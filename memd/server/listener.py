@@ -1,11 +1,15 @@
 """The socket that clients connect to."""
 
+import contextlib
+import errno
 import os
+import re
+import secrets
 import select
 import socket
 import stat
-import struct
 import sys
+import zlib
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from memd.errors import FatalError
 from memd.server import sockets
 
 BACKLOG = 512
+_NAMES = 8  # to try, of 16 million
 _FIRST_GIVEN = 3  # SD_LISTEN_FDS_START
 
 
@@ -106,45 +111,74 @@ def bind(path: Path) -> socket.socket:
             "another process listens there. If that is a service manager, have it start memd (memd-ctl service start), "
             "or stop listening (memd-ctl service stop)",
         )
-    temporary = path.with_name(f".{os.getpid()}")
+    _clear_up(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    temporary: Path | None = None
     try:
-        temporary.unlink(missing_ok=True)
-        # Nobody may connect between bind and chmod: the umask makes the file private from its first moment.
-        mask = os.umask(0o177)
-        try:
-            listening.bind(str(temporary))
-        finally:
-            os.umask(mask)
-        temporary.chmod(0o600)
+        temporary = _bound(listening, path)
         listening.listen(BACKLOG)
         listening.setblocking(False)
         temporary.rename(path)
     except OSError as error:
         listening.close()
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
         raise SocketUnusable(path, error.strerror or str(error)) from error
     return listening
+
+
+def _bound(listening: socket.socket, path: Path) -> Path:
+    """Bind to a name beside the path that nobody can have taken on purpose, and that is nobody's but ours.
+
+    In a directory that others may write to, a name that can be guessed would let them put a link or a directory there
+    first. bind(2) makes the file, or fails; nothing is removed, and nothing is done to it by its name afterwards.
+
+    Raises:
+        OSError: it cannot be made there.
+    """
+    # Nobody may connect between bind and chmod, so there is no chmod: on Linux the file takes the mode of the socket,
+    # elsewhere, and where a directory has a default ACL, the umask makes it private.
+    if sys.platform == "linux":
+        os.fchmod(listening.fileno(), 0o600)
+    mask = os.umask(0o177)
+    try:
+        for attempt in range(1, _NAMES + 1):
+            temporary = path.with_name(f"{_sign(path)}{secrets.token_hex(3)}")
+            try:
+                listening.bind(str(temporary))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or attempt == _NAMES:
+                    raise
+            else:
+                return temporary
+        raise AssertionError  # the last attempt has returned or raised
+    finally:
+        os.umask(mask)
+
+
+def _sign(path: Path) -> str:
+    """What the other names of a socket begin with; as long as a usual name, with what comes after it."""
+    return f".{zlib.crc32(os.fsencode(path.name)) & 0xFF:02x}"
+
+
+def _clear_up(path: Path) -> None:
+    """Take away what a daemon of the same path has left that was killed before it could rename its socket.
+
+    With the lock of the path held, nobody is about to rename one.
+    """
+    left = re.compile(re.escape(_sign(path)) + "[0-9a-f]{6}")
+    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            if left.fullmatch(entry.name):
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
+                    path.with_name(entry.name).unlink()
 
 
 def remove(path: Path) -> None:
     """Take the socket away; with the lock of the path still held it can only be ours."""
     path.unlink(missing_ok=True)
-
-
-def peer_uid(connection: socket.socket) -> int | None:
-    """The user id of the process at the other end; None where the system does not tell."""
-    uid: int | None
-    if sys.platform == "linux":
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _, uid, _ = struct.unpack("3i", credentials)
-    elif sys.platform == "darwin":
-        # LOCAL_PEERCRED at level SOL_LOCAL gives a struct xucred, which begins with its version and the user id.
-        sol_local, local_peercred = 0, 1
-        _, uid = struct.unpack_from("2I", connection.getsockopt(sol_local, local_peercred, 76))
-    else:
-        uid = None
-    return uid
 
 
 def has_hung_up(connection: socket.socket) -> bool:

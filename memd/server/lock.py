@@ -3,9 +3,12 @@
 import contextlib
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from memd.errors import FatalError
+
+_PID_BYTES = 32  # of a file that holds one, at most
 
 
 class AlreadyRunning(FatalError):
@@ -51,9 +54,9 @@ class Lock:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            pid = os.pread(self._fd, _PID_BYTES, 0).strip()
             os.close(self._fd)
-            raise AlreadyRunning(what, pid) from None
+            raise AlreadyRunning(what, pid.decode() if pid.isdigit() else "unknown") from None
         # The pid is for a message: on a disk that is full or read-only, the lock holds without it.
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
@@ -67,11 +70,35 @@ class Lock:
 
 
 def _opened(file: Path) -> int:
-    flags = os.O_CLOEXEC | os.O_NOFOLLOW
+    """A descriptor of a lock file of ours.
+
+    Raises:
+        OSError: it cannot be opened.
+        LockUnusable: what is there is none, or is somebody else's, who could hold it for ever.
+    """
+    # Without O_NONBLOCK, opening a FIFO that somebody has put there would wait for a writer.
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        return os.open(file, os.O_RDWR | os.O_CREAT | flags, 0o600)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | flags, 0o600)
     except OSError as error:
         # A lock file that is there can be held without being written.
-        with contextlib.suppress(OSError):
-            return os.open(file, os.O_RDONLY | flags)
-        raise error from None
+        try:
+            descriptor = os.open(file, os.O_RDONLY | flags)
+        except OSError:
+            raise error from None
+    wrong = _why_not_ours(os.fstat(descriptor))
+    if wrong is not None:
+        os.close(descriptor)
+        raise LockUnusable(file, wrong)
+    return descriptor
+
+
+def _why_not_ours(status: os.stat_result) -> str | None:
+    if not stat.S_ISREG(status.st_mode):
+        return "something that is not a file is there"
+    if os.geteuid() != 0 and status.st_uid not in {os.geteuid(), 0}:
+        return f"it belongs to another user (uid {status.st_uid})"
+    if status.st_size > _PID_BYTES:
+        # To take the lock is to write the pid over what is there.
+        return "another file is there"
+    return None

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from memd.model import Document, Kind, Stamp
-from memd.paths import Root, find_place, is_curated
+from memd.paths import Root, describes_owner, find_place
 from memd.sources.fence import Missing, SourceError, open_inside, refusal
 from memd.sources.redact.engine import Redactor
+from memd.spent import spent
 
 _PIECE_BYTES = 1 << 20
 
@@ -69,11 +70,12 @@ def read_note(
         os.close(descriptor)
     if raw is None:
         raise TooLarge(path, f"larger than {max_bytes} bytes")
-    kind = Kind.CURATED if is_curated(path) else Kind.NOTE
+    kind = Kind.CURATED if describes_owner(path) else Kind.NOTE
     lines, tally = lines_of(decoded(raw)), dict[str, int]()
     if redactor is not None:
         # By its lines: what an editor takes for one keeps its number, whatever ends it.
-        redacted = redactor.redact("\n".join(lines))
+        with spent("redacting"):
+            redacted = redactor.redact("\n".join(lines))
         lines = tuple(redacted.text.split("\n")) if lines else lines
         tally = {f"redacted.{kind}": count for kind, count in redacted.counts.items()}
     document = Document(path=path, kind=kind, lines=lines)

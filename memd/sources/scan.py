@@ -31,8 +31,8 @@ from memd.paths import (
     admits,
     admits_file,
     descends_into,
+    describes_owner,
     has_control,
-    is_curated,
     is_markdown,
     is_under_any,
     is_utf8,
@@ -440,7 +440,7 @@ def skip_of(trouble: SourceError) -> Skip:
 def _kind(root: Root, path: str) -> Kind:
     if isinstance(root, Sessions):
         return Kind.SESSION
-    return Kind.CURATED if is_curated(path) else Kind.NOTE
+    return Kind.CURATED if describes_owner(path) else Kind.NOTE
 
 
 def _rank(root: Root, parts: Parts, path: str) -> _Rank:

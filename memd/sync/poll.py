@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from memd import postmortem
 from memd.model import Stamp
 from memd.paths import Root
 from memd.sources.notes import settled
@@ -104,7 +105,7 @@ async def poll(
         try:
             took_s, after = await threads.run(_timed, look, wanted)
         except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on: the next look may succeed
-            reason = f"{type(failure).__name__}: {failure}"
+            reason = postmortem.cause(failure)
             if reason != failed:
                 log.warning("poll.failed", reason=reason)
             failed = reason

@@ -1,15 +1,16 @@
+import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from memd_client import AsyncClient, Client
 from memd_client.dial import default_address, dial
 from memd_client.errors import ConnectionLost, DaemonNotRunning
-
-NOBODY = 65534
+from tests.otheruser import NOBODY, as_other_user, shared_directory
 
 
 @contextmanager
@@ -93,6 +94,77 @@ def test_forbidden(address: Path) -> None:
             dial(str(address))
     assert not_running.value.hint
     assert "sandbox" in not_running.value.hint
+
+
+def listening_as(user: int, address: Path) -> socket.socket:
+    """A socket that another user listens on, and anybody may connect to."""
+    assert os.geteuid() == 0, "only root can become another user"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(address))
+    os.chown(address, user, user)
+    address.chmod(0o666)
+    os.seteuid(user)
+    try:
+        listener.listen()
+    finally:
+        os.seteuid(0)
+    return listener
+
+
+def ask_blocking(address: Path) -> object:
+    """A question of a Client."""
+    with Client(socket=address, timeout=5) as memd:
+        return memd.search("where is the key?")
+
+
+def ask_asynchronous(address: Path) -> object:
+    """A question of an AsyncClient."""
+
+    async def ask() -> object:
+        async with AsyncClient(socket=address, timeout=5) as memd:
+            return await memd.search("where is the key?")
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("ask", [ask_blocking, ask_asynchronous])
+def test_another_user_is_told_nothing(address: Path, ask: Callable[[Path], object]) -> None:
+    """Somebody who listens in the place of the daemon hears no word, and is not believed."""
+    with listening_as(NOBODY, address) as listener:
+        with pytest.raises(
+            DaemonNotRunning, match=rf"another user \(uid {NOBODY}\) listens there"
+        ) as refused:
+            ask(address)
+        listener.settimeout(5)
+        with listener.accept()[0] as other:
+            other.settimeout(5)
+            assert other.recv(1) == b""
+    assert refused.value.hint
+    assert "MEMD_SOCKET" in refused.value.hint
+
+
+def dialled(address: str) -> str:
+    """What comes of connecting."""
+    try:
+        connection = dial(address)
+    except DaemonNotRunning as error:
+        return error.reason
+    assert connection is not None
+    connection.close()
+    return "connected"
+
+
+def test_root_may_listen_for_others() -> None:
+    """As a service manager of the system does for its users; any other user may not."""
+    with shared_directory() as directory:
+        for user, outcome in (
+            (0, "connected"),
+            (NOBODY, "connected"),
+            (NOBODY - 1, f"another user (uid {NOBODY - 1}) listens there"),
+        ):
+            address = directory / str(user)
+            with listening_as(user, address):
+                assert as_other_user("tests.client.test_dial", "dialled", str(address)) == outcome
 
 
 def test_too_long(address: Path) -> None:

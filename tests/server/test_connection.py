@@ -27,6 +27,8 @@ from memd_client.messages import (
     Search,
     StatusReport,
 )
+from tests.awkward.streams import pieces
+from tests.awkward.wire import STREAMS
 from tests.server.serving import serving
 from tests.server.stranger import Stranger, asked, framed, whole
 from tests.wait import until
@@ -518,10 +520,10 @@ def talk(pieces: list[bytes]) -> tuple[list[bytes], bool]:
 
 async def answer(request: Request) -> Reply:
     """A note, at once or a little later."""
-    assert isinstance(request, Get)
-    for _ in range(len(request.path)):
+    path = request.path if isinstance(request, Get) else ""
+    for _ in range(min(len(path), 3)):
         await asyncio.sleep(0)
-    return Note(path=request.path)
+    return Note(path=path)
 
 
 GREETING = framed(codec.encode_hello(Hello(protocol=PROTOCOL, version="9")))
@@ -576,6 +578,26 @@ def test_any_bytes_are_answered_or_refused(greets: bool, parts: list[bytes], cut
     assert bool(complaints) is refused
     assert all(isinstance(reply, Failure) for reply in complaints)
     assert len(payloads) <= 2 + stream.count(b"\0")  # no more answers than frames can be there
+
+
+@given(STREAMS, st.data())
+def test_what_is_nearly_the_protocol_is_answered_or_refused(stream: bytes, data: st.DataObject) -> None:
+    """Messages and frames that are nearly right: as many answers as there are frames at most, and the same however cut."""
+    (payloads, refused), (again, refused_again) = talk([stream]), talk(data.draw(pieces(stream)))
+    assert (sorted(payloads), refused) == (sorted(again), refused_again)
+    reader = frames.FrameReader(frames.REQUEST_LIMIT)
+    reader.feed(stream)
+    came = 0
+    with contextlib.suppress(frames.FrameTooLarge):
+        while reader.next_frame() is not None:
+            came += 1
+    assert len(payloads) <= came + 1
+    for number, payload in enumerate(payloads):
+        if number == 0 and is_hello(payload):
+            continue
+        answered, reply = codec.decode_reply(payload)
+        assert isinstance(reply, Note | Failure)
+        assert answered or isinstance(reply, Failure)
 
 
 def is_hello(payload: bytes) -> bool:

@@ -82,10 +82,9 @@ def test_the_socket_is_private_and_alone(address: Path) -> None:
 
 
 def test_a_stale_socket_is_taken_over(address: Path) -> None:
-    """The socket that a killed daemon left, and what it left half made, are no obstacle."""
+    """The socket that a killed daemon left is no obstacle."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
         stale.bind(str(address))
-    (address.parent / f".{os.getpid()}").write_text("half made")
     with listener.bind(address), connected(address):
         pass
 
@@ -120,13 +119,77 @@ def test_a_path_that_cannot_be_is_told(address: Path, below: str) -> None:
         listener.bind(address.parent / below)
 
 
-def test_the_peer_is_known_by_its_user(address: Path) -> None:
-    """The system tells the user of the process at the other end."""
-    with listener.bind(address) as listening, connected(address):
-        listening.setblocking(True)
-        accepted, _ = listening.accept()
-        with accepted:
-            assert listener.peer_uid(accepted) == os.getuid()
+@pytest.mark.parametrize("make", ["file", "directory", "symlink"])
+def test_a_name_that_was_taken_on_purpose_is_left_alone(
+    address: Path, monkeypatch: pytest.MonkeyPatch, make: str
+) -> None:
+    """Whoever guessed the name under which the socket is made gains nothing: theirs stays, and another one is taken."""
+    drawn = iter(["000000", "000000", "111111"])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(drawn))
+    trap, precious = address.parent / f"{listener._sign(address)}000000", address.parent / "precious"
+    precious.write_text("keep me")
+    precious.chmod(0o644)
+    match make:
+        case "file":
+            trap.write_text("half made")
+        case "directory":
+            trap.mkdir()
+        case _:
+            trap.symlink_to(precious)
+    before = trap.lstat()
+    with listener.bind(address), connected(address):
+        assert sorted(names(address.parent)) == sorted([trap.name, "precious", address.name])
+    assert os.path.samestat(before, trap.lstat())
+    assert (precious.read_text(), precious.stat().st_mode & 0o777) == ("keep me", 0o644)
+
+
+def test_names_that_are_all_taken_are_told(address: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not try for ever."""
+    monkeypatch.setattr("secrets.token_hex", lambda _: "000000")
+    taken = address.parent / f"{listener._sign(address)}000000"
+    taken.mkdir()
+    with pytest.raises(SocketUnusable, match="in use"):
+        listener.bind(address)
+    assert names(address.parent) == [taken.name]
+
+
+def test_what_a_daemon_left_that_was_killed_while_it_began_to_listen_is_taken_away(address: Path) -> None:
+    """Its socket under another name goes; those of other daemons, and whatever is no socket, stay."""
+    sign = listener._sign(address)
+    stay = {".123456", f"{sign}12345", f"{sign}1234567", f"{sign}abcdeg", f"{sign}aaaaaa"}
+    for name in stay | {f"{sign}012abc"}:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
+            left.bind(str(address.with_name(name)))
+    address.with_name(f"{sign}aaaaaa").unlink()
+    address.with_name(f"{sign}aaaaaa").write_text("precious")
+    listener.bind(address).close()
+    assert set(names(address.parent)) == stay | {address.name}
+
+
+def bind_here(path: str) -> str:
+    """What comes of listening at a path: the mode of the socket, or the error."""
+    try:
+        listener.bind(Path(path)).close()
+    except SocketUnusable as error:
+        return str(error)
+    return oct(Path(path).stat().st_mode)
+
+
+def test_a_socket_that_another_user_has_left_in_the_place_is_told() -> None:
+    """In a directory like /tmp nobody can take it away, and nobody is fooled: the daemon says so, and makes nothing."""
+    assert os.getuid() == 0, "only root can become another user"
+    with shared_directory() as directory:
+        os.chown(directory, 0, 0)
+        directory.chmod(0o1777)
+        with socket.socket(socket.AF_UNIX) as theirs:
+            theirs.bind(str(directory / "s"))
+        told = as_other_user("tests.server.test_listener", "bind_here", str(directory / "s"))
+        assert (
+            told
+            == f"cannot listen on {directory}/s: Operation not permitted. Set MEMD_SOCKET to another path."
+        )
+        assert names(directory) == ["s"]
+        assert as_other_user("tests.server.test_listener", "bind_here", str(directory / "t")) == "0o140600"
 
 
 def test_hanging_up_is_more_than_saying_no_more(address: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.server.lock import AlreadyRunning, Lock, LockUnusable
+from tests.otheruser import NOBODY, as_other_user, shared_directory
 
 _HOLDER = """
 import sys
@@ -93,3 +94,63 @@ def test_a_directory_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> 
     """The message names the file and how to mend it."""
     with pytest.raises(LockUnusable, match=r"memd\.lock: No such file.* MEMD_STATE_DIR"):
         Lock(tmp_path / "none" / "memd.lock", tmp_path)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_is_no_lock_file_is_left_alone(tmp_path: Path, *, held: bool) -> None:
+    """A file of another kind under that name, another name of somebody's letter: nothing is written over it."""
+    precious, file = tmp_path / "precious", tmp_path / "memd.lock"
+    precious.write_text("Dear diary, today the lighthouse was painted.\n")
+    os.link(precious, file)
+    if not held:
+        precious.unlink()
+    with pytest.raises(LockUnusable, match=r"memd\.lock: another file is there"):
+        Lock(file, tmp_path)
+    assert file.read_text() == "Dear diary, today the lighthouse was painted.\n"
+
+
+def test_a_fifo_in_its_place_hangs_nobody(tmp_path: Path) -> None:
+    """It is told, at once."""
+    os.mkfifo(tmp_path / "memd.lock")
+    with pytest.raises(LockUnusable, match="something that is not a file is there"):
+        Lock(tmp_path / "memd.lock", tmp_path)
+
+
+def test_only_a_pid_is_repeated_of_a_lock_file(tmp_path: Path) -> None:
+    """Whoever holds it may have written anything, for the terminal of whoever comes second."""
+    file = tmp_path / "memd.lock"
+    held = Lock(file, tmp_path)
+    file.write_bytes(b"\x1b]0;gotcha\x07 12")
+    with pytest.raises(AlreadyRunning, match="pid unknown"):
+        Lock(file, tmp_path)
+    held.release()
+
+
+def lock_here(file: str) -> str:
+    """What comes of taking a lock."""
+    try:
+        Lock(Path(file), Path(file)).release()
+    except (LockUnusable, AlreadyRunning) as error:
+        return str(error)
+    return "taken"
+
+
+def test_a_lock_file_of_another_user_is_refused() -> None:
+    """Where others may write, somebody could make the lock file first, and hold it for ever: that is told. Root's is taken."""
+    assert os.getuid() == 0, "only root can become another user"
+    with shared_directory() as directory:
+        os.chown(directory, 0, 0)
+        directory.chmod(0o1777)
+        for name, owner, told in (
+            (
+                "theirs",
+                NOBODY - 1,
+                f"cannot write {directory}/theirs: it belongs to another user (uid {NOBODY - 1}).",
+            ),
+            ("roots", 0, "taken"),
+        ):
+            file = directory / name
+            file.touch()
+            file.chmod(0o666)
+            os.chown(file, owner, owner)
+            assert as_other_user("tests.server.test_lock", "lock_here", str(file)).startswith(told)

@@ -206,6 +206,10 @@ _LOOSE_TOKEN = re.compile(
     r"""(?:[ ](?:provided|created|generated|issued|received|used|revoked|added|found|copied|below))?[:]?[ \t]{1,8}["'`]{0,3}(?P<secret>[\w.+/=~:-]{16,512})""",
     re.ASCII,
 )
+_HEX = re.compile(
+    r"[ \t]{1,8}[\"'`]{0,3}(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{32,128})(?![\w-])",
+    re.ASCII | re.IGNORECASE,
+)
 _QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=\\{0,7}["'`])""")
 # "Password:" at the end of a line, and below it a line, maybe in a fence, that has nothing but a value.
 _BELOW = re.compile(
@@ -335,7 +339,9 @@ def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
     """What stands right behind the key, with nothing that says so between: only what looks the part."""
     # hibernate.connection.password is the name of a setting.
     if name and not name.endswith("."):
-        return None
+        # An API-KEY 0123...: what is made of nothing but so much hexadecimal is no word of a sentence about it.
+        digits = _HEX.match(text, end) if strength == "token" else None
+        return None if digits is None else digits.span("secret")
     if strength == "password":
         match = _LOOSE.match(text, end)
         if match is None:

@@ -97,6 +97,28 @@ def _dashes(text: str, at: int) -> int:
     return start + len(before) - min(len(before) - len(before.rstrip("-")), 5)
 
 
+# Lines as programs write keys, and nothing else.
+_ALL_MATERIAL = re.compile(
+    r"\s*+(?P<secret>(?:[A-Za-z0-9+/]{60,76}[ \t\r]*+\n[ \t]*+){2,}+[A-Za-z0-9+/]{0,76}={0,2})\s*+"
+)
+
+
+def middle(text: str) -> Span | None:
+    """All of a text that has nothing but lines of base64: of a key that was sent in pieces, the one without an end.
+
+    A list of digests is hexadecimal, and other base64 is nothing that anybody recalls.
+    """
+    found = _ALL_MATERIAL.fullmatch(text)
+    if found is None:
+        return None
+    said = found["secret"]
+    is_one = "+" in said or "/" in said
+    is_one = (
+        is_one and any(map(str.isupper, said)) and any(map(str.islower, said)) and any(map(str.isdigit, said))
+    )
+    return (found.start("secret"), found.start("secret") + len(said.rstrip())) if is_one else None
+
+
 RULES = (
     Rule("private-key", "private-key", ("private key",), _beginning),
     Rule("private-key-end", "private-key", ("private key",), _ending),

@@ -27,7 +27,7 @@ from memd.sources.redact.fold import folded
 from memd.sources.redact.rule import LEAST_RUN, Rule, Span, rule_of
 from memd.sources.redact.user import custom
 
-VERSION = 2
+VERSION = 3
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
@@ -156,6 +156,9 @@ def _built_in(text: str) -> Iterator[Find]:
     for anchor, rules in _IN_TOKENS.items() if tokens else ():
         if anchor in tokens:
             yield from _around(_places(anchor, text), rules, text)
+    block = blocks.middle(text)
+    if block is not None:
+        yield Find(*block, "private-key", len(RULES))
     named: list[int] = []
     for anchor, rules, places in _placed(text):
         yield from _around(places, rules, text)

@@ -106,6 +106,14 @@ _SAID_AFTER = (
     " is my ", " is the ", " is your ", " is our ", " as the ", " as ", " as your ", " as my ",
     " when it asks for the ", " (the ", " (", ", my ", ", my old ", ", the ",
 )  # fmt: skip
+# "... is the root password": whose it is may stand between, where nothing is said of passwords in general.
+_SAID_OF = re.compile(
+    r"[ ]is[ ](?:the|my|your|our|his|her|their)(?:[ ][\w'’-]{1,20}){1,2}[ ]\Z", re.IGNORECASE | re.ASCII
+)
+_OF_NOBODY = re.compile(
+    r"[\"'`*]{0,3}(?:[.,;!?)]|[ \t]{0,8}(?:\n|\Z)|[ ](?:for|of|to|on|at|in|and|now|here|again)\b)",
+    re.IGNORECASE,
+)
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
 _WORD = re.compile(r"pass(?:word|phrase|code)(?![A-Za-z])", re.IGNORECASE)
 # "changed the password to hunter2", "changed the password from hunter2 to hunter3"
@@ -149,6 +157,29 @@ _AT_HOST = re.compile(r":(?P<secret>[^\s:@/'\"`]{6,64})@(?=[0-9]{1,3}(?:\.[0-9]{
 _COPIES = re.compile(r"\b(?:scp|rsync|git|ssh|sftp|clone|remote)\b", re.IGNORECASE)
 _PW = re.compile(r"(?<![A-Za-z])(?:pw|pass)[ ](?P<secret>[!-~]{5,64})(?=\s|\Z)", re.IGNORECASE)
 _LOGS_IN = re.compile(r"\b(?:user(?:name)?|login|account|admin|root|mail)\b|@", re.IGNORECASE)
+
+
+# root/hunter2: a path, unless logging in is spoken of, or it has signs that names of files have not.
+_USER = re.compile(r"(?<![\w./~-])(?:root|admin)/(?P<secret>[!-.0-~]{6,64})(?![/\w])", re.ASCII)
+_LOGS_IN_WITH = re.compile(
+    r"\b(?:ssh|creds?|credentials?|(?:log(?:s|ged|ging)?|sign(?:s|ed|ing)?)[ -]?in(?:[ ](?:as|with|by))?)[ ]?[:=]?[ ][\"'`]?\Z",
+    re.IGNORECASE,
+)
+_TO_LOG_IN = re.compile(r"[\"'`]?[ ](?:to|for)[ ](?:log|sign|ssh)", re.IGNORECASE)
+_OF_FILES = frozenset("._-")
+
+
+def _user(text: str, at: int) -> Span | None:
+    """A user and the password, as one word."""
+    match = _USER.match(text, at)
+    span = None if match is None else _strong(text, *match.span("secret"))
+    if span is None:
+        return None
+    said = text[slice(*span)]
+    if values.has_symbol(said) and _OF_FILES.isdisjoint(said):
+        return span
+    is_login = _LOGS_IN_WITH.search(text[max(0, at - 40) : at]) or _TO_LOG_IN.match(text, span[1])
+    return span if said.isalnum() and is_login else None
 
 
 def _strong(text: str, start: int, end: int) -> Span | None:
@@ -195,17 +226,21 @@ def _short(text: str, at: int) -> Span | None:
     return _strong(text, *match.span("secret"))
 
 
-# Words and nothing else on the rest of the line.
+# Words and nothing else on the rest of the line; or, where a colon says it, up to the end of what is said.
 _PHRASE = re.compile(
-    r"pass-?phrase(?:[ ]is|[ ]?[:=])[ ]{1,2}(?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){3,9})[.]?[ \t]{0,4}(?=\n|\Z)",
-    re.IGNORECASE,
+    rf"""pass-?phrase(?:{_OF}[ ]?(?P<colon>[:=])|[ ]is)[ ]{{1,2}}(?P<secret>[a-z]{{3,10}}(?:[ -][a-z]{{3,10}}){{3,9}})
+    (?:[.]?[ \t]{{0,4}}(?=\n|\Z)|(?(colon)(?=[,;.!)](?:\s|\Z))|(?!)))""",
+    re.IGNORECASE | re.VERBOSE,
 )
+# It says something of a password, and begins the best known of all phrases.
+_OF_PHRASES = frozenset({"correct"})
 
 
 def _worded(text: str, at: int) -> Span | None:
     match = _PHRASE.match(text, at)
     if match is None or any(
-        word in words.OF_SENTENCES or word in words.NEVER for word in match["secret"].lower().split()
+        word in words.OF_SENTENCES or (word in words.NEVER and word not in _OF_PHRASES)
+        for word in match["secret"].lower().split()
     ):
         return None
     return match.span("secret")
@@ -219,7 +254,10 @@ def _told_before(text: str, at: int) -> Span | None:
         if left.endswith(_SAID_AFTER)
         else None
     )
-    name = None if after is None else _WORD.match(text, at)
+    name = _WORD.match(text, at)
+    if after is None and name is not None and " is " in left[-50:] and _OF_NOBODY.match(text, name.end()):
+        said_of = _SAID_OF.search(left[-60:])
+        after = None if said_of is None else said_of[0]
     if after is None or name is None or ("(" in after and text[name.end() : name.end() + 1] != ")"):
         return None
     place = len(left) - len(after)
@@ -299,6 +337,7 @@ RULES = (
     Rule("password-answered", "password", ("pass",), _answered),
     Rule("passphrase-worded", "password", ("pass",), _worded),
     Rule("login-paired", "password", ("login", "cred", "wifi", "wi-fi"), _paired),
+    Rule("user-paired", "password", ("root/", "admin/"), _user),
     Rule("mail-paired", "password", ("@",), _with_mail),
     Rule("password-short", "password", ("pass", "pw"), _short),
 )

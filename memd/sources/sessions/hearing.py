@@ -12,6 +12,7 @@ from memd.sources.sessions.events import Event, Learnt, Said, Unread
 from memd.sources.sessions.fold import Fold
 from memd.sources.sessions.format import Format
 from memd.sources.sessions.progress import Progress
+from memd.spent import spent
 
 
 class Redacted(Protocol):
@@ -123,7 +124,8 @@ class Hearing:
     def _redacted(self, text: str) -> str:
         if self._redactor is None:
             return text
-        redacted = self._redactor.redact(text)
+        with spent("redacting"):
+            redacted = self._redactor.redact(text)
         for kind, n in redacted.counts.items():
             self.tally[f"redacted.{kind}"] += n
         return redacted.text

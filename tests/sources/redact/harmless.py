@@ -359,6 +359,21 @@ cipher: aes-256-cbc
 passphrase: none
 the passphrase is asked for at boot
 the passphrase was lost
+the passphrase is correct but the key is not
+passphrase: correct passphrase was entered
+passphrase for the vault: ask the admin team
+the passphrase is four random english words
+bcrypt2 is the new password algorithm
+KeePass2 is the best password manager
+argon2id is our password hash
+step2 is the default password prompt
+admin/fix-login2 is the branch
+docker pull root/app2
+cp root/Makefile2 root/build3
+the route admin/users2 needs a login
+see admin/page2.html before you log in
+the API-KEY rotation happens every 90 days
+an API-KEY header is required
 passport number on request
 passenger: Ann
 compass: north

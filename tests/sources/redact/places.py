@@ -42,6 +42,15 @@ the passcode is §n
 passcode: §n
 the PIN is §n
 passphrase: §t
+passphrase for the backup disk: §t
+passphrase: §t, do not lose it
+§p is the root password
+§w is our wifi password, by the way
+"§s" is the admin password for staging
+ssh root/§w and look
+use root/§p to log in
+API-KEY §h
+X-API-KEY §h
 passphrase is "§t"
 The passphrase for the key is §s
 the login is admin / §w

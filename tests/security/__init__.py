@@ -1,0 +1,1 @@
+"""Whether memd keeps what it must not tell, while somebody tries to have it told."""

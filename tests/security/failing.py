@@ -1,0 +1,76 @@
+"""`memd run` with an embedder that fails in every way that nobody expects, and each time quotes what it was given."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from memd import daemon
+from memd.config import AgentSettings
+from memd.embed.choose import Choice
+from memd.embed.provider import Vector, Vectors
+from tests.fakes import HashingProvider
+
+
+class _Gone:
+    """Fails when nobody needs it any more."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __del__(self) -> None:
+        _fail(self.text)
+
+
+def _fail(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+async def _fail_later(text: str) -> NoReturn:
+    raise RuntimeError(text)
+
+
+class Failing(HashingProvider):
+    """Does what a question says; fails at a passage that speaks of a crash."""
+
+    async def embed_query(self, text: str) -> Vector:
+        loop = asyncio.get_running_loop()
+        match text.split(maxsplit=1)[0].lower():
+            case "callback":
+                loop.call_soon(_fail, text)
+            case "task":
+                # Nobody waits for it.
+                loop.create_task(_fail_later(text), name=text)  # noqa: RUF006
+            case "thread":
+                threading.Thread(target=_fail, args=(text,), name=text).start()
+            case "object":
+                _Gone(text)
+            case "handler":
+                try:
+                    _fail(text)
+                except ValueError as failure:
+                    raise KeyError(text) from failure
+            case _:
+                pass
+        return await super().embed_query(text)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        for text in texts:
+            if "crash" in text:
+                raise LookupError(text)
+        return await super().embed_passages(texts)
+
+
+def choose(_: AgentSettings) -> Choice:
+    """The embedder that fails."""
+    return Choice(Failing(), None)
+
+
+if __name__ == "__main__":
+    config, state, socket = (Path(argument) for argument in sys.argv[1:])
+    sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))
