@@ -59,7 +59,8 @@ async def cost(
             texts[chunk.hash] = estimate_tokens(embedded_text(chunk.context, chunk.text))
     known, refused = await _known(texts, None if force else vectors)
     known |= held
-    missing = {text_hash: tokens for text_hash, tokens in texts.items() if text_hash not in known | refused}
+    settled = known | refused
+    missing = {text_hash: tokens for text_hash, tokens in texts.items() if text_hash not in settled}
     if not embeds:
         missing = {}
     cached = sum(text_hash in known for text_hash in chunks)

@@ -1,7 +1,7 @@
 """Days in the life of four agents: their sessions, what becomes of the files, and what must be found of them."""
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -24,7 +24,7 @@ from tests.fakes.homes import (
 
 MORNING = 1_772_442_000.0  # 2 March 2026
 AGENTS = ("openclaw", "claude-code", "codex", "gemini")
-_ELSEWHERE = (
+ELSEWHERE = (
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "GEMINI_CLI_HOME",
@@ -39,7 +39,7 @@ _ELSEWHERE = (
 _SAYINGS = (
     "{} is what the deploy of the billing service waits for.",
     "Which of the two did we pick for {}?\nI think it was the second one.",
-    "数据库迁移定在周五，由老周负责，代号{}。",
+    "数据库迁移定在周五，由老周负责，代号 {}。",
     "```python\nretry({}, times=3)  # as agreed\n```\nThat is all there is to it.",
     "温室的备用钥匙放在蓝色水壶后面 ({})。And the lamp is by the door.",
     "On {}:\n\n" + "so it was said by the walrus, who had it from the heron. " * 30,
@@ -51,7 +51,7 @@ Session = ClaudeCodeSession | CodexSession | GeminiSession | OpenClawSession
 def settled_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process, and daemons that it starts, find the four agents at home in a directory."""
     monkeypatch.setenv("HOME", str(home))
-    for name in _ELSEWHERE:
+    for name in ELSEWHERE:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -86,6 +86,11 @@ class Talk:
         if not self.is_there:
             return []
         return self.session.turns[:-1] if self._is_unsaid else list(self.session.turns)
+
+    @property
+    def words(self) -> list[str]:
+        """One of each thing that must be found of it."""
+        return [word for turn in self.turns for word in _words_in(turn.text)]
 
     def talk(self, *, exchanges: int = 1) -> None:
         """Somebody asks, a tool is called, the assistant answers."""
@@ -251,8 +256,16 @@ ACTS: Mapping[Act, int] = {
 class Day:
     """Four homes, and all sessions that ever were in them."""
 
-    def __init__(self, home: Path, rng: Random) -> None:
+    def __init__(self, home: Path, rng: Random, secrets: Sequence[str] = ()) -> None:
+        """Nothing has happened yet.
+
+        Args:
+            home: Of all four agents.
+            rng: Decides what happens.
+            secrets: Texts with something secret, of which every third saying has one.
+        """
         self.rng = rng
+        self._secrets = secrets
         self.claude_code = ClaudeCode(home)
         self.codex = Codex(home)
         self.gemini = Gemini(home)
@@ -269,7 +282,10 @@ class Day:
     def saying(self) -> str:
         """Something that has a word like no other."""
         self._said.append(f"quokka{len(self._said):04}x")
-        return self._sayings().format(self._said[-1]).strip()
+        said = self._sayings().format(self._said[-1]).strip()
+        if self._secrets and self.rng.random() < 1 / 3:
+            said += f"\n\n{self.rng.choice(self._secrets)}"
+        return said
 
     def begin(self, agent: str) -> Talk:
         """A session begins, in one of two projects, chats or agents."""
@@ -312,9 +328,7 @@ class Day:
     @property
     def words(self) -> dict[str, str]:
         """Of what must be found: its word, and the name of its session."""
-        return {
-            word: talk.name for talk in self.talks for turn in talk.turns for word in _words_in(turn.text)
-        }
+        return {word: talk.name for talk in self.talks for word in talk.words}
 
     @property
     def unsaid(self) -> list[str]:

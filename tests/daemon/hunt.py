@@ -69,6 +69,9 @@ class Hunt:
         connection = apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READWRITE)
         connection.set_busy_timeout(10_000)
         try:
+            made = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+            if "keywords" not in made:
+                return set()  # whoever was to make it was killed before
             rows = [
                 row
                 for table in ("chunks", "turns", "sessions", "files", "meta", "tallies")

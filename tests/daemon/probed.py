@@ -1,9 +1,8 @@
-"""The daemon with the hashing embedder, measuring how long its event loop is blocked; see lag.py."""
+"""The daemon with a worker that hashes in place of a model, measuring how long its event loop is blocked; see lag.py."""
 
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,9 +10,9 @@ import msgspec
 from memd import daemon
 from memd.config import AgentSettings
 from memd.embed.choose import Choice
-from memd.embed.provider import Vector, Vectors
+from memd.embed.provider import Vector
 from tests.daemon import lag
-from tests.fakes import HashingProvider
+from tests.fakes import hashing_worker
 
 _watching: set[asyncio.Task[None]] = set()  # the loop holds its tasks weakly
 
@@ -22,14 +21,8 @@ def _write(seen: lag.Lag) -> None:
     Path(os.environ["MEMD_TEST_LAG"]).write_bytes(msgspec.json.encode(seen))
 
 
-class ProbedProvider(HashingProvider):
-    """Begins to measure with its first question, which the loop puts when an agent starts.
-
-    It embeds documents on a thread: what it computes is not memd's, and a real provider does that elsewhere too.
-    """
-
-    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        return await asyncio.to_thread(self.embed, texts)
+class ProbedProvider(hashing_worker.Provider):
+    """Begins to measure with its first question, which the loop puts when an agent starts."""
 
     async def embed_query(self, text: str) -> Vector:
         if not _watching:
@@ -37,11 +30,12 @@ class ProbedProvider(HashingProvider):
         return await super().embed_query(text)
 
 
-def choose(_: AgentSettings) -> Choice:
-    """The hashing embedder, whatever is wanted."""
-    return Choice(ProbedProvider(), None)
-
-
 if __name__ == "__main__":
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
+    provider = hashing_worker.provider(state, ProbedProvider)
+
+    def choose(_: AgentSettings) -> Choice:
+        """The hashing embedder, whatever is wanted."""
+        return Choice(provider, None)
+
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

@@ -64,3 +64,38 @@ def test_a_killed_rebuild_is_begun_again_and_embeds_nothing_twice(
     embedded = texts_asked(asked)
     assert len(embedded) == len(set(embedded))
     assert differences(contents(index), fresh) == []
+
+
+def test_settings_that_change_back_before_a_rebuild_was_done_leave_nothing_of_it(home: Path) -> None:
+    """Notes that were edited meanwhile were cut for settings that hold no more: they are cut again."""
+    daemon = Daemon(home, entry="tests.daemon.counted")
+    environ = {ASKED: str(home / "asked")}
+    many_notes(daemon.workspace, 10)
+    with daemon.start(environ=environ), daemon.client() as client:
+        assert client.sync().vectors == "complete"
+    daemon.configure(SMALLER)
+    daemon.write("memory/edited.md", "# Edited\n\n" + "The heron waits at the lock of the canal.\n" * 20)
+    with daemon.start(wait=False, environ={**environ, KILL: "main.sqlite.next-wal:20"}):
+        assert daemon.process.wait(20) == -9
+    daemon.configure("")
+    with daemon.start(environ=environ), daemon.client() as client:
+        until(lambda: "rebuild.finished" in daemon.printed(), 30)
+        assert client.sync().vectors == "complete"
+    assert "changed back before it was built anew" in daemon.printed()
+    index = daemon.state / "agents" / "main.sqlite"
+    kept = contents(index)
+    index.unlink()
+    with daemon.start(environ=environ), daemon.client() as client:
+        client.sync()
+    assert differences(kept, contents(index)) == []
+
+
+def test_what_is_half_built_for_an_agent_that_is_gone_is_deleted(daemon: Daemon) -> None:
+    """The next daemon needs no copy of memory that nobody will ever finish; the index of that agent stays."""
+    agents = daemon.state / "agents"
+    agents.mkdir(parents=True)
+    for name in ("gone.sqlite", "gone.sqlite.next", "gone.sqlite.next-wal", "main.sqlite.next"):
+        (agents / name).write_bytes(b"")
+    with daemon.start():
+        assert {file.name for file in agents.iterdir() if ".next" in file.name} == set()
+    assert {file.name for file in agents.iterdir()} == {"gone.sqlite", "main.sqlite"}

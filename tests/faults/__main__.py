@@ -1,73 +1,49 @@
-"""Kills the process that indexes a workspace, over and over, and looks each time whether the next one makes it good.
+"""Kills the process that indexes, and cuts its power, and fails its disk: each time all must be good again.
 
-    python -m tests.faults [--kills N] [--restarts N] [--seed N] [--json FILE]
+    python -m tests.faults [--kills N] [--restarts N] [--mixed N] [--powercuts N] [--failures [N]] [--seed N] [--json FILE]
     python -m tests.faults --replay FILE
 
-Kills are counted that land in an open transaction; restarts are those of whole daemons whose notes change under their
-eyes. Ends with status 1 where an index is not what a fresh one is, having printed what led there.
+What is named is done; where nothing is, all of it at its usual length. Ends with status 1 where an index is not what a
+fresh one is, having printed what led there.
+
+    --kills      of processes that stop at places that are counted, in an open transaction
+    --restarts   of whole daemons whose notes change under their eyes, by kills and in order
+    --mixed      kills of whole daemons with two agents, while others write notes and transcripts, search, sync, rebuild,
+                 pause and reload; also of the worker alone, of two in a row while they start, within the swap of a rebuild
+    --powercuts  after which a disk holds only some of what was not synced
+    --failures   days with an operation of the disk that fails each; without a number, every one
 """
 
 import argparse
 import gc
-import os
 import shutil
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from random import Random
 
 import msgspec
 
-from tests.faults.campaign import DEATHS, RESTARTS, Diverged, Tally, live_through
-from tests.faults.directory import Files
-from tests.faults.life import Home
-from tests.faults.rounds import Round, draw_deaths, draw_restarts
+from tests.faults import campaign, failing, history, powercut
+from tests.faults.mixed import campaign as mixed
+from tests.faults.verdict import Diverged
 
-_EVERY_S = 10.0  # between two lines that tell how far it is
-_WAYS = {"deaths": DEATHS, "restarts": RESTARTS}
+_ALL = -1
+_USUAL: Mapping[str, int] = {"kills": 100, "restarts": 200, "mixed": 200, "powercuts": 200, "failures": 300}
 
-Next = Callable[[Files, Tally], Round | None]
-
-
-class History(msgspec.Struct, frozen=True):
-    """What led to where an index differs."""
-
-    way: str
-    rounds: list[Round]
+Run = Callable[[int, int], msgspec.Struct]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run, and tell; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults", description="Kill memd until it breaks.")
-    parser.add_argument(
-        "--kills", type=int, default=100, metavar="N", help="in an open transaction, at least"
-    )
-    parser.add_argument("--restarts", type=int, default=200, metavar="N", help="of whole daemons, at least")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all that is left to chance")
-    parser.add_argument("--replay", type=Path, metavar="FILE", help="the history of a run that failed")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what happened there")
-    chosen = parser.parse_args(arguments)
-    if chosen.replay is not None:
-        history = msgspec.json.decode(chosen.replay.read_bytes(), type=History)
-        rounds = iter(history.rounds)
-        runs: dict[str, Next] = {history.way: lambda _, __: next(rounds, None)}
-    else:
-        one, other = Random(chosen.seed), Random(chosen.seed)
-        runs = {
-            "deaths": lambda files, tally: (
-                draw_deaths(one, files) if tally.in_transaction < chosen.kills else None
-            ),
-            "restarts": lambda files, tally: (
-                draw_restarts(other, files) if tally.restarts < chosen.restarts else None
-            ),
-        }
+    chosen = _parser().parse_args(arguments)
     gc.freeze()  # what is there already need not be looked at, and so copied, in each process
-    told = {way: Tally() for way in runs}
+    told: dict[str, msgspec.Struct] = {}
     try:
-        for way, draw in runs.items():
-            _run(way, draw, told[way])
+        if chosen.replay is not None:
+            told.update(_replayed(chosen.replay))
+        else:
+            for name, number in _wanted(chosen).items():
+                told[name] = _WAYS[name](number, chosen.seed)
     except Diverged as difference:
         _say(f"\nseed {chosen.seed}: {difference}")
         return 1
@@ -77,54 +53,49 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(way: str, draw: Next, tally: Tally) -> None:
-    """Rounds until there is none.
-
-    Raises:
-        Diverged: with all that led there.
-    """
-    # It is processes that die here, not the machine: what is kept in memory alone outlives them, and is fast.
-    memory = "/dev/shm"
-    home = Home(Path(tempfile.mkdtemp(prefix="memd-", dir=memory if os.access(memory, os.W_OK) else None)))
-    home.workspace.mkdir()
-    files: Files = {}
-    history: list[Round] = []
-    said = time.monotonic()
-    while (one := draw(files, tally)) is not None:
-        history.append(one)
-        try:
-            files = live_through(_WAYS[way], home, files, one, tally)
-        except (Diverged, AssertionError) as difference:
-            kept = home.directory / "history.json"
-            kept.write_bytes(msgspec.json.encode(History(way, history)))
-            raise Diverged(
-                f"round {len(history)} of {way}:\n{_shown(one)}\n{difference}\n"
-                f"Everything is in {home.directory}. To see it again:\n    python -m tests.faults --replay {kept}"
-            ) from difference
-        if time.monotonic() - said > _EVERY_S:
-            said = time.monotonic()
-            _say(_summary(way, tally))
-    _say(_summary(way, tally))
-    for place, kills in sorted(tally.places.items()):
-        _say(f"    {kills:5} {place}")
-    shutil.rmtree(home.directory)
-
-
-def _summary(way: str, tally: Tally) -> str:
-    return (
-        f"{way}: {tally.rounds} rounds, {tally.restarts} processes, {tally.in_transaction} killed in an open"
-        f" transaction, {tally.beside} killed elsewhere, {tally.stopped} ended in order; no difference"
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description="Break memd.")
+    parser.add_argument(
+        "--kills", type=int, metavar="N", help="of processes in an open transaction, at least"
     )
+    parser.add_argument("--restarts", type=int, metavar="N", help="of whole daemons, at least")
+    parser.add_argument("--mixed", type=int, metavar="N", help="kills of whole daemons under load, at least")
+    parser.add_argument("--powercuts", type=int, metavar="N", help="of a model of a disk")
+    parser.add_argument(
+        "--failures", type=int, metavar="N", nargs="?", const=_ALL, help="of the disk; without N, every one"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all that is left to chance")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="the history of a run that failed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what happened there")
+    return parser
 
 
-def _shown(one: Round) -> str:
-    lines = []
-    for life in one.lives:
-        lines += [f"    {change}" for change in life.before]
-        lines.append(f"    a process lives{', rebuilds' * life.rebuild} and ends: {life.end}")
-        lines += [f"        {change}" for change in life.during]
-    lines += [f"    {change}" for change in one.last]
-    return "\n".join(lines)
+def _wanted(chosen: argparse.Namespace) -> dict[str, int]:
+    named = {name: getattr(chosen, name) for name in _USUAL if getattr(chosen, name) is not None}
+    return {name: number for name, number in (named or _USUAL).items() if number}
+
+
+def _replayed(file: Path) -> dict[str, msgspec.Struct]:
+    kept = history.read(file)
+    if kept.way == "mixed":
+        return {kept.way: mixed.replay(kept.rounds, _say)}
+    return {kept.way: campaign.replay(kept.way, kept.rounds, _say)}
+
+
+def _fail(number: int, seed: int) -> failing.Failures:
+    directory = history.scratch()
+    told = failing.run_failures(None if number == _ALL else number, seed, _say, directory)
+    shutil.rmtree(directory)
+    return told
+
+
+_WAYS: Mapping[str, Run] = {
+    "kills": lambda number, seed: campaign.run_deaths(number, seed, _say),
+    "restarts": lambda number, seed: campaign.run_restarts(number, seed, _say),
+    "mixed": lambda number, seed: mixed.run(number, seed, _say),
+    "powercuts": lambda number, seed: powercut.run_powercuts(number, seed, _say),
+    "failures": _fail,
+}
 
 
 def _say(text: str) -> None:

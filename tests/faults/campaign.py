@@ -1,31 +1,33 @@
 """Rounds of changes, deaths and restarts; after each of them the index must be like a fresh one."""
 
+import shutil
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from random import Random
 
-import apsw
 import msgspec
-import numpy as np
 
-from memd.model import embedded_text
 from memd_client import Client
-from tests.daemon.contents import Content, contents, differences
+from tests.faults import history
 from tests.faults.death import Death, arm
 from tests.faults.directory import Change, Files, after, carry_out, is_note, on_disk
 from tests.faults.life import PATIENCE_S, Home, busy, embedder, whole
 from tests.faults.process import Ended, Killed, Process
-from tests.faults.rounds import Kill, Life, Round, Stop
+from tests.faults.rounds import Kill, Life, Round, Stop, draw_deaths, draw_restarts
+from tests.faults.verdict import Diverged, differing, left_behind, require_none, unsound
 from tests.wait import until
+
+Say = Callable[[str], object]
+Next = Callable[[Files, "Tally"], Round | None]
 
 # A process that is told to stop before it listens to signals has done nothing yet.
 _IN_ORDER = frozenset({0, -signal.SIGTERM})
 LONG_ENOUGH_S = 0.4  # a daemon that has not come to its place of death by then has nothing more to do
-
-
-class Diverged(AssertionError):
-    """An index is not what a fresh one is, or a process did not do what it should."""
+_EVERY_S = 10.0  # between two lines that tell how far it is
+_STAYS = ("embeddings.sqlite", "memd.lock", "agents/main.sqlite", "agents/fresh.sqlite")
 
 
 class Tally(msgspec.Struct):
@@ -56,6 +58,86 @@ class Way(msgspec.Struct, frozen=True):
 
     live: Callable[[Home, Files, Life], tuple[dict[str, bytes], Killed | Ended]]  # through one life
     converge: Callable[[Home, Files, tuple[Change, ...]], dict[str, bytes]]  # all that changed being indexed
+
+
+def run_deaths(kills: int, seed: int, say: Say) -> Tally:
+    """Processes that die at places that are counted, until so many have died in an open transaction.
+
+    Args:
+        kills: How many.
+        seed: Of all that is left to chance.
+        say: Given a line now and then.
+
+    Raises:
+        Diverged: with all that led there.
+    """
+    rng = Random(seed)
+    return _run(
+        "deaths",
+        lambda files, tally: draw_deaths(rng, files) if tally.in_transaction < kills else None,
+        say,
+    )
+
+
+def run_restarts(restarts: int, seed: int, say: Say) -> Tally:
+    """Daemons that are killed and stopped while notes change, until there were so many. As run_deaths."""
+    rng = Random(seed)
+    return _run(
+        "restarts",
+        lambda files, tally: draw_restarts(rng, files) if tally.restarts < restarts else None,
+        say,
+    )
+
+
+def replay(way: str, rounds: bytes, say: Say) -> Tally:
+    """Live through a history of one of the two ways once more.
+
+    Raises:
+        Diverged: with all that led there.
+    """
+    left = iter(msgspec.json.decode(rounds, type=list[Round]))
+    return _run(way, lambda _, __: next(left, None), say)
+
+
+def _run(way: str, draw: Next, say: Say) -> Tally:
+    """Rounds until there is none."""
+    home, tally = Home(history.scratch()), Tally()
+    home.workspace.mkdir()
+    files: Files = {}
+    rounds: list[Round] = []
+    said = time.monotonic()
+    while (one := draw(files, tally)) is not None:
+        rounds.append(one)
+        try:
+            files = live_through(_WAYS[way], home, files, one, tally)
+        except AssertionError as difference:
+            told = f"round {len(rounds)}:\n{_shown(one)}\n{difference}"
+            raise history.keep(way, rounds, home.directory, told) from difference
+        if time.monotonic() - said > _EVERY_S:
+            said = time.monotonic()
+            say(_summary(way, tally))
+    say(_summary(way, tally))
+    for place, kills in sorted(tally.places.items()):
+        say(f"    {kills:5} {place}")
+    shutil.rmtree(home.directory)
+    return tally
+
+
+def _summary(way: str, tally: Tally) -> str:
+    return (
+        f"{way}: {tally.rounds} rounds, {tally.restarts} processes, {tally.in_transaction} killed in an open"
+        f" transaction, {tally.beside} killed elsewhere, {tally.stopped} ended in order; no difference"
+    )
+
+
+def _shown(one: Round) -> str:
+    lines = []
+    for life in one.lives:
+        lines += [f"    {change}" for change in life.before]
+        lines.append(f"    a process lives{', rebuilds' * life.rebuild} and ends: {life.end}")
+        lines += [f"        {change}" for change in life.during]
+    lines += [f"    {change}" for change in one.last]
+    return "\n".join(lines)
 
 
 def live_through(way: Way, home: Home, files: Files, one: Round, tally: Tally) -> dict[str, bytes]:
@@ -116,9 +198,6 @@ def come_to_the_end(home: Home, files: Files, last: tuple[Change, ...]) -> dict[
     return files
 
 
-DEATHS = Way(die, come_to_the_end)
-
-
 # --- daemons that are killed and stopped while notes change
 
 
@@ -159,7 +238,7 @@ def see_everything(home: Home, files: Files, last: tuple[Change, ...]) -> dict[s
     return files
 
 
-RESTARTS = Way(serve, see_everything)
+_WAYS = {"deaths": Way(die, come_to_the_end), "restarts": Way(serve, see_everything)}
 
 
 @contextmanager
@@ -188,40 +267,13 @@ def compare(home: Home, files: Files) -> None:
     Raises:
         Diverged: they do not, and how.
     """
-    found, fresh = contents(home.index("main")), contents(home.index("fresh"))
-    wrong = differences(found, fresh)
+    notes = [path for path in files if is_note(path)]
+    wrong = differing(home.index("main"), home.index("fresh"), notes, embedder())
     if on_disk(home.workspace) != files:
         wrong.append("a file of the workspace is not what was written there")
-    notes = {path for path in files if is_note(path)}
-    wrong += [f"{path} is indexed, or is not, against the rules" for path in sorted(notes ^ found.keys())]
-    chunks = [chunk for each in found.values() for chunk in each]
-    wrong += [f"{chunk.text[:40]!r} has not its vector" for chunk in _misplaced(chunks)]
-    left = {file.name for file in (home.state / "agents").iterdir()} - {"main.sqlite", "fresh.sqlite"}
-    wrong += [f"{name} was left behind" for name in sorted(left)]
-    wrong += [f"{file.name} was left behind" for file in home.state.glob("*.damaged-*")]
-    if _ask(home, "PRAGMA integrity_check") != "ok":
-        wrong.append("the cache of vectors is damaged")
-    if wrong:
-        raise Diverged("\n".join(wrong[:20]))
-
-
-def _misplaced(chunks: list[Content]) -> list[Content]:
-    """The chunks without the vector that the embedder gives for them."""
-    without = [chunk for chunk in chunks if chunk.vector is None]
-    if without or not chunks:
-        return without
-    expected = embedder().embed([embedded_text(chunk.context, chunk.text) for chunk in chunks])
-    far = np.abs(np.array([chunk.vector for chunk in chunks]) - expected).max(axis=1) > 1e-6
-    return [chunk for chunk, is_far in zip(chunks, far, strict=True) if is_far]
-
-
-def _ask(home: Home, sql: str) -> object:
-    connection = apsw.Connection(str(home.state / "embeddings.sqlite"))
-    connection.set_busy_timeout(10_000)
-    try:
-        return connection.execute(sql).get
-    finally:
-        connection.close()
+    wrong += left_behind(home.state, _STAYS)
+    wrong += unsound(home.state / "embeddings.sqlite")
+    require_none(wrong)
 
 
 def printed(home: Home) -> str:

@@ -56,7 +56,7 @@ class Process:
 
     def wait(self, databases: tuple[Path, ...] = ()) -> Killed | Ended:
         """Wait for its end; where it stops itself, see which of the databases are being written, and kill it."""
-        status = until(self._poll, PATIENCE_S)
+        status = until(self.poll, PATIENCE_S)
         if isinstance(status, Ended):
             return status
         place = msgspec.json.decode(self._marker.read_bytes(), type=Place)
@@ -64,23 +64,23 @@ class Process:
 
     def kill_after(self, wait_s: float, databases: tuple[Path, ...]) -> Killed | Ended:
         """Kill it from outside after a while, unless it has ended by then."""
-        self._let_be(wait_s)
+        self.let_be(wait_s)
         if self._ended is None:
             os.kill(self.pid, signal.SIGSTOP)
-            until(self._poll, PATIENCE_S)
+            until(self.poll, PATIENCE_S)
         return self._ended or self._kill(None, databases)
 
     def terminate_after(self, wait_s: float, databases: tuple[Path, ...] = ()) -> Killed | Ended:
         """Ask it to end after a while, unless it has ended, or stopped itself, by then."""
-        if not self._let_be(wait_s):
+        if not self.let_be(wait_s):
             os.kill(self.pid, signal.SIGTERM)
         return self._ended or self.wait(databases)
 
-    def _let_be(self, wait_s: float) -> bool:
+    def let_be(self, wait_s: float) -> bool:
         """Wait for so long at most; whether it ended or stopped itself meanwhile."""
         moment = time.monotonic() + wait_s
-        until(lambda: time.monotonic() >= moment or self._poll(), PATIENCE_S)
-        return bool(self._poll())
+        until(lambda: time.monotonic() >= moment or self.poll(), PATIENCE_S)
+        return bool(self.poll())
 
     def discard(self) -> None:
         """See to it that nothing of it is left."""
@@ -90,10 +90,10 @@ class Process:
     def _kill(self, place: Place | None, databases: tuple[Path, ...]) -> Killed:
         busy = tuple(file.name for file in databases if _is_being_written(file))
         os.kill(self.pid, signal.SIGKILL)
-        until(lambda: isinstance(self._poll(), Ended), PATIENCE_S)
+        until(lambda: isinstance(self.poll(), Ended), PATIENCE_S)
         return Killed(place, busy)
 
-    def _poll(self) -> Ended | bool:
+    def poll(self) -> Ended | bool:
         """How it ended, or whether it has stopped; False while it runs."""
         if self._ended is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
@@ -126,10 +126,14 @@ def _is_being_written(database: Path) -> bool:
     if not database.exists():
         return False
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
+    # Where the process has not opened it yet, this is the only connection: it leaves the log to whoever comes next.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     try:
         connection.execute("BEGIN IMMEDIATE")
     except apsw.BusyError:
         return True
+    except apsw.ProtocolError:
+        return False  # it is at what another one has left in the log, and has begun nothing of its own
     else:
         connection.execute("ROLLBACK")
         return False

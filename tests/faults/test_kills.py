@@ -3,15 +3,19 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pytest
 
 from tests.daemon.process import ROOT
-from tests.faults.campaign import Tally
+from tests.faults import campaign
+from tests.faults.mixed import tally
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
-def run(tmp_path: Path, *arguments: str) -> dict[str, Tally]:
+def run(tmp_path: Path, kind: type[T], *arguments: str) -> dict[str, T]:
     """What happened in a run; it has a process of its own because it forks, and threads do not survive that."""
     told = tmp_path / "told.json"
     ran = subprocess.run(
@@ -24,12 +28,12 @@ def run(tmp_path: Path, *arguments: str) -> dict[str, Tally]:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    return msgspec.json.decode(told.read_bytes(), type=dict[str, Tally])
+    return msgspec.json.decode(told.read_bytes(), type=dict[str, kind])  # type: ignore[valid-type]  # it is the type that is wanted
 
 
 def test_a_hundred_kills_in_open_transactions_leave_the_index_of_a_fresh_start(tmp_path: Path) -> None:
     """Whatever a process was writing when it was killed, the next one brings the index to what a fresh one is."""
-    deaths = run(tmp_path, "--kills", "100", "--restarts", "0", "--seed", "1")["deaths"]
+    deaths = run(tmp_path, campaign.Tally, "--kills", "100", "--seed", "1")["kills"]
     assert deaths.in_transaction >= 100
     assert sum(kills for place, kills in deaths.places.items() if "in a transaction" in place) >= 100
     for place in ("main.sqlite, statement", "main.sqlite, log", "main.sqlite.next", "embeddings.sqlite"):
@@ -38,10 +42,20 @@ def test_a_hundred_kills_in_open_transactions_leave_the_index_of_a_fresh_start(t
 
 def test_daemons_that_are_killed_and_stopped_while_notes_change_lose_nothing(tmp_path: Path) -> None:
     """After each of some restarts, in order and out of order, the index follows notes that changed all the while."""
-    restarts = run(tmp_path, "--kills", "0", "--restarts", "12", "--seed", "2")["restarts"]
+    restarts = run(tmp_path, campaign.Tally, "--restarts", "12", "--seed", "2")["restarts"]
     assert restarts.restarts >= 12
     assert restarts.in_transaction + restarts.beside > 0
     assert restarts.stopped > 0
+
+
+def test_daemons_that_are_killed_under_load_said_nothing_but_the_truth(tmp_path: Path) -> None:
+    """While others write, say secrets, search, rebuild, pause and reload: clients come back, and nothing is lost."""
+    mixed = run(tmp_path, tally.Tally, "--mixed", "6", "--seed", "4")["mixed"]
+    assert mixed.kills >= 6
+    assert mixed.judged > 100
+    assert mixed.known > 10
+    assert sum(mixed.cut.values()) > 0
+    assert mixed.changes > 20
 
 
 @pytest.mark.parametrize("arguments", [("--kills", "many"), ("--replay", "/nowhere/history.json")])

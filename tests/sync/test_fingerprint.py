@@ -9,7 +9,7 @@ import pytest
 from memd.config import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.embed.provider import Identity
 from memd.sources.redact.engine import rules_key
-from memd.store.meta import Fingerprint, why_rebuild
+from memd.store.meta import Fingerprint, usable_part, why_rebuild
 from memd.sync.fingerprint import wanted_fingerprint
 
 _SETTINGS = AgentSettings(workspace=Path("/ws"))
@@ -86,6 +86,22 @@ def test_better_rules_ask_for_another_index() -> None:
     assert why_rebuild(before, wanted) == "sessions changed"
     earlier = msgspec.structs.replace(wanted, sessions=f"0{wanted.sessions}")
     assert why_rebuild(earlier, wanted) == "sessions changed"
+
+
+def test_an_index_that_serves_until_it_is_built_anew_fits_nothing_from_then_on() -> None:
+    """Files that changed meanwhile were cut, or redacted, for the new settings: the old ones do not fit any more either."""
+    before, wanted = (
+        wanted_fingerprint(msgspec.structs.replace(_BOTH, chunking=Chunking(tokens=tokens)), _IDENTITY)
+        for tokens in (200, 300)
+    )
+    serving = usable_part(before, wanted)
+    assert serving.text_part == before.text_part
+    assert serving.space == before.space
+    kept = msgspec.json.decode(msgspec.json.encode(serving), type=Fingerprint)
+    assert why_rebuild(kept, wanted) == "chunking changed"
+    assert why_rebuild(kept, before) == "the settings changed, and changed back before it was built anew"
+    assert why_rebuild(usable_part(kept, before), before) is not None
+    assert why_rebuild(usable_part(None, wanted), wanted) is not None
 
 
 def test_an_index_from_before_there_were_transcripts_fits() -> None:
