@@ -1,0 +1,114 @@
+"""Writes into memd/ARCHITECTURE.md how the tests behind each promise went.
+
+    pytest --junit-xml=FILE
+    python -m tests.promises FILE
+
+The last column of a promise begins with how many tests passed; what a person wrote after that stays. Ends with status 1
+where a test of a promise did not pass, or a promise has none.
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).parents[1]
+MAP = ROOT / "memd" / "ARCHITECTURE.md"
+_HEAD = "| promise | test | last measured |"
+_RESULT = re.compile(r"\d[\d,]* passed(; )?")
+_PLACE = re.compile(r"`([\w/.]+(?:\.py|/))`")
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """One line of the table."""
+
+    text: str
+    tests: tuple[str, ...]  # files and directories, below tests/
+    held_by: str  # the column that names them
+    measured: str
+
+    def line(self) -> str:
+        """As it stands in the table."""
+        return f"| {self.text} | {self.held_by} | {self.measured} |"
+
+
+def promises(page: str) -> list[Promise]:
+    """The promises that a page makes, in order; headings within the table are passed over.
+
+    Raises:
+        ValueError: there is no table of promises, or one of its lines has not three columns.
+    """
+    _, head, rest = page.partition(f"{_HEAD}\n")
+    if not head:
+        raise ValueError(f"there is no line {_HEAD!r}")
+    found = []
+    for line in rest.splitlines()[1:]:
+        if not line.startswith("|"):
+            break
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" |")]
+        if len(cells) != 3:
+            raise ValueError(f"not three columns: {line}")
+        text, held_by, measured = cells
+        if not text.startswith("**"):
+            found.append(Promise(text, tuple(_PLACE.findall(held_by)), held_by, measured))
+    return found
+
+
+def passed(report: str) -> Counter[str]:
+    """How many tests of each file passed, by its place below tests/, as JUnit's XML tells it.
+
+    Raises:
+        ValueError: some did not.
+    """
+    by_file: Counter[str] = Counter()
+    for case in ET.fromstring(report).iter("testcase"):
+        # A class within a file would add to the name, but there are none.
+        place = case.attrib["classname"].removeprefix("tests.").replace(".", "/") + ".py"
+        if len(case) and any(one.tag in {"failure", "error", "skipped"} for one in case):
+            raise ValueError(f"{place}: {case.attrib['name']} did not pass")
+        by_file[place] += 1
+    return by_file
+
+
+def written(page: str, by_file: Mapping[str, int]) -> str:
+    """The page with how many tests of each promise passed.
+
+    Raises:
+        ValueError: none did.
+    """
+    for promise in promises(page):
+        number = sum(_of(place, by_file.items()) for place in promise.tests)
+        if not number:
+            raise ValueError(f"no test passed for: {promise.text}")
+        said = _RESULT.sub("", promise.measured, count=1)
+        measured = f"{number:,} passed" + (f"; {said}" if said else "")
+        page = page.replace(promise.line(), msgspec.structs.replace(promise, measured=measured).line())
+    return page
+
+
+def _of(place: str, numbers: Iterable[tuple[str, int]]) -> int:
+    return sum(
+        number
+        for file, number in numbers
+        if file == place or (place.endswith("/") and file.startswith(place))
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read a report, and write the page."""
+    [report] = arguments
+    try:
+        page = written(MAP.read_text("utf-8"), passed(Path(report).read_text("utf-8")))
+    except ValueError as trouble:
+        sys.stderr.write(f"{trouble}\n")
+        return 1
+    MAP.write_text(page, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
