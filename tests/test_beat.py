@@ -17,3 +17,9 @@ def test_the_next_beat(now: float, period_s: float, expected: float) -> None:
 def test_two_of_the_same_period_meet() -> None:
     """Whenever they begin to wait, they end at the same moment."""
     assert {now + until_beat_s(now, 2.0) for now in (10.0, 10.5, 11.25, 11.75)} == {12.0}
+
+
+@pytest.mark.parametrize("now", [0.6, 0.9999999999, 4.3])
+def test_the_beat_that_woke_is_over(now: float) -> None:
+    """What is left of it by rounding alone is not waited for: an event loop would wake at once, time and again."""
+    assert until_beat_s(now, 0.1) == pytest.approx(0.1)

@@ -100,7 +100,7 @@ def _daemon_problems(given: Any) -> Iterator[Problem]:
         yield Problem(
             ("daemon", "memory_limit_mb"),
             f"daemon.memory_limit_mb must be 0, which is no limit, or {LEAST_LIMIT_MB} and more, not {limit}: "
-            "memd holds about as much before it has read a note",
+            "memd holds more than that without a note",
         )
 
 

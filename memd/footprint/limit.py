@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from memd import allocator
 from memd.beat import until_beat_s
 from memd.errors import MemdError
 from memd.footprint import policy, processes
@@ -18,7 +19,7 @@ from memd.footprint.policy import Holding, Seen
 
 log = structlog.get_logger()
 
-LOOK_S = 5.0  # between two looks
+LOOK_S = 6.0  # between two looks; whoever else looks does so every two seconds, at the same moments
 REFUSED_S = 60.0  # for which vectors that could not be read stay where they are
 SQUEEZED_S = 60.0  # between two attempts to do without what SQLite keeps
 PATIENCE_S = 10.0  # with one agent, whose disk may be dead: the others are looked after, too
@@ -119,7 +120,7 @@ class MemoryLimit:
             self._seen, self._trouble, self._told_at = (), None, policy.NEVER
             self._given_up.clear()
             if limit_mb:
-                processes.return_large_blocks()
+                allocator.return_large_blocks()
             self._changed.set()
 
     def standing(self) -> Standing | None:
@@ -153,7 +154,7 @@ class MemoryLimit:
         if decision.give_up or self._gave_up:
             # Once more after a while: a search may have held on to them until now.
             self._gave_up = bool(decision.give_up)
-            await asyncio.to_thread(processes.give_back)
+            await asyncio.to_thread(allocator.give_back)
         for agent in decision.take_back:
             await self._take_back(agent)
         if held is not None:
@@ -217,8 +218,12 @@ class MemoryLimit:
             self._squeezed_at = self._clock()
             await self._squeeze()
             held = self._held_bytes()
+        if self._changed.is_set():
+            return  # there is another limit by now, which the next look is for
         if held > self._limit_bytes and not self._in_vectors():
-            self._trouble = _in_words(held, self._limit_bytes)
+            # What embeds comes and goes: a limit that had room for it lately is the one to set.
+            most = max([held, *(one.rest_bytes for one in self._seen)])
+            self._trouble = _in_words(held, most, self._limit_bytes)
             if self._clock() - self._told_at >= TOLD_S:
                 self._told_at = self._clock()
                 log.warning("memory.limit_exceeded", reason=self._trouble)
@@ -232,7 +237,7 @@ class MemoryLimit:
             with contextlib.suppress(MemdError, TimeoutError):
                 async with asyncio.timeout(self._patience_s):
                     await vectors.release_pages()
-        await asyncio.to_thread(processes.give_back)
+        await asyncio.to_thread(allocator.give_back)
 
     def _in_vectors(self) -> int:
         """Memory that vectors take which could be given up."""
@@ -242,8 +247,8 @@ class MemoryLimit:
         return sum(self._held() or ())
 
 
-def _in_words(held: int, limit: int) -> str:
-    enough_mb = ceil(held / MB / policy.GIVE_UP_TO / 10) * 10
+def _in_words(held: int, most: int, limit: int) -> str:
+    enough_mb = ceil(most / MB / policy.GIVE_UP_TO / 10) * 10
     return (
         f"memd holds {ceil(held / MB)} MB, the limit is {limit // MB} MB, and no vectors are left to give up. "
         f"Set daemon.memory_limit_mb to {enough_mb} or more, or to 0 for no limit"

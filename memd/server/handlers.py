@@ -107,6 +107,9 @@ class Handlers:
             return wire.Failure(
                 code="unavailable", message=f"an index is damaged: {error}", hint="memd-ctl reindex"
             )
+        except AgentUnavailable as error:
+            # It is begun again by itself; what keeps it from running is rarely over in a moment.
+            return wire.Failure(code="unavailable", message=str(error), hint="memd-ctl doctor")
         except TransientError as error:
             return wire.Failure(code="unavailable", message=str(error), hint="Try again in a moment.")
         except Exception:

@@ -23,7 +23,7 @@ class AlreadyRunning(FatalError):
 
 
 class LockUnusable(FatalError):
-    """The lock file cannot be made or opened."""
+    """The lock file cannot be made, opened or locked."""
 
     def __init__(self, file: Path, why: str) -> None:
         super().__init__(
@@ -45,7 +45,7 @@ class Lock:
 
         Raises:
             AlreadyRunning: naming the pid of the holder.
-            LockUnusable: the file cannot be opened.
+            LockUnusable: the file cannot be opened, or not be locked.
         """
         try:
             self._fd = _opened(file)
@@ -57,6 +57,9 @@ class Lock:
             pid = os.pread(self._fd, _PID_BYTES, 0).strip()
             os.close(self._fd)
             raise AlreadyRunning(what, pid.decode() if pid.isdigit() else "unknown") from None
+        except OSError as error:  # some network file systems know no locks
+            os.close(self._fd)
+            raise LockUnusable(file, f"it cannot be locked ({error.strerror})") from error
         # The pid is for a message: on a disk that is full or read-only, the lock holds without it.
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
+from memd.beat import until_beat_s
 from memd.store.index import Index
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 
@@ -35,8 +36,9 @@ async def keep_checking(
         await _check(index, damaged)
     since_s = 0.0
     while True:
-        await asyncio.sleep(gone_s)
-        since_s += gone_s
+        wait_s = until_beat_s(asyncio.get_running_loop().time(), gone_s)
+        await asyncio.sleep(wait_s)
+        since_s += wait_s
         if index.is_gone:
             damaged(f"{index.file} was deleted or replaced while memd had it open")
         elif since_s >= every_s and not is_busy():

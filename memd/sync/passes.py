@@ -112,14 +112,16 @@ class Passes:
                 await self.attempt(taken)
 
     async def attempt(self, taken: Taken) -> None:
-        """One pass; what it was to do waits again if it fails."""
+        """One pass; what it was to do waits again if it fails.
+
+        One that is cancelled ends for nobody: its agent is stopped, and Dirty.close sends away who waits for it.
+        """
         done = Done()
-        failed: str | None = "the agent was stopped"  # so it is where this is cancelled
+        failed: str | None = None
         account = Account(self._clock)
         try:
             with account:
                 done = await self._make(taken)
-            failed = None
             self._failures, self.trouble = 0, None
             self._take_back_retry()
             self._succeeded(taken, done)
@@ -133,11 +135,10 @@ class Passes:
             failed = str(damage)
             self._dirty.put_back(taken)
             self._damaged(failed)
-        finally:
-            took_s = round(account.took_s, 4)
-            report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
-            self._remember(taken.number, report)
-            await self._dirty.finish(taken)
+        took_s = round(account.took_s, 4)
+        report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
+        self._remember(taken.number, report)
+        await self._dirty.finish(taken)
         self._slow.note(account, done, failed, self._clock())
         if done.changed or done.removed:
             log.info(

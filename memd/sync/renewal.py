@@ -10,6 +10,7 @@ from random import Random
 
 import structlog
 
+from memd.allocator import give_back
 from memd.backoff import delay_s
 from memd.errors import TransientError
 from memd.store.embeddings import EmbeddingStore, KnownVectors
@@ -180,6 +181,8 @@ class Renewal:
                 self.reason = self.keyword = self._space_reason = None
             log.info("rebuild.finished", agent=self._agent, took_s=round(time.monotonic() - began, 3))
             self._done()
+            # What was built beside took as much memory again, which the allocator would keep for the next time.
+            await asyncio.to_thread(give_back)
 
     async def _let_calm_down(self) -> None:
         if self._damage is None:

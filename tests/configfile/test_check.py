@@ -120,7 +120,7 @@ def test_an_unknown_key_names_the_one_that_was_meant(text: str, complaint: str) 
         ("daemon.memory_limit_mb = false", "daemon.memory_limit_mb must be a whole number from 0 to 1000000, not false"),
         ("daemon.memory_limit_mb = -1", "daemon.memory_limit_mb must be a whole number from 0 to 1000000, not -1"),
         ("daemon.memory_limit_mb = 8",
-         "daemon.memory_limit_mb must be 0, which is no limit, or 64 and more, not 8: memd holds about as much before it has read a note"),
+         "daemon.memory_limit_mb must be 0, which is no limit, or 64 and more, not 8: memd holds more than that without a note"),
         ("agents.workspace = 'x'", "agents.workspace must be a table, the settings of an agent of that name; did you mean agents.main.workspace?"),
         ("agents.work = 'x'", "agents.work must be a table, the settings of an agent of that name"),
     ],

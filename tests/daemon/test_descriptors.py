@@ -60,8 +60,9 @@ def without_descriptors(daemon: Daemon) -> Iterator[None]:
 
 
 def warnings(daemon: Daemon) -> list[str]:
-    """What it complained of."""
-    return [line for line in daemon.printed().splitlines() if '"level":"info"' not in line]
+    """What it complained of, but of how slow a busy machine is."""
+    lines = daemon.printed().splitlines()
+    return [line for line in lines if '"level":"info"' not in line and ".was_slow" not in line]
 
 
 def test_more_clients_than_descriptors_harm_nobody(home: Path) -> None:

@@ -1,17 +1,19 @@
 """A new configuration under clients that do not wait for it."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
 
+import apsw
 import pytest
 import structlog
 
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, running, write
 from tests.fakes import HashingProvider
-from tests.wait import until_async
+from tests.wait import until_async, until_told
 
 RED = "The lighthouse was painted red.\n"
 
@@ -51,6 +53,63 @@ async def test_no_request_fails_because_of_a_reload(home: Path) -> None:
         ended.set()
         counts = await asyncio.gather(*asking)
     assert min(counts) > 0
+
+
+def is_watching() -> bool:
+    """Whether any agent of this process is told of changes."""
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists them
+            if "inotify" in str(link.readlink()):
+                return True
+    return False
+
+
+def held(file: Path) -> apsw.Connection:
+    """Keeps everybody else from writing to a database."""
+    blocker = apsw.Connection(str(file))
+    blocker.set_busy_timeout(5000)
+    blocker.execute("BEGIN IMMEDIATE")
+    return blocker
+
+
+async def test_a_search_that_waits_is_answered_by_the_agent_that_comes_after(home: Path) -> None:
+    """Whoever searches while a pass is broken off by other settings is not given what was there before it.
+
+    A rebuild that has to come to its end, too, leaves the index of before open for a while.
+    """
+    patient = 'provider = "none"\nsync = { wait_ms = 10000 }\n'
+    index = home / "state/agents/main.sqlite"
+    beside = index.with_name("main.sqlite.next")
+    note = write(home, "memory/before.md", RED)
+    for number in range(300):
+        write(home, f"memory/{number:03}.md", f"# Note {number}\n\nThe harbour {number}.\n" * 20)
+    async with (
+        running(home, settings=patient) as client,
+        AsyncClient(socket=home / "s", timeout=20) as other,
+    ):
+
+        async def marks() -> int:
+            return (await client.status()).agents["main"].dirty
+
+        async def is_marked() -> bool:
+            return await marks() > 0
+
+        async def is_taken() -> bool:
+            return await marks() == 0
+
+        await client.sync()
+        await client.reindex()
+        await until_async(lambda: beside.exists() and beside.stat().st_size > 0)
+        with contextlib.closing(held(beside)), contextlib.closing(held(index)):
+            note.rename(note.with_name("after.md"))
+            await until_told(is_marked)
+            waiting = asyncio.create_task(other.search("lighthouse painted red"))
+            await until_told(is_taken)
+            configure(home, f"{patient}max_file_mb = 1")
+            os.kill(os.getpid(), signal.SIGHUP)
+            await until_async(lambda: not is_watching())
+        found = await waiting
+    assert ([hit.path for hit in found.results], found.stale) == (["memory/after.md"], False)
 
 
 async def test_a_sync_that_waits_is_answered_by_the_agent_that_comes_after(home: Path) -> None:

@@ -52,7 +52,7 @@ async def test_a_newer_store_leaves_out_its_agent_alone(home: Path) -> None:
             assert "newer memd" in (report.reason or "")
             assert (await client.search("lighthouse", agent="main")).results
             failed = await refusal(client, "work")
-            assert failed.code == "unavailable"
+            assert (failed.code, failed.hint) == ("unavailable", "memd-ctl doctor")
             assert all(word in str(failed) for word in ("newer memd", str(file), "Update memd"))
             status = (await client.status()).agents
             assert status["main"].store.ok

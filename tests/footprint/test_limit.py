@@ -179,6 +179,32 @@ async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
     assert events == ["memory.vectors_given_up", "memory.limit_exceeded", "memory.limit_kept"]
 
 
+@pytest.mark.parametrize("limit_mb", [0, 1000])
+async def test_a_limit_that_changes_during_a_look_is_judged_by_the_next(limit_mb: int) -> None:
+    """What was found out about the one before says nothing about it."""
+
+    class Reloading(Vectors):
+        async def release_pages(self) -> None:
+            machine.limit.follow(limit_mb)
+
+    machine = Machine(300, a=Reloading(50))
+    with capture_logs() as logged:
+        async with kept(machine, 200):
+            await soon(lambda: machine.limit.standing() == Standing(350 * MB, 0, limit_mb * MB, None))
+            await soon(lambda: not machine.on_disk())
+    assert "memory.limit_exceeded" not in [entry["event"] for entry in logged]
+
+
+async def test_the_limit_that_is_advised_has_room_for_what_embeds() -> None:
+    """Also when that has ended: it comes again."""
+    machine = Machine(100, worker_mb=60)
+    async with kept(machine, 80):
+        await soon(lambda: "to 180 or more" in (trouble(machine) or ""))
+        machine.worker_mb = 0
+        await soon(lambda: "holds 100 MB" in (trouble(machine) or ""))
+        assert "to 180 or more" in (trouble(machine) or "")
+
+
 async def test_vectors_that_cannot_be_read_stay_on_disk_and_are_asked_for_again() -> None:
     """Not at every look; the others come back meanwhile."""
     machine = Machine(100, a=Vectors(50), b=Vectors(50))

@@ -6,6 +6,7 @@ import select
 import stat
 import struct
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,8 +51,9 @@ class Onlooker:
         if watch < 0:  # it is gone again
             return
         self._directories[watch] = directory
-        for path in directory.iterdir():
-            self._note(path)
+        with suppress(FileNotFoundError):  # it is gone now
+            for path in directory.iterdir():
+                self._note(path)
 
     def _note(self, path: Path) -> None:
         try:

@@ -5,8 +5,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -23,6 +23,7 @@ from tests.fakes.qmd_standin import Standin
 from tests.security.overheard import heard
 from tests.security.world import INSIDE, OUTSIDE_STEM, World
 from tests.server.stranger import Stranger
+from tests.wait import until
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 QUESTIONS = ("what does the vault open with", "vault", "the word", "opens with the word of the vault")
@@ -89,8 +90,13 @@ class Race:
         self._done: Counter[str] = Counter()
         self._leaks: list[str] = []
 
-    def run(self, seconds: float, seed: int) -> Tally:
+    def run(self, seconds: float, seed: int, least: Mapping[str, int] | None = None) -> Tally:
         """Race for a while, then look everywhere for what must not be there.
+
+        Args:
+            seconds: For so long.
+            seed: Of what is swapped for what.
+            least: What is to be done at least: on a busy machine it goes on until then, for a minute more at most.
 
         Raises:
             AssertionError: what it has in the end is not what is inside; and whatever a reader fails with.
@@ -99,7 +105,8 @@ class Race:
         failures: list[BaseException] = []
         with self.daemon.start(environ=_surroundings(self.world.inside)):
             names = self._names()
-            with self._swapping(seed) as swaps, self._swapping(seed, "--mounts") as mounts:
+            # Each looks at all that there is before it begins, and what the first one does nobody else sees.
+            with self._swapping(seed, "--mounts") as mounts, self._swapping(seed) as swaps:
                 readers = [
                     threading.Thread(target=_guarded, args=(each, failures, ended))
                     for each in (
@@ -112,6 +119,8 @@ class Race:
                 for reader in readers:
                     reader.start()
                 ended.wait(seconds)
+                with suppress(AssertionError):  # then it is told by the tally
+                    until(lambda: ended.is_set() or self._has_done(least or {}), _PATIENCE_S)
                 ended.set()
                 for reader in readers:
                     reader.join(_PATIENCE_S)
@@ -119,7 +128,7 @@ class Race:
                 raise failures[0]
             self._settles(names)
             self._looks_at("log", self.daemon.printed().encode())
-            self._done["passes"] = self.daemon.printed().count('"sync.finished"')
+            self._count_passes()
             assert self.daemon.stop() == 0, self.daemon.printed()
         for file in (heard(self.daemon.home), *self.daemon.state.rglob("*")):
             if file.is_file():
@@ -128,6 +137,13 @@ class Race:
         if self.world.outside_digest() != self._digest:
             self._leaks.append("something outside was changed")
         return Tally(swaps, mounts, self._done, self._leaks)
+
+    def _count_passes(self) -> None:
+        self._done["passes"] = self.daemon.printed().count('"sync.finished"')
+
+    def _has_done(self, least: Mapping[str, int]) -> bool:
+        self._count_passes()
+        return all(self._done[what] >= count for what, count in least.items())
 
     # --- who asks
 

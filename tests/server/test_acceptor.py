@@ -1,6 +1,7 @@
 """Who may connect where there is no room for all."""
 
 import asyncio
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -54,10 +55,11 @@ def test_newcomers_wait_until_somebody_leaves(address: Path) -> None:
 
 def test_who_says_nothing_gives_way(address: Path) -> None:
     """A newcomer takes the place of a connection that was silent for long; one that is at work keeps its own."""
-    release = asyncio.Event()
+    release, at_work = asyncio.Event(), threading.Event()
 
     async def slow(request: Request) -> Reply:
         assert isinstance(request, Get)
+        at_work.set()
         (release.set if request.path == "go on" else release.clear)()
         await release.wait()
         return Note(path=request.path)
@@ -70,6 +72,7 @@ def test_who_says_nothing_gives_way(address: Path) -> None:
         busy.greet()
         silent.greet()
         busy.ask(Get(path="slow"))
+        assert at_work.wait(10)
         with Stranger(address) as newcomer:
             newcomer.greet()
             assert silent.hear_end() == b""

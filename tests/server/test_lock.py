@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -94,6 +95,21 @@ def test_a_directory_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> 
     """The message names the file and how to mend it."""
     with pytest.raises(LockUnusable, match=r"memd\.lock: No such file.* MEMD_STATE_DIR"):
         Lock(tmp_path / "none" / "memd.lock", tmp_path)
+
+
+def test_a_file_system_without_locks_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network mounts have none; nothing is left open."""
+
+    def refuse(_: int, __: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(LockUnusable, match=r"memd\.lock: it cannot be locked \(No locks available\)"):
+        Lock(tmp_path / "memd.lock", tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -213,7 +213,7 @@ async def test_a_late_vector_for_a_chunk_that_is_gone_is_dropped(index: Index) -
 async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Index) -> None:
     """What is stored for an agent that is served no more is in memory, too, and can be closed in the middle of it."""
     chunks = [chunk_of(f"text {number}") for number in range(2)]
-    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, NOTHING)
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
     first, second = await index.waiting(10)
     other = apsw.Connection(str(index.file))
     other.execute("BEGIN IMMEDIATE")

@@ -15,7 +15,6 @@ from memd.store.trouble import StoreClosed
 from memd.sync.passes import PassFailed
 from tests.clock import Clock, Ticking
 from tests.sync.looping import FINGERPRINT, Bench, running
-from tests.wait import until_async
 
 
 @pytest.fixture
@@ -54,33 +53,6 @@ async def test_a_pass_that_fails_is_tried_again_and_loses_nothing(bench: Bench) 
             pass
 
 
-class StuckIndex(Index):
-    """Never comes to the end of writing."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(file)
-        self.is_stuck = asyncio.Event()
-
-    async def replace_all(self, *_: Any, **__: Any) -> list[Replaced]:
-        self.is_stuck.set()
-        return await asyncio.get_running_loop().create_future()
-
-
-async def test_a_pass_that_is_cut_short_has_not_succeeded(tmp_path: Path) -> None:
-    """An agent that is stopped in the middle of a pass tells nobody that the index is up to date."""
-    index = StuckIndex(tmp_path / "main.sqlite")
-    made = Bench(tmp_path, index=index)
-    made.write("memory/a.md", "apples")
-    async with running(made), asyncio.timeout(10):
-        await index.is_stuck.wait()
-        settling = asyncio.create_task(made.loop.settled(1))
-        searching = asyncio.create_task(made.loop.catch_up())
-        await until_async(lambda: len(made.dirty._done._waiters) == 2)  # type: ignore[attr-defined]
-    with pytest.raises(PassFailed, match="stopped"):
-        await settling
-    assert not await searching
-
-
 class HeldIndex(Index):
     """Writes when it is let."""
 
@@ -95,7 +67,9 @@ class HeldIndex(Index):
         return await super().replace_all(*args, **kwargs)
 
 
-@pytest.mark.parametrize("wait", [lambda bench: bench.loop.catch_up(), lambda bench: bench.settle()])
+@pytest.mark.parametrize(
+    "wait", [lambda bench: bench.loop.catch_up(), lambda bench: bench.settle()], ids=["search", "sync"]
+)
 async def test_a_pass_that_is_broken_off_is_no_success(
     tmp_path: Path, wait: Callable[[Bench], Coroutine[None, None, object]]
 ) -> None:

@@ -34,7 +34,7 @@ log = structlog.get_logger()
 COMMAND_S = 30.0
 UPDATE_S = 120.0
 EMBED_S = 600.0  # killed then, it goes on the next time where it was
-CLEAN_S = 20.0  # for which searches may have to wait
+CLEAN_S = 8.0  # for which searches may have to wait: less than the patience of a client
 
 
 class Vectors(msgspec.Struct, frozen=True):
@@ -125,6 +125,9 @@ class Upkeep:
         self._embedded: Mapping[str, bytes] = {}  # likewise, what it has vectors of
         self._beyond: frozenset[str] = frozenset()  # files of the index that qmd never sees
         self._ensuring = asyncio.Lock()
+        # An update of qmd writes a text before what refers to it. A cleaning beside it takes that for a text of nothing,
+        # and the file is never found again.
+        self._indexing = asyncio.Lock()
         self._is_repaired = False  # its index was dropped; that helps once or never
         self.updating = False
         self.state = State()
@@ -231,7 +234,8 @@ class Upkeep:
     async def _keep_updated(self) -> None:
         while True:
             await self._until_due()
-            await self._update()
+            async with self._indexing:
+                await self._update()
 
     async def _until_due(self) -> None:
         while True:
@@ -459,14 +463,15 @@ class Upkeep:
 
     async def _clean(self) -> None:
         failed: str | None = None
-        self._cleanings = timetable.cleaning(self._cleanings)
-        try:
-            await self._runner.alone(commands.CLEANUP, timeout_s=CLEAN_S)
-        except QmdFailed as failure:
-            failed = str(failure)
-            log.warning("qmd.cleaning_failed", agent=self._agent, reason=failed)
-        else:
-            log.debug("qmd.cleaned", agent=self._agent)
+        async with self._indexing, self._ensuring:  # to add a collection is to index it
+            self._cleanings = timetable.cleaning(self._cleanings)
+            try:
+                await self._runner.alone(commands.CLEANUP, timeout_s=CLEAN_S)
+            except QmdFailed as failure:
+                failed = str(failure)
+                log.warning("qmd.cleaning_failed", agent=self._agent, reason=failed)
+            else:
+                log.debug("qmd.cleaned", agent=self._agent)
         self._cleanings = timetable.cleaned(self._cleanings, self._clock(), failed=failed is not None)
 
     # --- vectors

@@ -171,6 +171,9 @@ def _config(report: StatusReport, config: Config | None, scene: Scene) -> Findin
 
 def _health(report: StatusReport, scene: Scene) -> Finding:
     found = degraded(report)
+    if not found and report.memory is not None and report.memory.trouble is not None:
+        fix = f"When the file is changed, have the daemon read it: kill -HUP {report.pid}"
+        return wrong(_NAMES[2], report.memory.trouble, fix)
     if not found:
         return right(_NAMES[2], "what all agents share works")
     told = "; ".join(f"{part}: {problem}" for part, problem in found)
@@ -178,13 +181,15 @@ def _health(report: StatusReport, scene: Scene) -> Finding:
 
 
 def _changed(report: StatusReport, config: Config) -> set[str]:
-    """The agents that the daemon has otherwise than the configuration."""
+    """The agents that the daemon has otherwise than the configuration, and what else it has."""
     changed = report.agents.keys() ^ config.agents.keys()
     for name in report.agents.keys() & config.agents.keys():
         told, settings = report.agents[name], config.agents[name]
         theirs = (told.workspace, told.extra_paths, told.sources)
         if theirs != (str(settings.workspace), list(map(str, settings.extra_paths)), list(settings.sources)):
             changed.add(name)
+    if report.memory is not None and report.memory.limit_mb != config.daemon.memory_limit_mb:
+        changed.add("daemon.memory_limit_mb")
     return changed
 
 

@@ -126,7 +126,8 @@ def _refuse_strangers(call: Call, files: Iterable[Installed]) -> None:
             raise Failed(
                 "not_changed",
                 f"{name} was changed since memd wrote it; it was left alone.",
-                "Keep what you changed in a drop-in (systemctl --user edit memd.service), then --force replaces the file."
+                "What you changed belongs into a drop-in (systemctl --user edit memd.service). "
+                "--force does it all the same."
                 if one.path.suffix != ".plist"
                 else "--force does it all the same.",
             )
@@ -351,12 +352,14 @@ def _logs(call: Call, found: Here) -> Outcome:
     lines = written(call.environ, lines=count, follow=options.follow)
     if call.screen.json:
         return Outcome({"lines": [_text(line) for line in lines]})
+    is_empty = True
     for line in lines:
+        is_empty = False
         if call.screen.is_terminal:
             call.screen.say(readable(_text(line), call.screen.paint))
         else:
             call.screen.copy(line)
-    return Outcome(None)
+    return Outcome(None, notes=("The journal has no line of memd.service.",) if is_empty else ())
 
 
 def _text(line: bytes) -> str:

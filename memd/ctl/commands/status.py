@@ -94,8 +94,10 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
         _line("config", visible(_config(report, home)), paint),
     ]
     if report.memory is not None:
-        lines.append(_line("memory", _memory(report.memory), paint))
-        if report.memory.trouble is not None:
+        if report.memory.trouble is None:
+            lines.append(_line("memory", _memory(report.memory), paint))
+        else:
+            # It says what memd holds, too.
             lines.append(_line("memory", paint(visible(report.memory.trouble), "yellow"), paint))
     if report.config_error is not None:
         lines.append(paint("The configuration is wrong; the one before is in force:", "red"))
@@ -160,6 +162,10 @@ def _config(report: StatusReport, home: Path) -> str:
 
 
 def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, str]]:
+    if not agent.store.ok and not agent.store_bytes and agent.last_pass is None:
+        # Nothing of it runs, so nothing else is known of it.
+        yield "index", "not open: this agent answers nothing"
+        return
     yield (
         "index",
         f"{counted(agent.files, 'file')}, {counted(agent.chunks, 'chunk')}, {size(agent.store_bytes)}",
@@ -273,10 +279,12 @@ def _last_pass(last: Pass | None, now: float) -> str:
 
 def _searches(searches: Searches, now: float) -> str:
     slowest = searches.slowest
-    told = [f"{duration(searches.median_ms / 1000)} in the middle of the last {searches.count}"]
-    told.append(f"{duration(slowest.took_ms / 1000)} at most, {ago(now - slowest.at)}")
+    took = f"{duration(slowest.took_ms / 1000)}, {ago(now - slowest.at)}"
     where = [f"{name} {duration(ms / 1000)}" for name, ms in list(slowest.parts.items())[:_PARTS]]
-    return "; ".join(told) + (f" ({', '.join(where)})" if where else "")
+    slow = took + (f" ({', '.join(where)})" if where else "")
+    if searches.count == 1:
+        return f"one: {slow}"
+    return f"the last {searches.count}: half within {duration(searches.median_ms / 1000)}; the slowest {slow}"
 
 
 def _healthy(agent: AgentStatus) -> str:

@@ -258,6 +258,26 @@ async def test_what_is_gone_is_cleaned_out(tmp_path: Path, standin: Standin) -> 
         await asyncio.wait([living])
 
 
+async def test_nothing_is_indexed_while_it_is_cleaned(tmp_path: Path, standin: Standin) -> None:
+    """A cleaning waits for the end of an update, and an update for that of a cleaning."""
+    settings = {"debounce_seconds": 0}
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd=settings) as bench:
+        upkeep = bench.qmd._upkeep
+        standin.play("update", delayed(0.3))
+        standin.play("cleanup", delayed(0.3))
+        before = len(standin.calls("update"))
+        bench.write("memory/new.md", "a dunlin\n")
+        await bench.settle()
+        await until_async(lambda: len(standin.calls("update")) == before + 1, 30)
+        cleaning = asyncio.create_task(upkeep._clean())
+        await until_async(lambda: standin.calls("cleanup"), 30)
+        assert not upkeep.is_behind
+        bench.write("memory/newer.md", "a curlew\n")
+        await bench.settle()
+        await until_async(lambda: len(standin.calls("update")) == before + 2, 30)
+        assert cleaning.done()
+
+
 async def test_a_qmd_that_cannot_clean_up_is_asked_seldom(tmp_path: Path, standin: Standin) -> None:
     """An old one does not know the command; it searches all the same."""
     standin.play("cleanup", says("", stderr="Unknown command: cleanup", status=1))

@@ -12,7 +12,7 @@ from memd.ctl.checkup.answer import Answer
 from memd.ctl.checkup.daemon import Process, judged
 from memd.version import VERSION
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, ProtocolMismatch, TimedOut
-from memd_client.messages import PROTOCOL, StatusReport
+from memd_client.messages import PROTOCOL, Memory, StatusReport
 from tests.ctl.answers import agent, status
 from tests.ctl.checkup.scenes import SCENE, told
 
@@ -52,6 +52,9 @@ def _bad(answer: Answer | None, process: Process = _PROCESS, config: Config | No
         ({"config": None}, {"config"}),
         ({"config_error": "config.toml:1: nonsense"}, {"config"}),
         ({"pid": 1}, {"sole"}),
+        ({"memory": Memory(daemon_mb=90)}, set()),
+        ({"memory": Memory(daemon_mb=90, limit_mb=200)}, {"config"}),
+        ({"memory": Memory(daemon_mb=90, trouble="too much")}, {"health"}),
     ],
 )
 def test_a_daemon_that_answers_is_compared_with_this_client(changed: dict[str, Any], bad: set[str]) -> None:

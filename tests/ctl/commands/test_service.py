@@ -20,7 +20,7 @@ from memd.ctl.places import places
 from memd.ctl.screen import Outcome, of_process
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
-from tests.ctl.conftest import Run
+from tests.ctl.conftest import Ran, Run
 from tests.ctl.real import House, house
 from tests.ctl.usermanager import UserManager, user_manager
 from tests.wait import until
@@ -369,6 +369,8 @@ def test_logs_are_those_of_the_journal(user: UserManager) -> None:
     assert user.ctl("service", "logs").out.startswith('{"timestamp": "2026-02-09T10:00:00Z"')
     (programs / "journalctl").write_text("#!/bin/sh\necho 'No journal' >&2\nexit 1\n", encoding="utf-8")
     assert "journalctl failed: No journal" in user.ctl("service", "logs").err
+    (programs / "journalctl").write_text("#!/bin/sh\n", encoding="utf-8")
+    assert user.ctl("service", "logs") == Ran(0, "", "The journal has no line of memd.service.\n")
 
 
 # --- launchd

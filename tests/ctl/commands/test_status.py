@@ -78,7 +78,7 @@ def test_a_healthy_daemon_reads_at_a_glance() -> None:
         (Memory(daemon_mb=98.4, limit_mb=2000), ["  memory    98 MB; the limit is 2,000 MB"]),
         (
             Memory(daemon_mb=98.4, limit_mb=64, trouble="too much"),
-            ["  memory    98 MB; the limit is 64 MB", "  memory    too much"],
+            ["  memory    too much"],
         ),
     ],
 )
@@ -135,13 +135,21 @@ def test_how_long_searches_took_is_told() -> None:
     slowest = Slowest(at=_NOW - 180, took_ms=1900.0, parts=parts)
     asked = agent(searches=Searches(count=100, median_ms=6.4, slowest=slowest))
     assert _text(status(asked)).endswith(
-        "\n  searches  6 ms in the middle of the last 100; 1.9 s at most, 3 min ago"
+        "\n  searches  the last 100: half within 6 ms; the slowest 1.9 s, 3 min ago"
         " (question's vector 1.8 s, ranking 60 ms, keywords + question's vector 30 ms)"
     )
     quick = agent(searches=Searches(count=1, median_ms=6.4, slowest=Slowest(at=_NOW, took_ms=6.4)))
-    assert _text(status(quick)).endswith(
-        "\n  searches  6 ms in the middle of the last 1; 6 ms at most, just now"
-    )
+    assert _text(status(quick)).endswith("\n  searches  one: 6 ms, just now")
+
+
+def test_an_agent_that_cannot_run_tells_why_and_claims_nothing_else() -> None:
+    """What nobody has looked at is not said to work."""
+    left_out = agent(store_bytes=0, last_pass=None, store=Health(ok=False, reason="a newer memd wrote it"))
+    told = _text(status(left_out)).split("\n\n")[1].splitlines()
+    assert told[1:] == [
+        "  index     not open: this agent answers nothing",
+        "  store     degraded: a newer memd wrote it",
+    ]
 
 
 def test_who_answers_is_told() -> None:
