@@ -10,8 +10,7 @@ where a test of a promise did not pass, or a promise has none.
 import re
 import sys
 import xml.etree.ElementTree as ET
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,10 +29,7 @@ class Promise(msgspec.Struct, frozen=True):
     tests: tuple[str, ...]  # files and directories, below tests/
     held_by: str  # the column that names them
     measured: str
-
-    def line(self) -> str:
-        """As it stands in the table."""
-        return f"| {self.text} | {self.held_by} | {self.measured} |"
+    line: str  # all of it, as it stands in the table
 
 
 def promises(page: str) -> list[Promise]:
@@ -54,55 +50,62 @@ def promises(page: str) -> list[Promise]:
             raise ValueError(f"not three columns: {line}")
         text, held_by, measured = cells
         if not text.startswith("**"):
-            found.append(Promise(text, tuple(_PLACE.findall(held_by)), held_by, measured))
+            found.append(Promise(text, tuple(_PLACE.findall(held_by)), held_by, measured, line))
     return found
 
 
-def passed(report: str) -> Counter[str]:
-    """How many tests of each file passed, by its place below tests/, as JUnit's XML tells it.
+class Outcome(msgspec.Struct, frozen=True):
+    """How the tests of one file went."""
 
-    Raises:
-        ValueError: some did not.
-    """
-    by_file: Counter[str] = Counter()
+    passed: int = 0
+    others: tuple[str, ...] = ()  # that failed, or did not run
+
+
+def outcomes(report: str) -> dict[str, Outcome]:
+    """How the tests went, by file below tests/, as JUnit's XML tells it."""
+    by_file: dict[str, Outcome] = {}
     for case in ET.fromstring(report).iter("testcase"):
         # A class within a file would add to the name, but there are none.
         place = case.attrib["classname"].removeprefix("tests.").replace(".", "/") + ".py"
-        if len(case) and any(one.tag in {"failure", "error", "skipped"} for one in case):
-            raise ValueError(f"{place}: {case.attrib['name']} did not pass")
-        by_file[place] += 1
+        so_far = by_file.get(place, Outcome())
+        if any(one.tag in {"failure", "error", "skipped"} for one in case):
+            by_file[place] = msgspec.structs.replace(so_far, others=(*so_far.others, case.attrib["name"]))
+        else:
+            by_file[place] = msgspec.structs.replace(so_far, passed=so_far.passed + 1)
     return by_file
 
 
-def written(page: str, by_file: Mapping[str, int]) -> str:
+def written(page: str, by_file: Mapping[str, Outcome]) -> str:
     """The page with how many tests of each promise passed.
 
     Raises:
-        ValueError: none did.
+        ValueError: one of them did not, or there is none.
     """
     for promise in promises(page):
-        number = sum(_of(place, by_file.items()) for place in promise.tests)
+        number = 0
+        for place, outcome in by_file.items():
+            if not any(_is_in(place, named) for named in promise.tests):
+                continue
+            if outcome.others:
+                raise ValueError(f"{place}: {', '.join(outcome.others)} did not pass")
+            number += outcome.passed
         if not number:
             raise ValueError(f"no test passed for: {promise.text}")
         said = _RESULT.sub("", promise.measured, count=1)
         measured = f"{number:,} passed" + (f"; {said}" if said else "")
-        page = page.replace(promise.line(), msgspec.structs.replace(promise, measured=measured).line())
+        page = page.replace(promise.line, f"| {promise.text} | {promise.held_by} | {measured} |")
     return page
 
 
-def _of(place: str, numbers: Iterable[tuple[str, int]]) -> int:
-    return sum(
-        number
-        for file, number in numbers
-        if file == place or (place.endswith("/") and file.startswith(place))
-    )
+def _is_in(file: str, named: str) -> bool:
+    return file == named or (named.endswith("/") and file.startswith(named))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Read a report, and write the page."""
     [report] = arguments
     try:
-        page = written(MAP.read_text("utf-8"), passed(Path(report).read_text("utf-8")))
+        page = written(MAP.read_text("utf-8"), outcomes(Path(report).read_text("utf-8")))
     except ValueError as trouble:
         sys.stderr.write(f"{trouble}\n")
         return 1

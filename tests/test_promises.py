@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.promises import MAP, ROOT, passed, promises, written
+from tests.promises import MAP, ROOT, outcomes, promises, written
 
 PAGE = """before
 
@@ -10,7 +10,7 @@ PAGE = """before
 |---|---|---|
 | **Files** | | |
 | read | `files/test_read.py`; at length `python -m tests.long` | 7 passed; 200 times |
-| kept | `store/` |  |
+| kept | `store/` | |
 
 after | all |
 """
@@ -32,17 +32,19 @@ def test_each_promise_names_tests_that_are_there() -> None:
 
 def test_results_are_written_and_remarks_stay() -> None:
     """The number is new; what a person measured beside it is as it was."""
-    page = written(PAGE, passed(REPORT.format(more="")))
+    page = written(PAGE, outcomes(REPORT.format(more="")))
     assert [one.measured for one in promises(page)] == ["2 passed; 200 times", "1 passed"]
     assert page.endswith("\nafter | all |\n")
 
 
 @pytest.mark.parametrize("tag", ["failure", "error", "skipped"])
 def test_what_did_not_pass_is_no_result(tag: str) -> None:
-    """One that failed, or did not run, is named."""
+    """One that failed, or did not run, is named; what no promise is made of is no matter."""
+    other = f'<testcase classname="tests.other.test_b" name="late"><{tag}/></testcase>'
+    assert written(PAGE, outcomes(REPORT.format(more=other)))
     more = f'<testcase classname="tests.store.test_b" name="late"><{tag}/></testcase>'
     with pytest.raises(ValueError, match=r"store/test_b\.py: late did not pass"):
-        passed(REPORT.format(more=more))
+        written(PAGE, outcomes(REPORT.format(more=more)))
 
 
 @pytest.mark.parametrize(
@@ -56,4 +58,4 @@ def test_what_did_not_pass_is_no_result(tag: str) -> None:
 def test_a_promise_without_a_test_is_told(page: str, says: str) -> None:
     """Nothing is written over what makes no sense."""
     with pytest.raises(ValueError, match=says):
-        written(page, passed(REPORT.format(more="")))
+        written(page, outcomes(REPORT.format(more="")))

@@ -253,13 +253,7 @@ class EmbeddingStore:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: nothing of it was written.
         """
-
-        async def write(database: Database) -> T:
-            if database.unsynced is not None:
-                await database.write_anew()
-            return await database.write(fn, *args, **kwargs)
-
-        return await self._relying(write)
+        return await self._writing(lambda database: database.write(fn, *args, **kwargs))
 
     async def write_lasting(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -269,13 +263,17 @@ class EmbeddingStore:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: nothing of it was written.
         """
+        return await self._writing(lambda database: database.write_lasting(fn, *args, **kwargs))
 
-        async def write(database: Database) -> T:
+    async def _writing(self, write: Callable[[Database], Awaitable[T]]) -> T:
+        """What comes of a write to the file, which is made anew before where a sync of it has failed."""
+
+        async def renewed(database: Database) -> T:
             if database.unsynced is not None:
                 await database.write_anew()
-            return await database.write_lasting(fn, *args, **kwargs)
+            return await write(database)
 
-        return await self._relying(write)
+        return await self._relying(renewed)
 
     async def _relying(self, use: Callable[[Database], Awaitable[T]]) -> T:
         """What comes of a use of the file; of another one, where it is damaged."""

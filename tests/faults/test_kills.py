@@ -10,24 +10,16 @@ import pytest
 
 from tests.daemon.process import ROOT
 from tests.faults import campaign
+from tests.faults.apart import run_apart
 from tests.faults.mixed import tally
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 def run(tmp_path: Path, kind: type[T], *arguments: str) -> dict[str, T]:
-    """What happened in a run; it has a process of its own because it forks, and threads do not survive that."""
+    """What happened in a run."""
     told = tmp_path / "told.json"
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.faults", "--json", str(told), *arguments],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    run_apart(["-m", "tests.faults", "--json", str(told), *arguments])
     return msgspec.json.decode(told.read_bytes(), type=dict[str, kind])  # type: ignore[valid-type]  # it is the type that is wanted
 
 

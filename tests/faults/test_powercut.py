@@ -1,15 +1,12 @@
 """A power cut leaves nothing wrong behind: what it took from the disk is made good by the next daemon (invariant 2)."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 
-from tests.daemon.process import ROOT
+from tests.faults.apart import run_apart
 from tests.faults.powercut import Tally
 
-# It has a process of its own because it forks, and threads do not survive that.
 _RUN = """
 import sys
 import msgspec
@@ -22,16 +19,7 @@ open(sys.argv[4], "wb").write(msgspec.json.encode(tally))
 def run(tmp_path: Path, cuts: int, seed: int, *, ignores_syncs: bool) -> Tally:
     """What happened after so many power cuts."""
     told = tmp_path / "told.json"
-    ran = subprocess.run(
-        [sys.executable, "-c", _RUN, str(cuts), str(seed), str(ignores_syncs), str(told)],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    run_apart(["-c", _RUN, str(cuts), str(seed), str(ignores_syncs), str(told)])
     return msgspec.json.decode(told.read_bytes(), type=Tally)
 
 
