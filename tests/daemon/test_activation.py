@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from memd.embed.environment import prepare_environment
+from memd.server import sockets
 from tests.daemon.process import ROOT, Daemon
 from tests.daemon.test_notify import managed
 from tests.server.given import as_manager, listening
@@ -79,7 +80,8 @@ def test_systemds_own_tool_starts_it_for_the_first_client(home: Path) -> None:
     with managed(daemon) as manager:
         environ = {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": "100000"}
         with daemon.start(wait=False, environ=environ):
-            until(daemon.socket.exists, 20)
+            # It is there before anybody listens.
+            until(lambda: sockets.is_listened_on(daemon.socket), 20)
             before = daemon.socket.lstat()
             assert manager.heard == []
             assert _searched(daemon) == ["MEMORY.md"]

@@ -12,10 +12,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
+import msgspec
 import pytest
 import structlog
 
 from memd import logs
+from memd.store import meta
 from memd.store.copies import KEPT_S
 from memd.store.migrations import newest
 from memd_client import AsyncClient, RequestFailed
@@ -41,7 +44,18 @@ def installed(home: Path) -> Path:
     unpack(OLDEST, state)
     run(state / "embeddings.sqlite", "DROP TABLE documents; DROP TABLE jobs; DROP TABLE job_texts")
     run(state / "embeddings.sqlite", "PRAGMA user_version = 1")
+    cut_as_today(state / "agents/main.sqlite")
     return state
+
+
+def cut_as_today(index: Path) -> None:
+    """Have an index count as cut by today's rules: it would be built anew else, and its copy would go with that."""
+    connection = apsw.Connection(str(index))
+    stored = meta.get_fingerprint(connection)
+    assert stored is not None
+    chunking = f"{meta.CHUNKING}:{stored.chunking.partition(':')[2]}"
+    meta.put_fingerprint(connection, msgspec.structs.replace(stored, chunking=chunking))
+    connection.close()
 
 
 def copies_in(state: Path) -> dict[str, Path]:
