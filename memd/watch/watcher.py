@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from random import Random
+from zlib import crc32
 
 import msgspec
 import structlog
@@ -191,7 +192,7 @@ async def _watched(
             backlog.ends()
         else:
             backlog.begins(tap)
-        check_at = _next_check(clock(), pace)
+        check_at = _next_check(clock(), pace, roots)
         while (due_at := settle.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
             batch = await feed.next(until=check_at if due_at is None else min(check_at, due_at))
@@ -209,15 +210,17 @@ async def _watched(
             if clock() >= check_at:
                 if await check.finds_another(pace.check_patience_s):
                     return
-                check_at = _next_check(clock(), pace)
+                check_at = _next_check(clock(), pace, roots)
     finally:
         backlog.pauses()
         check.cancel()
         await feed.stop()
 
 
-def _next_check(now: float, pace: Pace) -> float:
-    return now + until_beat_s(now, pace.check_s)
+def _next_check(now: float, pace: Pace, roots: Sequence[Root]) -> float:
+    """Near the moment at which all look, but not at it: threads that begin together fight for the interpreter."""
+    apart_s = crc32(b"\0".join(os.fsencode(root.directory) for root in roots)) % 100 / 500
+    return now + until_beat_s(now - apart_s, pace.check_s)
 
 
 async def _armed(roots: Sequence[Root], ways: Ways, threads: Threads) -> tuple[Feed, Survey]:
