@@ -7,11 +7,10 @@ import os
 import re
 import resource
 import socket as socketlib
-import stat
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,14 +46,13 @@ from memd.server import listener
 from memd.server.acceptor import Acceptor, most_connections
 from memd.server.connection import Connection
 from memd.server.handlers import Handlers
-from memd.server.lock import Lock
 from memd.server.report import Facts
+from memd.server.single_instance import sole_daemon
 from memd.signals import Signals, Wish
 from memd.sources.roots import roots_as_written, roots_of
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
-from memd.store.ondisk import sync_directory
 from memd.store.trouble import StoreDamaged
 from memd.sync.dirty import Dirty
 from memd.sync.fingerprint import wanted_fingerprint
@@ -227,7 +225,7 @@ async def serve(
     logs.set_level(config.daemon.log_level)
     agents, facts = Agents(), Facts(VERSION, places.socket, config.file)
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_sole_daemon(places))
+        stack.enter_context(sole_daemon(places.state, places.socket))
         # From here on: a process that could not have the lock must not give another's log a new name.
         logs.before_each(LogFile(places.state / "memd.log").tend)
         discard_all(places.state / "agents")
@@ -450,69 +448,6 @@ def _load_again(places: Places, config: Config, environ: MutableMapping[str, str
     if new.file is None and config.file is not None:
         raise ConfigError(f"{config.file} is gone; what it said stays in force until memd is started again")
     return new
-
-
-def _require_ours(directory: Path) -> None:
-    """Refuse to keep memory where another user decides what a name means: they could have put a file there, or a link.
-
-    Root's own word is good, and root, in a container, is given directories of others. One of a group is left to the group.
-
-    Raises:
-        FatalError: another user may write to the directory.
-    """
-    try:
-        status = directory.stat()
-    except OSError as error:
-        raise FatalError(
-            f"cannot use {directory}: {error.strerror}. Set MEMD_STATE_DIR to another path.", exit_code=78
-        ) from error
-    user = os.geteuid()
-    if status.st_mode & stat.S_IWOTH:
-        why = "any user may write there. Give it mode 0700"
-    elif user not in {0, status.st_uid} and status.st_uid != 0:
-        why = f"it belongs to another user (uid {status.st_uid})"
-    else:
-        return
-    raise FatalError(
-        f"memory cannot be kept in {directory}: {why}, or set MEMD_STATE_DIR to a directory of your own, "
-        "such as a new one in it.",
-        exit_code=78,
-    )
-
-
-@contextlib.contextmanager
-def _sole_daemon(places: Places) -> Iterator[None]:
-    """Hold the locks of the state directory and of the socket, making the directories that are missing.
-
-    Raises:
-        FatalError: another daemon holds one, or a directory cannot be made.
-    """
-    for directory, variable in (
-        (places.state / "agents", "MEMD_STATE_DIR"),
-        (places.socket.parent, "MEMD_SOCKET"),
-    ):
-        try:
-            new = [one for one in (directory, *directory.parents) if not one.is_dir()]
-            if new:
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for one in new:
-                # A power cut must not take it, with all that was synced in it. What may not be listed cannot be synced.
-                with contextlib.suppress(PermissionError):
-                    sync_directory(one.parent)
-        except OSError as error:
-            raise FatalError(
-                f"cannot make {error.filename}: {error.strerror}. Set {variable} to another path.",
-                exit_code=78,
-            ) from error
-    for directory in (places.state, places.state / "agents"):
-        _require_ours(directory)
-    with contextlib.ExitStack() as stack:
-        for file, what in (
-            (places.state / "memd.lock", places.state),
-            (places.socket.with_name(f"{places.socket.name}.lock"), places.socket),
-        ):
-            stack.callback(Lock(file, what).release)
-        yield
 
 
 @contextlib.asynccontextmanager
