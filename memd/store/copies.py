@@ -33,17 +33,13 @@ class Copy(msgspec.Struct, frozen=True):
     made_at: float  # unix time
 
 
-def is_proven(*, is_sound: bool, is_whole: bool, age_s: float) -> bool:
-    """Whether nobody will need the copy of a database any more. Pure.
-
-    An index that was built anew needs none in any case: nothing in it comes from the copy.
+def is_old(age_s: float) -> bool:
+    """Whether a copy has been kept for long enough, its database being sound and one that whole passes succeed with. Pure.
 
     Args:
-        is_sound: SQLite finds nothing wrong with the database now.
-        is_whole: A pass over everything has succeeded with it in this life of the daemon.
-        age_s: Since the copy was made, in seconds; below 0 where the clock was put back, by hours or by years.
+        age_s: Since it was made, in seconds; below 0 where the clock was put back, by hours or by years.
     """
-    return is_sound and is_whole and abs(age_s) >= KEPT_S
+    return abs(age_s) >= KEPT_S
 
 
 def make(connection: apsw.Connection, file: Path, before: int) -> Path:

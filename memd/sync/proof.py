@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 
 from memd.errors import TransientError
-from memd.store.copies import Copy, is_proven
+from memd.store.copies import Copy, is_old
 from memd.store.trouble import StoreDamaged
 
 log = structlog.get_logger()
@@ -52,6 +52,9 @@ async def keep_proving(
 ) -> None:
     """Look now and then whether the copies of a database can go, for ever.
 
+    A copy goes when a pass over everything has succeeded with the database in this life of the daemon, SQLite finds nothing
+    wrong with it, and the copy is old. An index that was built anew needs none in any case: nothing in it comes from it.
+
     Args:
         store: Is open.
         whole: Set as soon as a pass over everything has succeeded with it.
@@ -70,9 +73,7 @@ async def _prove(store: Upgraded, damaged: Callable[[str], None], clock: Callabl
     try:
         await store.check()
         now = clock()
-        proven = [
-            copy for copy in store.copies if is_proven(is_sound=True, is_whole=True, age_s=now - copy.made_at)
-        ]
+        proven = [copy for copy in store.copies if is_old(now - copy.made_at)]
         if proven:
             await store.drop_copies(proven)
     except StoreDamaged as damage:
