@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import msgspec
 import uvloop
 
 from memd import daemon, logs
@@ -11,6 +10,7 @@ from memd.config import AgentSettings
 from memd.embed.choose import Choice
 from tests.daemon.inprocess import configure, running
 from tests.fakes import HashingProvider
+from tests.faults.scratch import ScratchDirectory
 
 PATIENCE_S = 60.0  # until a process counts as hung
 
@@ -21,35 +21,13 @@ sync = { watch_debounce_ms = 20, watch_max_wait_ms = 60 }
 """
 
 
-class Home(msgspec.Struct, frozen=True):
+class Home(ScratchDirectory, frozen=True):
     """A scratch directory with a workspace, and with the state of a daemon."""
-
-    directory: Path
 
     @property
     def workspace(self) -> Path:
         """Where the notes are."""
         return self.directory / "workspace"
-
-    @property
-    def state(self) -> Path:
-        """Where the daemon keeps what is its own."""
-        return self.directory / "state"
-
-    @property
-    def socket(self) -> Path:
-        """Where it listens."""
-        return self.directory / "s"
-
-    @property
-    def log(self) -> Path:
-        """What it printed."""
-        return self.directory / "log"
-
-    @property
-    def marker(self) -> Path:
-        """Where a process tells where it stopped."""
-        return self.directory / "marker"
 
     @property
     def databases(self) -> tuple[Path, ...]:

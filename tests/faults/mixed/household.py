@@ -5,10 +5,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from tests.daemon.agentday import AGENTS, ELSEWHERE
 from tests.faults.mixed.course import Form
+from tests.faults.scratch import ScratchDirectory
 
 MINE = ("main", "notes")
 """The agents."""
@@ -23,10 +22,8 @@ sessions = {{ presets = [{_PRESETS}], delta_bytes = 3000, delta_messages = 10, i
 """
 
 
-class Household(msgspec.Struct, frozen=True):
+class Household(ScratchDirectory, frozen=True):
     """Where everything is."""
-
-    directory: Path  # short enough for a socket
 
     def workspace(self, agent: str) -> Path:
         """Where the notes of an agent are."""
@@ -41,26 +38,6 @@ class Household(msgspec.Struct, frozen=True):
     def config(self) -> Path:
         """What the daemon is told."""
         return self.directory / "config.toml"
-
-    @property
-    def state(self) -> Path:
-        """Where the daemon keeps what is its own."""
-        return self.directory / "state"
-
-    @property
-    def socket(self) -> Path:
-        """Where it listens."""
-        return self.directory / "s"
-
-    @property
-    def log(self) -> Path:
-        """What the daemons printed."""
-        return self.directory / "log"
-
-    @property
-    def marker(self) -> Path:
-        """Where a daemon tells where it stopped."""
-        return self.directory / "marker"
 
     @property
     def outside(self) -> Path:
