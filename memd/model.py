@@ -1,5 +1,6 @@
 """The values that flow through memd. Frozen, plain, and free of any I/O."""
 
+import os
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
@@ -11,6 +12,8 @@ Source = Literal["memory", "sessions"]
 Role = Literal["user", "assistant"]
 ChunkId = NewType("ChunkId", int)
 TextHash = NewType("TextHash", bytes)  # 32 bytes: sha256 of the embedded text of a chunk, in UTF-8
+
+_INT64_MAX = (1 << 63) - 1
 
 
 class Kind(IntEnum):
@@ -34,6 +37,20 @@ class Stamp(msgspec.Struct, frozen=True, gc=False):
     size: int  # bytes
     mtime_ns: int
     inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "Stamp":
+        """The stamp of a file, each number of which fits into 64 bits with a sign, as SQLite keeps it.
+
+        A time before 1677 or after 2262 becomes the nearest that fits: size and inode still tell such a file from
+        another. An inode of 2^63 or more, which file systems have that hash their numbers, becomes a negative one.
+        """
+        inode = status.st_ino
+        return cls(
+            size=status.st_size,
+            mtime_ns=max(-_INT64_MAX, min(status.st_mtime_ns, _INT64_MAX)),
+            inode=inode - (1 << 64) if inode > _INT64_MAX else inode,
+        )
 
 
 class FoundFile(msgspec.Struct, frozen=True, gc=False):

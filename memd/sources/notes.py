@@ -62,7 +62,7 @@ def read_note(
     root, parts = place
     descriptor = open_inside(root.directory, parts)
     try:
-        stamp = _stamp(os.fstat(descriptor))
+        stamp = Stamp.of(os.fstat(descriptor))
         raw = _read(descriptor, max_bytes) if stamp.size <= max_bytes else None
     except OSError as failure:
         raise refusal(failure, path) from failure
@@ -114,10 +114,6 @@ def settled(stamp: Stamp, now_ns: int) -> Stamp:
     tick_ns = _COARSE_TICK_NS if stamp.mtime_ns % _SECOND_NS == 0 else _TICK_NS
     is_fresh = -_COARSE_TICK_NS <= now_ns - stamp.mtime_ns <= tick_ns
     return msgspec.structs.replace(stamp, mtime_ns=_NEVER_NS) if is_fresh else stamp
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    return Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
 
 
 def _read(descriptor: int, max_bytes: int) -> bytes | None:

@@ -364,7 +364,7 @@ class _Search:
             self._skip(path, Skip.TOO_LARGE)
             return
         self.met_double |= status.st_nlink > 1
-        stamp = Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
+        stamp = Stamp.of(status)
         rank = _rank(root, parts, path)
         self._candidates.append(
             _Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev, status.st_nlink > 1)

@@ -40,7 +40,7 @@ def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[Opened]
             status = os.fstat(descriptor)
         except OSError as failure:
             raise refusal(failure, found.path) from failure
-        stamp = Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
+        stamp = Stamp.of(status)
         yield Opened(descriptor, stamp, found.file.name.endswith(PACKED_SUFFIX))
     finally:
         os.close(descriptor)
