@@ -51,6 +51,10 @@ class Unreadable(SourceError):
     """It is there, and the system will not give it: permissions, or a failing disk."""
 
 
+class Unexpected(Unreadable):
+    """memd fails at it as nobody foresaw: a defect of memd, which must not be the trouble of any other file."""
+
+
 class Exhausted(TransientError):
     """The process has no more files or memory to open anything with."""
 

@@ -48,6 +48,7 @@ from memd.sources.fence import (
     Missing,
     OutsideFence,
     SourceError,
+    Unexpected,
     Unreadable,
     on_disk,
     open_directory,
@@ -65,6 +66,7 @@ class Skip(StrEnum):
     TOO_LARGE = "too large"
     SYMLINK = "symlink"
     UNREADABLE = "unreadable"
+    FAILED = "memd fails at it, and its log says how"
     NOT_REGULAR = "not a regular file"
     NOT_MARKDOWN = "not a Markdown file"
     NOT_TRANSCRIPT = "not a transcript (.jsonl or .jsonl.zst)"
@@ -431,6 +433,8 @@ def skip_of(trouble: SourceError) -> Skip:
     match trouble:
         case TooLarge():
             return Skip.TOO_LARGE
+        case Unexpected():
+            return Skip.FAILED
         case OutsideFence():
             return Skip.NOT_REGULAR
         case _:

@@ -1,14 +1,16 @@
 """Notes into the index: read through the fence, cut, with the vectors that are known already."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
+import structlog
 
 from memd.chunk import markdown
+from memd.errors import MemdError
 from memd.model import Chunk, FoundFile, TextHash
 from memd.sources import notes
-from memd.sources.fence import SourceError
+from memd.sources.fence import SourceError, Unexpected
 from memd.sources.notes import Reading
 from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
@@ -16,6 +18,8 @@ from memd.store.files import Change, KnownFile
 from memd.store.index import Index
 from memd.sync.treatment import Treatment
 from memd.threads import Threads
+
+log = structlog.get_logger()
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -67,6 +71,33 @@ async def known_vectors(
         return {}, frozenset(), None if vectors is None else vectors.space
     with spent("asking the cache"):
         return await vectors.get(hashes), await vectors.refused(hashes), vectors.space
+
+
+async def each_by_itself(
+    group: Sequence[FoundFile], apply: Callable[[Sequence[FoundFile]], Awaitable[Applied]]
+) -> Applied:
+    """What becomes of some files together; where memd fails at one as nobody foresaw, the others are taken in all the same.
+
+    Args:
+        group: The files.
+        apply: Makes the index hold some of them as they are now, or fails and changes nothing.
+    """
+    try:
+        return await apply(group)
+    except MemdError:
+        raise
+    except Exception as failure:
+        if len(group) == 1:
+            [found] = group
+            log.exception("sync.file_failed", path=found.path)
+            return Applied(frozenset(), 0, {found.path: Unexpected(found.path, type(failure).__name__)})
+    alone = [await each_by_itself([found], apply) for found in group]
+    return Applied(
+        frozenset[str]().union(*(one.taken for one in alone)),
+        sum(one.changed for one in alone),
+        {path: trouble for one in alone for path, trouble in one.failed.items()},
+        frozenset[str]().union(*(one.stale for one in alone)),
+    )
 
 
 async def apply_files(

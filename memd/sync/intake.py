@@ -17,7 +17,7 @@ from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.sync.apply import Applied, apply_files
+from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.apply_sessions import apply_sessions
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.growing import Growing
@@ -231,13 +231,16 @@ class Intake:
 
     async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
         """Some files into an index; how many of them were indexed anew."""
-        applied = await apply_files(
-            index,
+        applied = await each_by_itself(
             group,
-            known,
-            treatment=self._treatment,
-            vectors=self._vectors(index.space),
-            threads=self._files,
+            lambda some: apply_files(
+                index,
+                some,
+                known,
+                treatment=self._treatment,
+                vectors=self._vectors(index.space),
+                threads=self._files,
+            ),
         )
         return await self._account(index, applied, known)
 
@@ -245,13 +248,16 @@ class Intake:
         self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile], *, force: bool
     ) -> int:
         """Some transcripts into an index, while edits go on being taken in; how many of them were indexed anew."""
-        work = apply_sessions(
-            index,
+        work = each_by_itself(
             group,
-            treatment=self._treatment,
-            vectors=self._vectors(index.space),
-            threads=self._files,
-            force=force,
+            lambda some: apply_sessions(
+                index,
+                some,
+                treatment=self._treatment,
+                vectors=self._vectors(index.space),
+                threads=self._files,
+                force=force,
+            ),
         )
         if index is not self._index:
             return await self._account(index, await work, known)

@@ -2,20 +2,23 @@
 
 import os
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memd.config import Chunking
-from memd.model import ChunkId, FoundFile
+from memd.model import ChunkId, FoundFile, Kind, Stamp
 from memd.paths import Root, Workspace
 from memd.sources.fence import Missing, OutsideFence
 from memd.sources.notes import TooLarge
-from memd.sources.scan import scan
-from memd.store.files import KnownFile
+from memd.sources.scan import Skip, scan, skip_of
+from memd.store.files import Change, KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.apply import Applied, apply_files
+from memd.store.trouble import StoreUnavailable
+from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.treatment import Treatment
 from memd.threads import Threads
 
@@ -115,3 +118,49 @@ async def test_what_changes_between_listing_and_reading(
         "memory/link.md": OutsideFence,
         "memory/directory.md": OutsideFence,
     }
+
+
+@pytest.mark.parametrize("when", ["2300-01-01", "1600-01-01"])
+async def test_a_note_of_any_time_is_taken_in_once(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path, when: str
+) -> None:
+    """A time that 64 bits of nanoseconds cannot tell is no reason to fail, nor to read the file at each pass."""
+    note = tmp_path / "ws" / "memory" / "a.md"
+    note.write_text("# A\n\none\n")
+    seconds = int(datetime.fromisoformat(f"{when}T00:00:00+00:00").timestamp())
+    os.utime(note, (seconds, seconds))
+    assert await apply(index, roots, found(roots), {}) == Applied(frozenset({"memory/a.md"}), 1, {})
+    [seen] = found(roots)
+    assert (await index.known())["memory/a.md"].stamp == seen.stamp
+
+
+async def test_what_memd_fails_at_is_the_trouble_of_one_file(index: Index, tmp_path: Path) -> None:
+    """A defect that one file brings out, in reading or in writing, keeps no other from being taken in."""
+    files = [FoundFile(f"memory/{n}.md", tmp_path / f"{n}.md", Kind.NOTE, Stamp(1, 1, n)) for n in range(4)]
+    files[2] = msgspec.structs.replace(
+        files[2], stamp=Stamp(1, 1, 1 << 63)
+    )  # no such number fits into the index
+
+    async def write(some: Sequence[FoundFile]) -> Applied:
+        if any(one.path == "memory/1.md" for one in some):
+            raise KeyError("a defect")
+        await index.replace_all([Change(one, b"hash", []) for one in some], {}, frozenset())
+        return Applied(frozenset(one.path for one in some), len(some), {})
+
+    applied = await each_by_itself(files, write)
+    assert applied.taken == (await index.known()).keys() == {"memory/0.md", "memory/3.md"}
+    assert applied.changed == 2
+    assert {path: skip_of(trouble) for path, trouble in applied.failed.items()} == {
+        "memory/1.md": Skip.FAILED,
+        "memory/2.md": Skip.FAILED,
+    }
+
+
+async def test_trouble_of_the_store_is_no_trouble_of_a_file() -> None:
+    """A disk that is full fails the pass, which is tried again."""
+
+    async def full(_: Sequence[FoundFile]) -> Applied:
+        raise StoreUnavailable("no room")
+
+    with pytest.raises(StoreUnavailable):
+        await each_by_itself([], full)

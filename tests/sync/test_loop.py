@@ -7,6 +7,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memd.chunk import markdown
+from memd.model import Chunk, Document
+from memd.sources.scan import Skip
 from memd.sync.rebuild import beside
 from tests.sync.looping import Bench, running
 from tests.wait import until_async
@@ -118,3 +121,29 @@ async def test_how_far_a_pass_is_ends_with_it(bench: Bench) -> None:
     assert seen <= {200, 201}
     await bench.settle()
     assert progress() is None
+
+
+async def test_a_file_that_memd_fails_at_is_counted_and_the_loop_lives_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps what the index said of it, is told under a reason of its own, and is taken in once it can be."""
+    bench.write("memory/a.md", "apples")
+    await bench.settle()
+    cut = markdown.chunk
+
+    def failing(document: Document, *args: int) -> list[Chunk]:
+        if document.path == "memory/a.md":
+            raise RecursionError
+        return cut(document, *args)
+
+    monkeypatch.setattr(markdown, "chunk", failing)
+    bench.write("memory/a.md", "pears")
+    bench.write("memory/b.md", "plums")
+    await bench.settle()
+    assert bench.loop.health.skipped == {Skip.FAILED: 1}
+    assert await bench.paths("apples") == {"memory/a.md"}
+    assert await bench.paths("plums") == {"memory/b.md"}
+    monkeypatch.setattr(markdown, "chunk", cut)
+    await bench.settle()
+    assert bench.loop.health.skipped == {}
+    assert await bench.paths("pears") == {"memory/a.md"}
