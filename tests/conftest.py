@@ -1,6 +1,7 @@
-"""How hard Hypothesis tries: quick where the whole suite runs, deep with --hypothesis-profile=long."""
+"""What every test is run with: no keys, a SIGINT that interrupts, and how hard Hypothesis tries."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -8,6 +9,11 @@ from hypothesis import HealthCheck, settings
 for variable in ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY"):
     os.environ.pop(variable, None)
 
+# A shell starts what it runs in the background with SIGINT ignored, and so would all processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Quick where the whole suite runs, deep with --hypothesis-profile=long.
 # Neither has a deadline: it would be a time, and other work on the machine is no failure. The quick one tries the same
 # each time, so that a suite that was green stays green; the long one prints the seed of what it finds. Nothing is kept
 # in between: what was found belongs into a test.
