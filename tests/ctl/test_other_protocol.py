@@ -14,8 +14,8 @@ from memd_client.mcp.server import Answers
 from memd_client.messages import PROTOCOL
 from memd_client.tools import AsyncTools, Tools
 from tests.client.scripted_server import Peer, serving
-from tests.ctl.commands.test_hook import SILENT, hook
 from tests.ctl.conftest import Run
+from tests.ctl.hooked import SILENT, hook
 
 OLDER, NEWER = PROTOCOL - 1, PROTOCOL + 1
 CALLS = (("memory_search", {"query": "lighthouse"}), ("memory_get", {"path": "MEMORY.md"}))

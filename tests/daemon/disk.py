@@ -1,12 +1,18 @@
 """A disk that fails when it is told to: the layer of SQLite that reads and writes files, with faults put in."""
 
+import contextlib
+import encodings.utf_8_sig  # noqa: F401 - the other user may not read the interpreter's files
+import importlib.readers  # noqa: F401 - likewise
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import apsw
+
+from tests.daemon.process import Daemon
 
 Operation = Literal["read", "write"]
 Fault = Callable[[], None]
@@ -79,3 +85,39 @@ class FaultyFile(apsw.VFSFile):
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - likewise
         self._disk.meet(self._name, "write")
         super().xWrite(data, offset)
+
+
+SIZE = "16m"
+
+
+class SmallDisk(Daemon):
+    """A daemon whose state directory is a small disk of its own, which goes with the process."""
+
+    @property
+    def command(self) -> list[str]:
+        self.state.mkdir(exist_ok=True)
+        user = [] if os.geteuid() == 0 else ["-r"]
+        keep = f'mount -t tmpfs -o size={SIZE} tmpfs "{self.state}" && cp -a "{self.kept}/." "{self.state}" && eval "$BEFORE" && exec "$@"'
+        return ["unshare", *user, "-m", "sh", "-c", keep, "sh", *super().command]
+
+    @property
+    def kept(self) -> Path:
+        """What is on the disk when it is put in."""
+        directory = self.home / "kept"
+        directory.mkdir(exist_ok=True)
+        return directory
+
+    @property
+    def seen(self) -> Path:
+        """The state directory, as the daemon sees it."""
+        return Path(f"/proc/{self.process.pid}/root{self.state}")
+
+    @property
+    def filler(self) -> Path:
+        return self.seen / "filler"
+
+    def fill(self) -> None:
+        """Leave no room."""
+        with contextlib.suppress(OSError), self.filler.open("ab", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass

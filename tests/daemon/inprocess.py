@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import structlog
+
 from memd import daemon
 from memd.config import AgentSettings
 from memd.daemon import Places
@@ -57,3 +59,12 @@ def write(home: Path, path: str, text: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     return file
+
+
+async def reloaded(home: Path, settings: str, client: AsyncClient) -> None:
+    """Bring other settings into force."""
+    configure(home, settings)
+    with structlog.testing.capture_logs() as logs:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until_async(lambda: any(event["event"].startswith("config.reload") for event in logs), 10)
+    assert (await client.status()).config_error is None

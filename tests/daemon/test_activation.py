@@ -5,17 +5,15 @@ import shutil
 import signal
 import socket
 import stat
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from memd.embed.environment import prepare_environment
 from memd.server import sockets
-from tests.daemon.process import ROOT, Daemon
-from tests.daemon.test_notify import managed
-from tests.server.given import as_manager, listening
+from tests.daemon.manager import Given, managed
+from tests.daemon.process import Daemon
+from tests.server.given import listening
 from tests.wait import until
 
 
@@ -29,30 +27,6 @@ class Activated(Daemon):
         """What starts it. Of the environment only what is named is passed on."""
         named = [f"--setenv={name}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", *self.environ)]
         return ["systemd-socket-activate", f"--listen={self.socket}", *named, *super().command]
-
-
-class Given(Daemon):
-    """A daemon that gets sockets from the test."""
-
-    def begin(self, *passed: socket.socket, **variables: str) -> None:
-        """Start it with these sockets from descriptor 3 on.
-
-        Args:
-            passed: The sockets.
-            variables: Of the environment, where they are not to tell the truth.
-        """
-        whole = dict(os.environ)
-        prepare_environment(whole)
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                as_manager(passed, variables, self.command),
-                pass_fds=[one.fileno() for one in passed],
-                env=whole,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=ROOT,
-            )
 
 
 @pytest.fixture

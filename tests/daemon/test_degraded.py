@@ -2,82 +2,19 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
-import sqlite_vec
 import structlog
 
-from memd_client import AsyncClient, RequestFailed
+from memd_client import AsyncClient
 from tests.daemon.contents import contents, differences
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
+from tests.daemon.trouble import BLUE, RED, bugs, comes_true, finds, harm_store, is_well, many_notes
 from tests.fakes import HashingProvider
 from tests.wait import until
-
-WORDS = ["lighthouse", "harbour", "ledger", "migration", "kettle", "violin", "orchard", "quokka", "chapel"]
-RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
-
-
-def many_notes(workspace: Path, count: int) -> None:
-    """Notes of a few chunks each."""
-    rng = random.Random(5)
-    (workspace / "memory").mkdir(parents=True, exist_ok=True)
-    for number in range(count):
-        parts = (f"## Part {number}-{part}\n\n{' '.join(rng.choices(WORDS, k=80))}.\n" for part in range(4))
-        (workspace / "memory" / f"{number:03}.md").write_text("\n".join(parts))
-
-
-async def comes_true(ask: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> None:
-    """Ask until the answer is yes; each question is one or more requests, so that nobody sleeps."""
-    async with asyncio.timeout(timeout_s):
-        while not await ask():
-            pass
-
-
-async def finds(client: AsyncClient, query: str, *paths: str) -> bool:
-    """Whether a search is answered, with these files among the hits."""
-    try:
-        found = await client.search(query, max_results=50)
-    except RequestFailed:
-        return False
-    return {*paths} <= {hit.path for hit in found.results}
-
-
-async def is_well(client: AsyncClient) -> bool:
-    """Whether a search is hybrid, and neither it nor status has anything to complain of."""
-    try:
-        found, status = await client.search("lighthouse red"), (await client.status()).agents["main"]
-    except RequestFailed:
-        return False
-    return (
-        found.mode == "hybrid"
-        and not found.degraded
-        and status.keyword.ok
-        and status.rebuild is None
-        and "memory/a.md" in [hit.path for hit in found.results]
-    )
-
-
-def harm_store(file: Path, sql: str) -> None:
-    """What another program may do to a file of memd's."""
-    other = apsw.Connection(str(file))
-    other.set_busy_timeout(10_000)
-    try:
-        other.enable_load_extension(True)
-        other.load_extension(sqlite_vec.loadable_path())
-        other.execute(sql)
-    finally:
-        other.close()
-
-
-def bugs(logs: Sequence[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:
-    """The events that tell of something nobody had thought of."""
-    return [event for event in logs if "exc_info" in event]
-
 
 # --- the keyword index
 

@@ -1,9 +1,7 @@
 """A daemon that runs out of descriptors goes on answering, rests, says so once, and catches up."""
 
-import os
 import resource
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,12 +10,10 @@ import pytest
 
 from memd_client import Client, RequestFailed
 from tests.daemon.chats import begun, directory, holding, say, settings
+from tests.daemon.observed import open_files, rests, warnings
 from tests.daemon.process import Daemon
-from tests.daemon.test_degraded import BLUE, RED
+from tests.daemon.trouble import BLUE, RED
 from tests.wait import until
-
-WATCHED_S = 1.0  # for which the processor time of a daemon is looked at
-QUIET = 0.25  # of a core: what a daemon in trouble, which is asked all the while, may take
 
 
 class Few(Daemon):
@@ -26,24 +22,6 @@ class Few(Daemon):
     @property
     def command(self) -> list[str]:
         return ["prlimit", "--nofile=64:64", *super().command]
-
-
-def open_files(daemon: Daemon) -> set[int]:
-    """The descriptors it has."""
-    return {int(entry.name) for entry in Path(f"/proc/{daemon.process.pid}/fd").iterdir()}
-
-
-def spent_s(daemon: Daemon) -> float:
-    """The processor time it has used."""
-    fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rests(daemon: Daemon) -> bool:
-    """Whether it does next to nothing for a while."""
-    began, before = time.monotonic(), spent_s(daemon)
-    until(lambda: time.monotonic() - began > WATCHED_S, 10)
-    return spent_s(daemon) - before < QUIET * (time.monotonic() - began)
 
 
 @contextmanager
@@ -57,12 +35,6 @@ def without_descriptors(daemon: Daemon) -> Iterator[None]:
         yield
     finally:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
-
-
-def warnings(daemon: Daemon) -> list[str]:
-    """What it complained of, but of how slow a busy machine is."""
-    lines = daemon.printed().splitlines()
-    return [line for line in lines if '"level":"info"' not in line and ".was_slow" not in line]
 
 
 def test_more_clients_than_descriptors_harm_nobody(home: Path) -> None:

@@ -12,9 +12,9 @@ from tests.daemon.contents import contents
 from tests.daemon.fresh import QUICK
 from tests.daemon.inprocess import running, write
 from tests.daemon.namespaced import Namespaced
+from tests.daemon.observed import rests, warnings
 from tests.daemon.process import Daemon
-from tests.daemon.test_degraded import BLUE, RED, comes_true, finds, is_well, many_notes
-from tests.daemon.test_descriptors import rests, warnings
+from tests.daemon.trouble import BLUE, RED, comes_true, finds, is_well, many_notes
 from tests.faults.vfs import Act, Operation, Sync, between
 from tests.wait import until
 

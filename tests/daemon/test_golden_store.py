@@ -10,14 +10,7 @@ from memd.store.migrations import newest
 from tests.daemon.contents import contents, differences
 from tests.daemon.inprocess import running
 from tests.fakes import HashingProvider
-from tests.store.golden.read import WORKSPACE, stores, unpack
-
-QUESTIONS = {
-    "which database did we pick?": "MEMORY.md",
-    "我们选了哪个数据库?": "MEMORY.md",
-    "机房": "memory/2026-02-09.md",
-    "jitter": "memory/2026-02-09.md",
-}
+from tests.store.golden.read import QUESTIONS, WORKSPACE, stores, unpack
 
 
 def _schema(file: Path) -> int:

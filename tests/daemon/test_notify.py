@@ -3,65 +3,16 @@
 import os
 import random
 import signal
-import socket
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from memd_client import Client, MemdClientError
 from tests.daemon.contents import contents
+from tests.daemon.manager import Manager, managed
 from tests.daemon.process import Daemon
 from tests.wait import until
-
-
-class Manager:
-    """The service manager's end of sd_notify(3): what was heard, and whether the daemon answered at that moment."""
-
-    def __init__(self, directory: Path, answers: Path) -> None:
-        self.address = directory / "notify"
-        self.heard: list[dict[str, str]] = []
-        self.answered_when_ready: bool | None = None
-        self._answers = answers
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(str(self.address))
-        self._thread = threading.Thread(target=self._listen)
-        self._thread.start()
-
-    def _listen(self) -> None:
-        while datagram := self._socket.recv(4096).decode():
-            message = dict(line.partition("=")[::2] for line in datagram.split("\n"))
-            if "READY" in message and self.answered_when_ready is None:
-                try:
-                    with Client(socket=self._answers, timeout=10) as client:
-                        self.answered_when_ready = client.status().pid > 0
-                except MemdClientError:
-                    self.answered_when_ready = False
-            self.heard.append(message)
-
-    def states(self, name: str) -> list[str]:
-        """All values that came under a name."""
-        return [message[name] for message in list(self.heard) if name in message]
-
-    def close(self) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
-            last.sendto(b"", str(self.address))
-        self._thread.join()
-        self._socket.close()
-
-
-@contextmanager
-def managed(daemon: Daemon) -> Iterator[Manager]:
-    """A service manager for a daemon."""
-    manager = Manager(daemon.home, daemon.socket)
-    try:
-        yield manager
-    finally:
-        manager.close()
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from memd_client import Client
 from memd_client.messages import Note
 from tests.daemon.chats import begun, directory, name_of, settings
+from tests.daemon.keys import DIRECT, SHARED, UNKNOWN, key_of
 from tests.daemon.process import Daemon
-from tests.daemon.test_scope import DIRECT, SHARED, UNKNOWN, key_of
 from tests.fakes.qmd_standin import Standin
 from tests.wait import until
 

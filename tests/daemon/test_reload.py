@@ -8,23 +8,13 @@ from pathlib import Path
 
 import apsw
 import pytest
-import structlog
 
 from memd_client import AsyncClient, RequestFailed
-from tests.daemon.inprocess import configure, running, write
+from tests.daemon.inprocess import configure, reloaded, running, write
 from tests.fakes import HashingProvider
 from tests.wait import until_async, until_told
 
 RED = "The lighthouse was painted red.\n"
-
-
-async def reloaded(home: Path, settings: str, client: AsyncClient) -> None:
-    """Bring other settings into force."""
-    configure(home, settings)
-    with structlog.testing.capture_logs() as logs:
-        os.kill(os.getpid(), signal.SIGHUP)
-        await until_async(lambda: any(event["event"].startswith("config.reload") for event in logs), 10)
-    assert (await client.status()).config_error is None
 
 
 async def test_no_request_fails_because_of_a_reload(home: Path) -> None:

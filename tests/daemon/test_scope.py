@@ -9,44 +9,9 @@ import pytest
 
 from memd_client import Client, RequestFailed
 from memd_client.messages import Note
+from tests.daemon.keys import DIRECT, SHARED, UNKNOWN, key_of
 from tests.daemon.process import Daemon
 from tests.wait import until
-
-DIRECT = [
-    None,
-    "agent:{agent}:main",
-    "main",
-    "agent:{agent}:telegram:direct:4711",
-    "agent:{agent}:whatsapp:work:dm:group",
-    "agent:{agent}:cron:nightly",
-    "agent:{agent}:main:subagent:3",
-]
-SHARED = [
-    "agent:{agent}:telegram:group:-100200",
-    "agent:{agent}:discord:channel:99",
-    "agent:{agent}:slack:room:7",
-    "agent:{agent}:telegram:group:-100200:subagent:3",
-    "agent:{agent}:main:group:4",
-    "agent:{agent}:TELEGRAM:GROUP:1",
-]
-UNKNOWN = [
-    "",
-    " ",
-    ":",
-    "agent:{agent}:",
-    "agent:{agent}:hook:mail",
-    "agent:{agent}:telegram",
-    "agent:{agent}:telegram:direct:",
-    "agent:{agent}:main:x",
-    "agent:{agent}: main",
-    "agent:{agent}:telegram:dire\u0441t:1",
-    "Agent:{agent}:main",
-    "no such shape",
-    "direct",
-    "x" * 5000,
-    "agent:{agent}:main\0",
-    "猫",
-]
 
 OTHER_AGENTS = """
 [agents.open]
@@ -110,11 +75,6 @@ def client(served: Daemon) -> Iterator[Client]:
     """A client of the daemon."""
     with served.client() as one:
         yield one
-
-
-def key_of(shape: str | None, agent: str) -> str | None:
-    """A session key of an agent."""
-    return None if shape is None else shape.replace("{agent}", agent)
 
 
 @pytest.mark.parametrize("shape", DIRECT)

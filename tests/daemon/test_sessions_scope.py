@@ -9,8 +9,8 @@ import pytest
 from memd_client import Client
 from memd_client.messages import Note
 from tests.daemon.chats import NEVER, begun, configured, name_of
+from tests.daemon.keys import DIRECT, SHARED, UNKNOWN, key_of
 from tests.daemon.process import Daemon
-from tests.daemon.test_scope import DIRECT, SHARED, UNKNOWN, key_of
 
 OPEN = 'scope = { default = "allow", rules = [{ action = "allow" }] }'
 

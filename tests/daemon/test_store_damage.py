@@ -13,16 +13,7 @@ from memd_client.messages import AgentStatus
 from tests.daemon.contents import Content, contents, differences
 from tests.daemon.disk import FaultyDisk, fails
 from tests.daemon.inprocess import running, write
-from tests.daemon.test_degraded import (
-    BLUE,
-    RED,
-    bugs,
-    comes_true,
-    finds,
-    harm_store,
-    is_well,
-    many_notes,
-)
+from tests.daemon.trouble import BLUE, RED, bugs, comes_true, finds, harm_store, is_well, many_notes
 from tests.fakes import HashingProvider
 
 PAGE = 4096

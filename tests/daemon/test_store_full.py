@@ -1,7 +1,6 @@
 """A disk that is full or read-only stops writing and nothing else, and heals by itself (invariant 6)."""
 
 import asyncio
-import contextlib
 import encodings.utf_8_sig  # noqa: F401 - the other user may not read the interpreter's files
 import importlib.readers  # noqa: F401 - likewise
 import os
@@ -16,48 +15,12 @@ import pytest
 from memd import logs
 from memd_client import AsyncClient, Client, RequestFailed
 from tests.daemon.contents import contents
-from tests.daemon.disk import FaultyDisk, fails
+from tests.daemon.disk import FaultyDisk, SmallDisk, fails
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
-from tests.daemon.test_degraded import BLUE, RED, comes_true, finds, is_well, many_notes
+from tests.daemon.trouble import BLUE, RED, comes_true, finds, is_well, many_notes
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until
-
-SIZE = "16m"
-
-
-class SmallDisk(Daemon):
-    """A daemon whose state directory is a small disk of its own, which goes with the process."""
-
-    @property
-    def command(self) -> list[str]:
-        self.state.mkdir(exist_ok=True)
-        user = [] if os.geteuid() == 0 else ["-r"]
-        keep = f'mount -t tmpfs -o size={SIZE} tmpfs "{self.state}" && cp -a "{self.kept}/." "{self.state}" && eval "$BEFORE" && exec "$@"'
-        return ["unshare", *user, "-m", "sh", "-c", keep, "sh", *super().command]
-
-    @property
-    def kept(self) -> Path:
-        """What is on the disk when it is put in."""
-        directory = self.home / "kept"
-        directory.mkdir(exist_ok=True)
-        return directory
-
-    @property
-    def seen(self) -> Path:
-        """The state directory, as the daemon sees it."""
-        return Path(f"/proc/{self.process.pid}/root{self.state}")
-
-    @property
-    def filler(self) -> Path:
-        return self.seen / "filler"
-
-    def fill(self) -> None:
-        """Leave no room."""
-        with contextlib.suppress(OSError), self.filler.open("ab", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
-
 
 FULL = {"BEFORE": 'cat /dev/zero > "$STATE/filler" 2> /dev/null; true'}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.daemon.contents import Content, contents, differences
 from tests.daemon.counted import ASKED, KILL
 from tests.daemon.process import Daemon
-from tests.daemon.test_degraded import many_notes
+from tests.daemon.trouble import many_notes
 from tests.wait import until
 
 SMALLER = "chunking = { tokens = 60, overlap = 10 }"

@@ -8,9 +8,8 @@ import pytest
 import structlog
 
 from memd_client import AsyncClient, RequestFailed
-from tests.daemon.inprocess import running, write
-from tests.daemon.test_degraded import RED, bugs, comes_true, is_well
-from tests.daemon.test_reload import reloaded
+from tests.daemon.inprocess import reloaded, running, write
+from tests.daemon.trouble import RED, bugs, comes_true, is_well
 from tests.fakes import HashingProvider
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from memd_client import codec
 from memd_client.messages import PROTOCOL, Get, Hello, Reindex, Request, Search, Status, Sync
+from tests.daemon.manager import Given
 from tests.daemon.process import ROOT, Daemon
-from tests.daemon.test_activation import Given
 from tests.otheruser import NOBODY, as_other_user, shared_directory
 from tests.server.given import listening
 from tests.server.stranger import asked, framed

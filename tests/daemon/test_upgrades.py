@@ -22,13 +22,12 @@ from memd.store import meta
 from memd.store.copies import KEPT_S
 from memd.store.migrations import newest
 from memd_client import AsyncClient, RequestFailed
+from tests.daemon.disk import SmallDisk
 from tests.daemon.inprocess import running
-from tests.daemon.test_degraded import bugs, comes_true
-from tests.daemon.test_golden_store import QUESTIONS
-from tests.daemon.test_store_full import SmallDisk
+from tests.daemon.trouble import bugs, comes_true
 from tests.fakes import HashingProvider
 from tests.otheruser import as_other_user, shared_directory
-from tests.store.golden.read import DIRECTORY, FILES, WORKSPACE, unpack
+from tests.store.golden.read import DIRECTORY, FILES, QUESTIONS, WORKSPACE, unpack
 from tests.store.older import run, schema_of
 
 # Less than an index takes, and more than SQLite needs to open one.

@@ -8,7 +8,7 @@ from memd_client import AsyncClient
 from memd_client.messages import AgentStatus
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
-from tests.daemon.test_degraded import comes_true
+from tests.daemon.trouble import comes_true
 from tests.fakes import HashingProvider
 from tests.wait import until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memd_client import Client
 from tests.daemon.process import Daemon
-from tests.daemon.test_degraded import BLUE, RED
+from tests.daemon.trouble import BLUE, RED
 from tests.wait import until
 
 

@@ -25,8 +25,8 @@ from memd.sync.served import Customer
 from memd.sync.vectors import VectorQueue
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
+from tests.sync.queues import DIMENSIONS, opened_for
 from tests.sync.remote import provider_at
-from tests.sync.test_vectors_remote import DIMENSIONS, opened
 from tests.wait import until_async
 
 TEXTS = [f"note {number} about {number % 17}" for number in range(600)]
@@ -49,7 +49,7 @@ class Desk(msgspec.Struct, frozen=True):
     async def served(
         self, tmp_path: Path, texts: list[str], name: str = "main", *, use_cache: bool = True
     ) -> Index:
-        index = await opened(tmp_path, self.provider, texts, name)
+        index = await opened_for(tmp_path, self.provider, texts, name)
         self.queue.serve(Customer(name, index, use_cache))
         return index
 
@@ -106,7 +106,7 @@ async def assert_right(index: Index, texts: list[str], server: EmbeddingServer) 
 async def test_a_first_index_is_one_job(tmp_path: Path, server: EmbeddingServer) -> None:
     """Whatever number of files it comes from; nothing is sent by a plain request, and whoever waits waits for it."""
     async with desk(tmp_path, server) as at:
-        index = await opened(tmp_path, at.provider, [])
+        index = await opened_for(tmp_path, at.provider, [])
         for part in range(0, 600, 60):
             chunks = [chunk_of(text, line) for line, text in enumerate(TEXTS[part : part + 60], 1)]
             await index.replace(found_file(f"memory/{part}.md"), b"1", chunks, {}, frozenset())

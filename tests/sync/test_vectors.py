@@ -9,13 +9,11 @@ from memd.embed.provider import EmbedUnavailable, Limits, Vectors
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
-from memd.store.meta import Fingerprint
 from memd.sync.served import Customer
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
-from tests.store.conftest import chunk_of, found_file
-
-FINGERPRINT = Fingerprint("c1", "t1", ("memory",), "hashing", "words-and-pairs", "1", 384)
+from tests.store.conftest import chunk_of
+from tests.sync.queues import opened, queue_of
 
 
 @pytest.fixture
@@ -26,16 +24,6 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
     await store.close()
 
 
-async def opened(tmp_path: Path, name: str, texts: list[str]) -> Index:
-    """An index with one file of these chunks."""
-    index = Index(tmp_path / f"{name}.sqlite")
-    await index.open()
-    await index.adopt(FINGERPRINT)
-    chunks = [chunk_of(text, line) for line, text in enumerate(texts, 1)]
-    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
-    return index
-
-
 async def worked(queue: VectorQueue, *indexes: Index) -> list[tuple[int, str | None]]:
     """Let the queue run until it has settled all these indexes."""
     running = asyncio.create_task(queue.run())
@@ -44,10 +32,6 @@ async def worked(queue: VectorQueue, *indexes: Index) -> list[tuple[int, str | N
             return [await queue.wait_for(index) for index in indexes]
     finally:
         running.cancel()
-
-
-def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int = 1000) -> VectorQueue:
-    return VectorQueue(provider, cache, max_entries, Random(1))
 
 
 async def test_every_waiting_chunk_gets_its_vector(tmp_path: Path, cache: EmbeddingStore) -> None:

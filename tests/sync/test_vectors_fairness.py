@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import apsw
@@ -11,12 +10,10 @@ import pytest
 
 from memd.embed.provider import Vectors
 from memd.store.embeddings import EmbeddingStore
-from memd.store.index import Index
 from memd.sync.served import Customer
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
-from tests.store.conftest import chunk_of, found_file
-from tests.sync.test_vectors import opened, queue_of
+from tests.sync.queues import locked, opened, queue_of, running, write
 from tests.wait import until_async
 
 BULK = [f"bulk {n} " + "word " * 400 for n in range(400)]  # some thirty batches
@@ -54,41 +51,9 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
     await store.close()
 
 
-@asynccontextmanager
-async def running(queue: VectorQueue, *indexes: Index) -> AsyncIterator[None]:
-    task = asyncio.create_task(queue.run())
-    try:
-        async with asyncio.timeout(30):
-            yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        for index in indexes:
-            await index.close()
-
-
-@contextmanager
-def locked(index: Index, *, busy_ms: int) -> Iterator[None]:
-    """Another program writes to an index; memd's own writes wait so long for it, then fail."""
-    index._database._writer.set_busy_timeout(busy_ms)  # type: ignore[union-attr]
-    other = apsw.Connection(str(index.file))
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
-
-
 def waits(queue: VectorQueue) -> int:
     """How many agents wait for their turn."""
     return queue._lanes.turns.waiting
-
-
-async def write(index: Index, name: str, text: str, mtime_ns: int) -> None:
-    """A note comes into an index."""
-    found = found_file(name, mtime_ns=mtime_ns)
-    await index.replace(found, text.encode(), [chunk_of(text)], {}, frozenset())
 
 
 async def test_one_note_goes_before_what_is_left_of_large_agents(

@@ -14,8 +14,7 @@ from memd.sync.served import Customer
 from memd.sync.vectors import UNSTORED, VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of
-from tests.sync.test_vectors import opened
-from tests.sync.test_vectors_fairness import locked, running, write
+from tests.sync.queues import locked, opened, running, write
 from tests.wait import until_async
 
 

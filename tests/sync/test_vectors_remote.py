@@ -13,21 +13,19 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.embed.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.store.meta import Fingerprint
 from memd.sync.served import Customer
 from memd.sync.standing import BackingOff, Stopped, Working
 from memd.sync.vectors import VectorQueue
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
-from tests.store.conftest import chunk_of, found_file
+from tests.store.conftest import chunk_of
+from tests.sync.queues import DIMENSIONS, opened_for
 from tests.sync.remote import ONCE, provider_at
 from tests.wait import until_async
 
-DIMENSIONS = 32
 SEED = 20
 SHARE = 0.3
 
@@ -44,21 +42,6 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
     await store.open()
     yield store
     await store.close()
-
-
-async def opened(tmp_path: Path, provider: Provider, texts: list[str], name: str = "main") -> Index:
-    """An index with room for a provider's vectors and one file of these chunks."""
-    index = Index(tmp_path / f"{name}.sqlite")
-    identity = provider.identity
-    await index.open()
-    await index.adopt(
-        Fingerprint(
-            "c1", "t1", ("memory",), identity.provider, identity.model, identity.key, identity.dimensions
-        )
-    )
-    chunks = [chunk_of(text, line) for line, text in enumerate(texts, 1)]
-    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
-    return index
 
 
 @asynccontextmanager
@@ -153,7 +136,7 @@ async def test_a_provider_that_fails_three_in_ten_gives_every_vector(
     texts = [f"note {n} " + f"word{n % 7} " * 240 for n in range(2000)]
     flapping = server.plan = Flapping(server)
     async with provider_at(server, timeout_s=2.0) as provider:
-        index = await opened(tmp_path, provider, texts)
+        index = await opened_for(tmp_path, provider, texts)
         queue = VectorQueue(provider, cache, 10_000, Random(1))
         async with running(queue):
             queue.serve(Customer("main", index, use_cache=True))
@@ -178,7 +161,7 @@ async def test_a_provider_that_is_down_is_asked_for_one_text_at_a_time(
     failing = itertools.count()
     server.plan = lambda _: says.broken("openai", 503) if next(failing) < 7 else None
     async with provider_at(server, retries=ONCE) as provider:
-        index = await opened(tmp_path, provider, [f"note {n} " + "word " * 300 for n in range(200)])
+        index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 300 for n in range(200)])
         queue = VectorQueue(provider, cache, 10_000, Random(1), first_wait_s=0.02)
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
@@ -201,7 +184,7 @@ async def test_what_a_provider_asks_for_is_waited(
     """Nothing is sent before the moment that Retry-After names."""
     server.plan = lambda _: says.too_fast("openai", "3600")
     async with provider_at(server) as provider:
-        index = await opened(tmp_path, provider, ["a note"])
+        index = await opened_for(tmp_path, provider, ["a note"])
         queue = VectorQueue(provider, cache, 10_000, Random(1))
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
@@ -222,7 +205,7 @@ async def test_a_refusal_for_good_ends_all_requests(
     """A used-up quota or a wrong key is told, with what to do, and not asked again until a person says so."""
     server.plan = lambda _: getattr(says, refusal)("openai")
     async with provider_at(server, concurrency=2) as provider:
-        index = await opened(tmp_path, provider, [f"note {n}" for n in range(2000)])
+        index = await opened_for(tmp_path, provider, [f"note {n}" for n in range(2000)])
         queue = VectorQueue(provider, cache, 10_000, Random(1))
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
@@ -248,7 +231,7 @@ async def test_a_text_that_a_provider_fails_at_keeps_no_other_from_its_vector(
     """A server that breaks down at one text gives the vectors of all others."""
     server.plan = lambda seen: says.broken("openai", 500) if "poison" in "".join(seen.texts) else None
     async with provider_at(server, retries=ONCE) as provider:
-        index = await opened(
+        index = await opened_for(
             tmp_path, provider, ["poison", *(f"note {n} " + "word " * 900 for n in range(60))]
         )
         queue = VectorQueue(provider, cache, 10_000, Random(1), first_wait_s=0.02)
@@ -266,7 +249,7 @@ async def test_a_request_that_fails_takes_no_other_with_it(
     server.plan = lambda seen: says.broken("openai", 500) if "note 0 " in seen.texts[0] else None
     server.delay_s = 0.2
     async with provider_at(server, retries=ONCE) as provider:
-        index = await opened(tmp_path, provider, [f"note {n} " + "word " * 1500 for n in range(16)])
+        index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 1500 for n in range(16)])
         queue = VectorQueue(provider, cache, 10_000, Random(1))
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))

@@ -16,7 +16,7 @@ from memd.sync.standing import Paused, WaitingForConfirmation, Working
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
-from tests.sync.test_vectors import opened
+from tests.sync.queues import opened
 from tests.wait import until_async
 
 

@@ -1,6 +1,7 @@
 """One agent with qmd, as the daemon puts it together, without watcher and wire."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -174,3 +175,24 @@ async def serving(
             living.cancel()
             await asyncio.wait([living])
             await bench.qmd.close()
+
+
+SECRET = "sk-ant-api03-" + "Ab3dEf6hIj9kLmN0pQr2" * 4
+
+
+def transcript(directory: Path, name: str, *texts: str) -> Path:
+    """A transcript of alternating turns."""
+    directory.mkdir(parents=True, exist_ok=True)
+    roles = ("user", "assistant")
+    lines = [json.dumps({"role": roles[n % 2], "content": text}) for n, text in enumerate(texts)]
+    file = directory / f"{name}.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs: one that nobody has buried yet does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False

@@ -11,9 +11,7 @@ from memd.backends.qmd.failure import QmdFailed, QmdUnavailable
 from memd.config import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
 from memd.spent import Account
-from tests.backends.qmd.bench import indexing, serving
-from tests.backends.qmd.test_export import SECRET, transcript
-from tests.backends.qmd.test_process import lives
+from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript
 from tests.clock import Ticking
 from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says
 from tests.wait import until_async

@@ -11,20 +11,9 @@ from memd.backends.qmd.failure import QmdFailed
 from memd.backends.qmd.reading import Reading
 from memd.config import Redact, SessionSettings, UserRule
 from memd.threads import Threads
-from tests.backends.qmd.bench import Bench, indexing
+from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript
 
-SECRET = "sk-ant-api03-" + "Ab3dEf6hIj9kLmN0pQr2" * 4
 SOURCES = ("memory", "sessions")
-
-
-def transcript(directory: Path, name: str, *texts: str) -> Path:
-    """A transcript of alternating turns."""
-    directory.mkdir(parents=True, exist_ok=True)
-    roles = ("user", "assistant")
-    lines = [json.dumps({"role": roles[n % 2], "content": text}) for n, text in enumerate(texts)]
-    file = directory / f"{name}.jsonl"
-    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return file
 
 
 def exporting(bench: Bench, *, notes: bool = False, rules: str = "1", session_days: int = 0) -> Export:

@@ -11,6 +11,7 @@ import uvloop
 
 from memd.backends.qmd.failure import QmdFailed, TimedOut
 from memd.backends.qmd.process import MAX_OUTPUT, Ended, run
+from tests.backends.qmd.bench import lives
 from tests.wait import until, until_async
 
 FOREVER_S = 60.0
@@ -36,14 +37,6 @@ async def python(code: str, *arguments: str, timeout_s: float = FOREVER_S, **how
 
 def pids(file: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
-
-
-def lives(pid: int) -> bool:
-    """Whether a process runs: one that nobody has buried yet does not."""
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
 
 
 async def test_what_a_program_says_and_how_it_ends_is_told() -> None:

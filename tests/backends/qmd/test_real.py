@@ -6,8 +6,7 @@ from pathlib import Path
 from memd.backends.qmd import commands, parse
 from memd.config import Redact, SessionSettings, UserRule
 from memd.model import Kind
-from tests.backends.qmd.bench import Bench, serving
-from tests.backends.qmd.test_export import transcript
+from tests.backends.qmd.bench import Bench, serving, transcript
 from tests.realqmd import RealQmd
 from tests.wait import until_async
 

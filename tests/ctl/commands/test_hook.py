@@ -9,9 +9,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,45 +22,10 @@ from memd_client.messages import Found, Request, Search, Sync, SyncReport, Warm
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import answering
 from tests.ctl.conftest import Run
+from tests.ctl.hooked import PATIENCE_S, SILENT, hook
 from tests.daemon.process import Daemon
 
-PATIENCE_S = 60.0
 RUNTIME_EVENTS = tuple(EVENTS.values())
-
-
-class Hooked(NamedTuple):
-    """What a hook came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def context(self) -> str:
-        """What it brings."""
-        told: dict[str, Any] = json.loads(self.out)["hookSpecificOutput"]
-        context: str = told["additionalContext"]
-        return context
-
-
-SILENT = Hooked(0, "", "")
-
-
-def hook(
-    event: str, socket: Path, told: object, *argv: str, environ: Mapping[str, str] | None = None
-) -> Hooked:
-    """Run a hook as a process."""
-    data = told if isinstance(told, bytes) else json.dumps(told).encode()
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "memd.ctl", "hook", event, "--socket", str(socket), *argv],
-        input=data,
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE_S,
-        cwd="/",
-        env=os.environ | (environ or {}),
-    )
-    return Hooked(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
 
 def day(days: int, zone: str | None = None) -> str:

@@ -39,3 +39,11 @@ def unpack(store: Path, state: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         data = (store / part(name)).read_bytes()
         file.write_bytes(zstandard.decompress(data, max_output_size=_MOST_BYTES))
+
+
+QUESTIONS = {
+    "which database did we pick?": "MEMORY.md",
+    "我们选了哪个数据库?": "MEMORY.md",
+    "机房": "memory/2026-02-09.md",
+    "jitter": "memory/2026-02-09.md",
+}

@@ -1,0 +1,35 @@
+"""What a running daemon uses, and what it complains of, seen from outside."""
+
+import os
+import time
+from pathlib import Path
+
+from tests.daemon.process import Daemon
+from tests.wait import until
+
+WATCHED_S = 1.0  # for which the processor time of a daemon is looked at
+QUIET = 0.25  # of a core: what a daemon in trouble, which is asked all the while, may take
+
+
+def open_files(daemon: Daemon) -> set[int]:
+    """The descriptors it has."""
+    return {int(entry.name) for entry in Path(f"/proc/{daemon.process.pid}/fd").iterdir()}
+
+
+def spent_s(daemon: Daemon) -> float:
+    """The processor time it has used."""
+    fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rests(daemon: Daemon) -> bool:
+    """Whether it does next to nothing for a while."""
+    began, before = time.monotonic(), spent_s(daemon)
+    until(lambda: time.monotonic() - began > WATCHED_S, 10)
+    return spent_s(daemon) - before < QUIET * (time.monotonic() - began)
+
+
+def warnings(daemon: Daemon) -> list[str]:
+    """What it complained of, but of how slow a busy machine is."""
+    lines = daemon.printed().splitlines()
+    return [line for line in lines if '"level":"info"' not in line and ".was_slow" not in line]
