@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +310,100 @@ def test_standard_output_is_the_protocol_alone(address: Path) -> None:
         assert process.stdout.read() == b""
     assert answered[2]["result"]["isError"]
     assert "error" in answered[4]
+
+
+def _spoiled(arguments: str) -> bytes:
+    """A call of memory_search with these arguments, as text."""
+    return f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"memory_search","arguments":{arguments}}}}}'.encode()
+
+
+NESTED = "[" * 5_000 + "]" * 5_000
+PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        (_spoiled(r'{"query":"walnut \ud83d"}'), {7}),
+        (_spoiled(r'{"query":"walnut \udc00\ud83d"}'), {7}),
+        (_spoiled(f'{{"query":{NESTED}}}'), {7}),
+        (_spoiled(f'{{"query":"walnut","more":{"9" * 5_000}}}'), {7}),
+        (_spoiled('{"query":"walnut"'), {7}),
+        (_spoiled("[1]"), {7}),
+        (_spoiled('"walnut"'), {7}),
+        (_spoiled('{"query":"walnut \xff"}').replace("\xff".encode(), b"\xff"), {7}),
+        (_spoiled('{"query":"%s"}' % ("a" * (5 << 20))), {7}),
+        (PING.replace(b"7", b"7.5"), {None}),
+        (PING.replace(b"7", b"null"), {None}),
+        (PING.replace(b"7", rb'"\ud83d"'), {"\ud83d"}),
+        (PING.replace(b"}", b',"params":[1]}'), {7}),
+        (b'{"id":7,"method":"ping"}', {7}),
+        (b'{"jsonrpc":"2.0","method":5}', {None}),
+        (b"[" + PING + b"," + PING.replace(b"7", b"8") + b"]", {7, 8}),
+        (b"[" + PING + b",5]", {7, None}),
+        (b"[]", {None}),
+        (b"nonsense", {None}),
+        (b"{}", {None}),
+        (b"{", {None}),
+        (b"\xff", {None}),
+        (NESTED.encode(), {None}),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+def test_every_line_is_answered(
+    serving_nobody: "subprocess.Popen[bytes]", line: bytes, ids: set[int | str | None]
+) -> None:
+    """Under its ids, where it has any: a caller that gets no answer waits for a minute or more."""
+    stdin, stdout = serving_nobody.stdin, serving_nobody.stdout
+    assert stdin is not None
+    assert stdout is not None
+    stdin.write(line + b"\n" + PING.replace(b"7", b'"last"') + b"\n")
+    stdin.flush()
+    answered: set[int | str | None] = set()
+    with failing_after(serving_nobody):
+        while not {"last", *ids} <= answered:
+            message = json.loads(stdout.readline())
+            assert ("result" in message) != ("error" in message)
+            answered.add(message["id"])
+    assert answered == {"last", *ids}
+
+
+def test_half_a_character_in_a_question_is_searched_for_without_it(daemon: Daemon) -> None:
+    """As the emoji was cut by a JavaScript program."""
+    with started("--socket", daemon.socket) as process:
+        tell(process, *GREETING)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(_spoiled(r'{"query":"PostgreSQL database \ud83d"}') + b"\n")
+        process.stdin.flush()
+        with failing_after(process):
+            while (message := json.loads(process.stdout.readline()))["id"] != 7:
+                pass
+        hang_up_input(process)
+    reply = json.loads(message["result"]["content"][0]["text"])
+    assert "MEMORY.md" in {hit["path"] for hit in reply["results"]}
+
+
+@pytest.fixture(scope="module")
+def serving_nobody() -> Iterator["subprocess.Popen[bytes]"]:
+    """A memd-mcp without a daemon, that is greeted."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as home, started("--socket", f"{home}/s") as process:
+        tell(process, *GREETING)
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        hang_up_input(process)
+
+
+@contextmanager
+def failing_after(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Ends the process where nothing comes, so that a read ends in a failure."""
+    timer = threading.Timer(PATIENCE_S, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def test_without_the_sdk_it_says_what_to_install() -> None:

@@ -5,17 +5,21 @@ Trouble is a tool's result, never an error of the protocol: an agent goes on wit
 
 import io
 import os
-from collections.abc import Mapping
-from typing import Any
+import sys
+import threading
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, BinaryIO, cast
 
 import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from pydantic import ValidationError
 
 from memd_client import telling
 from memd_client.asynchronous import AsyncClient
 from memd_client.errors import MemdClientError
+from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
 from memd_client.mcp.status import SCHEMA, STATUS, status_reply
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
 from memd_client.version import __version__
@@ -48,34 +52,73 @@ async def _serve(
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
     )
-    async with stdio_server(stdout=anyio.wrap_file(_claimed_output())) as (requests, replies):
+    output = _claimed_output()
+    lines = cast("anyio.AsyncFile[str]", _Lines(sys.stdin.buffer, output))  # it is only iterated
+    async with stdio_server(stdin=lines, stdout=anyio.wrap_file(output)) as (requests, replies):
         await server.run(requests, replies, server.create_initialization_options())
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output for a client that may be gone: then there is nothing left to do.
+    """Standard output, a line at a time, for a client that may be gone: then there is nothing left to do.
 
     The thread that reads requests cannot be told to stop, so the process ends here and now.
     """
 
+    def __init__(self, wire: BinaryIO) -> None:
+        super().__init__(wire, encoding="utf-8")
+        self._turn = threading.Lock()  # answers and refusals are written by two threads
+
     def write(self, text: str) -> int:
         try:
-            return super().write(text)
+            with self._turn:
+                written = super().write(text)
+                super().flush()
         except OSError:
             os._exit(0)
-
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except OSError:
-            os._exit(0)
+        return written
 
 
 def _claimed_output() -> _Output:
     """Standard output for the protocol alone: whatever else is printed goes to standard error."""
     wire = os.dup(1)
     os.dup2(2, 1)
-    return _Output(open(wire, "wb"), encoding="utf-8")  # noqa: PTH123  a descriptor; open to the end
+    return _Output(open(wire, "wb"))  # noqa: PTH123  a descriptor; open to the end
+
+
+class _Lines:
+    """The messages on standard input. What is none is refused at once, so that nobody waits for its answer."""
+
+    def __init__(self, wire: BinaryIO, output: _Output) -> None:
+        self._wire = wire
+        self._output = output
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while line := await anyio.to_thread.run_sync(self._wire.readline, LONGEST_LINE):
+            text = line.decode("utf-8", "replace")
+            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                await anyio.to_thread.run_sync(self._skip_line)
+                await self._refuse(too_long(text))
+                continue
+            for message in messages(text, _is_message):
+                if isinstance(message, Refusal):
+                    await self._refuse(message)
+                else:
+                    yield message
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        await anyio.to_thread.run_sync(self._output.write, f"{refusal.encoded()}\n")
+
+    def _skip_line(self) -> None:
+        while (piece := self._wire.readline(LONGEST_LINE)) and not piece.endswith(b"\n"):
+            pass
+
+
+def _is_message(text: str) -> bool:
+    try:
+        types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValidationError:
+        return False
+    return True
 
 
 class Answers:

@@ -1,0 +1,70 @@
+"""Lines of MCP: each is passed on as sound JSON, or refused."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd_client.mcp.lines import INVALID_REQUEST, PARSE_ERROR, Refusal, messages
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+LINES = st.one_of(
+    JSON.map(json.dumps),
+    st.dictionaries(st.sampled_from(["jsonrpc", "id", "method", "params", "result"]), JSON).map(json.dumps),
+    st.text(),
+)
+
+
+def is_utf8_object(text: str) -> bool:
+    """As strict as the SDK about text, and no more."""
+    value = json.loads(text)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return isinstance(value, dict)
+
+
+@given(LINES)
+def test_whatever_comes_something_is_to_be_said(line: str) -> None:
+    """Of each line that is not blank; a refusal can always be sent."""
+    said = list(messages(line, is_utf8_object))
+    assert bool(said) == bool(line.strip())
+    for one in said:
+        if isinstance(one, Refusal):
+            assert json.loads(one.encoded())["error"]["code"] in {PARSE_ERROR, INVALID_REQUEST}
+        else:
+            assert is_utf8_object(one)
+
+
+@given(JSON, st.integers(0, 10**17) | st.text(st.characters(codec="utf-8")), st.integers(0, 40))
+def test_a_line_that_breaks_off_is_refused_under_its_id(params: Any, identity: int | str, cut: int) -> None:
+    """If that has come whole."""
+    line = json.dumps({"jsonrpc": "2.0", "id": identity, "method": "m", "params": {"p": params}})
+    ((refusal),) = messages(line[: -1 - min(cut, len(line) - line.index('"method"'))], is_utf8_object)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.id) == (PARSE_ERROR, identity)
+
+
+@pytest.mark.parametrize(
+    ("escaped", "sound"),
+    [
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"a \ud83d", "a \ufffd"),
+        (r"\ude00\ud83d", "\ufffd\ufffd"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"\\ud83d", r"\ud83d"),
+        (r"\\\ud83d", "\\\ufffd"),
+        (r"\uD83D\n", "\ufffd\n"),
+    ],
+)
+def test_halves_of_characters_are_replaced(escaped: str, sound: str) -> None:
+    """And nothing that only looks like one."""
+    ((text),) = messages(f'{{"query": "{escaped}"}}', is_utf8_object)
+    assert isinstance(text, str)
+    assert json.loads(text) == {"query": sound}
