@@ -4,6 +4,7 @@ Models write numbers as strings, whole numbers as 6.0, null for what they leave 
 is meant beyond doubt is taken as it is meant; about the rest the model is told what to write instead.
 """
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -148,8 +149,9 @@ def _mapping(name: str, arguments: object) -> Mapping[Any, Any]:
         return {}
     if isinstance(arguments, str | bytes):
         try:
-            arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            # Not msgspec: it refuses half of a surrogate pair, which is no reason not to answer.
+            arguments = json.loads(arguments) if arguments.strip() else {}
+        except (ValueError, RecursionError) as error:
             raise Unusable(
                 f"The arguments of {name} are not JSON: {error}.", f"Call {name} again with a JSON object."
             ) from error

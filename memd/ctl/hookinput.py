@@ -1,5 +1,6 @@
 """What an agent's program tells a hook on standard input. Pure, but for reading."""
 
+import json
 import os
 import select
 import time
@@ -25,8 +26,9 @@ class HookInput(msgspec.Struct, frozen=True):
 def parsed(data: bytes) -> HookInput:
     """What the bytes say; an empty input where they are no JSON object."""
     try:
-        told = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Not msgspec: it refuses half of a surrogate pair, as a program leaves it that cuts an emoji.
+        told = json.loads(data)
+    except (ValueError, RecursionError):
         return HookInput()
     if not isinstance(told, dict):
         return HookInput()
@@ -58,4 +60,5 @@ def received(descriptor: int, until: float) -> bytes:
 
 
 def _text(told: dict[str, Any], names: tuple[str, ...]) -> str:
-    return next((value for name in names if isinstance(value := told.get(name), str)), "")
+    text = next((value for name in names if isinstance(value := told.get(name), str)), "")
+    return text.encode("utf-8", "replace").decode()

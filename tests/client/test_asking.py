@@ -43,6 +43,7 @@ NAMES = st.sampled_from(["query", "maxResults", "minScore", "path", "from", "sta
         ({"query": "half \ud800 a pair"}, SearchCall("half ? a pair")),
         ('{"query": "q", "maxResults": 3}', SearchCall("q", 3)),
         (b'{"query": "q"}', SearchCall("q")),
+        (r'{"query": "half \ud83d a pair"}', SearchCall("half ? a pair")),
     ],
 )
 def test_a_search_is_taken_as_it_is_meant(arguments: object, meant: SearchCall) -> None:

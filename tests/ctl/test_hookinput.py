@@ -21,6 +21,7 @@ from tests.awkward.programs import HOOK_INPUTS
         (b'{"conversation_id": "c", "user_prompt": "which?"}', HookInput("which?", "c")),
         (b'{"prompt": 5, "message": "which?", "session_id": null}', HookInput("which?")),
         (b'{"session_id": "' + b"x" * 999 + b'"}', HookInput(session="x" * 64)),
+        (rb'{"prompt": "walnut \ud83d", "hook_event_name": "\ude00"}', HookInput("walnut ?", event="?")),
         (b"{}", HookInput()),
         (b"", HookInput()),
         (b"nonsense", HookInput()),
