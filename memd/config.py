@@ -123,12 +123,15 @@ class Remote(_Section, frozen=True):
 
 
 class Match(_Section, frozen=True):
-    """What a scope rule looks at; an absent field matches everything."""
+    """What a scope rule looks at, in any letter case; an absent field matches everything.
+
+    A prefix ends at a colon or at the end of the key, unless it ends with a colon or a star itself.
+    """
 
     channel: str | None = None
     chat_type: Literal["direct", "group", "channel"] | None = None
-    key_prefix: str | None = None  # of the key without agent:<id>:, lower-cased
-    raw_key_prefix: str | None = None  # of the whole key, lower-cased
+    key_prefix: str | None = None  # of the key without agent:<id>:
+    raw_key_prefix: str | None = None  # of the whole key
 
 
 class Rule(_Section, frozen=True):

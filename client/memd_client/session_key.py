@@ -21,6 +21,8 @@ _NO_MESSENGERS = frozenset(
     {"main", "cron", "dashboard", "explicit", "hook", "acp", "global", "unknown", "agent"}
 )
 
+_CHATS = frozenset({"direct", "dm", "group", "channel", "room"})
+
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
@@ -30,7 +32,7 @@ class SessionKey:
         raw: The key as it came.
         agent: The agent it names, letter for letter, be it one that cannot exist; None where it names none.
         rest: What follows ``agent:<id>:``, or the whole key without that prefix; lower case.
-        channel: The messenger: telegram, slack, ...; None where the key has none.
+        channel: The messenger: telegram, slack, ...; None where the key has none, or is too odd to be sure.
         chat_type: Who reads along. "direct": the owner, or one peer of a direct message. "group", "channel":
             others. None: the key does not tell, so anybody might.
     """
@@ -61,9 +63,9 @@ def parse(raw: str) -> SessionKey:
 def _split(raw: str) -> tuple[str | None, str, bool]:
     """The agent, what follows it, and whether the key is fit to be trusted so far."""
     word, _, named = raw.partition(":")
-    if word.lower() != "agent" or ":" not in raw:
-        return None, raw, True
     # Whom a misspelt key names must not be taken for nobody: it would then be answered for another agent.
+    if "".join(filter(str.isalnum, word)).lower() != "agent" or ":" not in raw:
+        return None, raw, True
     agent, _, rest = named.partition(":")
     is_sound = word == "agent" and 0 < len(agent) <= _LONGEST_AGENT and _is_plain(agent)
     return agent, rest, is_sound
@@ -112,9 +114,7 @@ def _find_private(parts: list[str]) -> tuple[str | None, list[str]] | None:
 def _find_messenger(parts: list[str]) -> str | None:
     """The messenger of a shape that is not private: what stands before the type of the chat."""
     match parts:
-        case [head, "group" | "channel" | "room", *_] if head not in _NO_MESSENGERS and not _shared_word(
-            [head]
-        ):
+        case [head, "group" | "channel" | "room", *_] if head not in _NO_MESSENGERS | _CHATS:
             return head
         case _:
             return None

@@ -1,10 +1,18 @@
 """Who may see what: decided from the session key, before anything is ranked or read."""
 
+from collections.abc import Sequence
+from unicodedata import normalize
+
 import msgspec
 
-from memd.config import Scope
+from memd.config import Match, Scope
 from memd.model import Kind, Source
 from memd_client import session_key
+from memd_client.session_key import SessionKey
+
+_CHAT_TYPES = {"direct": "direct", "dm": "direct", "group": "group", "channel": "channel", "room": "channel"}
+# First words that leave the messenger open: an ACP session may be bound to any thread, a global one holds all chats.
+_ANY_MESSENGER = frozenset({"acp", "global", "unknown", "agent", "subagent", "thread", "topic", *_CHAT_TYPES})
 
 
 class Denied(msgspec.Struct, frozen=True):
@@ -30,7 +38,8 @@ def access(
 
     A request without a key is the owner's. With one, the first rule that matches decides, then the default. MEMORY.md,
     USER.md and transcripts are for the main session and direct chats, whatever the rules; a key of an unknown shape
-    counts as shared. What was said in one conversation was not said to the others.
+    counts as shared, and a deny rule holds for it wherever it may belong to a conversation that the rule means. What was said
+    in one conversation was not said to the others.
 
     Args:
         scope: The agent's rules.
@@ -52,14 +61,71 @@ def access(
     return Granted(kinds, direct=key.is_owner_private)
 
 
-def _action(scope: Scope, key: session_key.SessionKey) -> str:
+def _action(scope: Scope, key: SessionKey) -> str:
     for rule in scope.rules:
-        wanted = rule.match
-        if (
-            (wanted.channel is None or wanted.channel == key.channel)
-            and (wanted.chat_type is None or wanted.chat_type == key.chat_type)
-            and (wanted.key_prefix is None or key.rest.startswith(wanted.key_prefix.lower()))
-            and (wanted.raw_key_prefix is None or key.raw.lower().startswith(wanted.raw_key_prefix.lower()))
-        ):
+        if _matches(rule.match, key) or (rule.action == "deny" and _could_match(rule.match, key)):
             return rule.action
     return scope.default
+
+
+def _matches(wanted: Match, key: SessionKey) -> bool:
+    return (
+        (wanted.channel is None or wanted.channel.lower() == key.channel)
+        and (wanted.chat_type is None or wanted.chat_type == key.chat_type)
+        and (wanted.key_prefix is None or _begins(key.rest, wanted.key_prefix.lower()))
+        and (wanted.raw_key_prefix is None or _begins(key.raw.lower(), wanted.raw_key_prefix.lower()))
+    )
+
+
+def _begins(key: str, prefix: str) -> bool:
+    """Whether a key begins with a prefix, whose last word is a whole one unless a star or a colon follows it."""
+    if prefix.endswith("*"):
+        return key.startswith(prefix[:-1])
+    if not prefix or prefix.endswith(":"):
+        return key.startswith(prefix)
+    return key == prefix or key.startswith(f"{prefix}:")
+
+
+def _could_match(wanted: Match, key: SessionKey) -> bool:
+    """Whether a key that cannot be read with certainty may belong to a conversation that a rule means.
+
+    Only deny rules ask: a key that was misspelt must not lead around the rule that keeps its conversation out.
+    """
+    is_certain = key.is_owner_private if key.channel is None else key.channel == _folded(key.channel)
+    if is_certain:
+        return False
+    words = _words(key.raw)
+    rest = _words(key.rest)
+    chats = {_CHAT_TYPES[word] for word in rest if word in _CHAT_TYPES}
+    return (
+        (wanted.channel is None or not _names_itself(key) or _folded(wanted.channel) in rest)
+        and (wanted.chat_type is None or not chats or wanted.chat_type in chats)
+        and (wanted.key_prefix is None or _has_in_order(rest, _words(wanted.key_prefix)))
+        and (wanted.raw_key_prefix is None or _has_in_order(words, _words(wanted.raw_key_prefix)))
+    )
+
+
+def _names_itself(key: SessionKey) -> bool:
+    """Whether a key begins with a word that tells what kind of conversation it names, such as a messenger or ``hook``."""
+    first = key.rest.partition(":")[0]
+    return bool(first) and first == _folded(first) and first not in _ANY_MESSENGER
+
+
+def _has_in_order(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether all wanted words are there in their order, whatever stands between; the last may end in a star."""
+    rest = iter(words)
+    return all(any(_is_word(word, one) for word in rest) for one in wanted)
+
+
+def _is_word(word: str, wanted: str) -> bool:
+    return word.startswith(wanted[:-1]) if wanted.endswith("*") else word == wanted
+
+
+def _words(key: str) -> list[str]:
+    """The words of a key as a reader sees them, divided by colons and by blanks."""
+    return [word for part in key.split(":") for blank in part.split() if (word := _folded(blank))]
+
+
+def _folded(word: str) -> str:
+    """A word in one letter case and one form, without what does not show."""
+    return "".join(one for one in normalize("NFKC", word).casefold() if one.isprintable() and one != " ")

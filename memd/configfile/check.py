@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from memd.config import LEAST_LIMIT_MB, SECRETS, AgentSettings, Collection, DaemonSettings
+from memd.config import LEAST_LIMIT_MB, SECRETS, AgentSettings, Collection, DaemonSettings, Scope
 from memd.configfile import redaction, remote
 from memd.configfile.statements import Key
 
@@ -83,8 +83,30 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
         yield (("sources",),), 'at least one source is needed, such as "memory"'
     if not all(text.strip() for text in settings.redact.allow):
         yield (("redact", "allow"),), "allow holds an empty text, which is part of every secret"
+    yield from _scope_disagreements(settings.scope)
     yield from redaction.disagreements(settings)
     yield from remote.disagreements(settings)
+
+
+def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Rules that match no key that there is: one that was to deny would be read as if it stood guard."""
+    for number, rule in enumerate(scope.rules):
+        wanted = rule.match
+        at = (("scope", "rules"),)
+        if wanted.channel is not None and (not wanted.channel or {*wanted.channel} & {*": *"}):
+            yield (
+                at,
+                f"the channel of rule {number + 1} must be the name of a messenger, one word such as discord",
+            )
+        if (wanted.key_prefix or "").lower().startswith("agent:"):
+            yield (
+                at,
+                f"the key_prefix of rule {number + 1} is compared with what follows agent:<id>: in a key; "
+                "write raw_key_prefix for the whole key",
+            )
+        for name, prefix in (("key_prefix", wanted.key_prefix), ("raw_key_prefix", wanted.raw_key_prefix)):
+            if prefix is not None and ("*" in prefix[:-1] or prefix != prefix.strip()):
+                yield at, f"the {name} of rule {number + 1} may have a * at its end, and no blank around it"
 
 
 def missing_workspace(agent: str) -> Problem:

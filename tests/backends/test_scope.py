@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd.backends.scope import Denied, Granted, access
 from memd.config import Match, Rule, Scope
@@ -107,7 +109,8 @@ def test_the_first_rule_that_matches_decides() -> None:
     )
     assert asked("agent:main:slack:group:g1", scope) == NOTES
     assert asked("agent:main:telegram:group:g1", scope) is None
-    assert asked("agent:main:telegram:direct:6667", scope) is None
+    assert asked("agent:main:telegram:direct:666", scope) is None
+    assert asked("agent:main:telegram:direct:6667", scope) == ALL
     assert asked("agent:main:telegram:direct:5", scope) == ALL
     assert asked("agent:main:cron:nightly", scope) is None
     assert asked("agent:main:main", scope) == ALL
@@ -133,3 +136,141 @@ def test_the_reason_names_channel_and_chat_type_only() -> None:
         DEFAULT, "agent:main:telegram:group:-100", agent="main", source=None, sources=("memory",)
     )
     assert decided == Denied("channel telegram, chat type group")
+
+
+# --- keys that are odd, and rules that keep their conversation out
+
+NO_DISCORD = Scope(default="allow", rules=(Rule(action="deny", match=Match(channel="discord")),))
+
+
+@pytest.mark.parametrize("channel", ["discord", "Discord", "DISCORD"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "discord:channel:99",
+        "Discord:Channel:99",
+        "discord:channel:team room",
+        "discord:channel:team\u200droom",
+        "discord:channel:",
+        "discord:channel:99:thread:",
+        "discord::channel:99",
+        "discord:work:channel:99",
+        "discord:guild:7:channel:9",
+        "discord:thread:5",
+        "discord:channel:" + "9" * 1100,
+        "discord:channel:99:subagent:group",
+        "subagent:3:discord:channel:99",
+        "subagent:3",
+        "disc\u200dord:channel:99",
+        "\uff44iscord:channel:99",
+        " discord:channel:99",
+        "discord server:channel:99",
+        "group:5",
+        "acp:3f6e",
+        "global",
+    ],
+)
+def test_a_channel_that_is_denied_stays_out_however_its_key_is_spelt(channel: str, rest: str) -> None:
+    """A key that cannot be read with certainty is denied by each rule that may mean its conversation."""
+    scope = Scope(default="allow", rules=(Rule(action="deny", match=Match(channel=channel)),))
+    assert asked(f"agent:main:{rest}", scope) is None
+    both = Match(channel=channel, chat_type="channel")
+    if "thread:5" not in rest and rest != "group:5":
+        assert (
+            asked(f"agent:main:{rest}", Scope(default="allow", rules=(Rule(action="deny", match=both),)))
+            is None
+        )
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "telegram:group:-100",
+        "telegram:work:group:-100",
+        "telegram:group:team room",
+        "telegram:discord-fans:group:5",
+        "hook:github",
+        "cron:discord",
+        "direct:4711",
+        "main",
+    ],
+)
+def test_a_denied_channel_denies_no_other(rest: str) -> None:
+    """A key that names another messenger, or none by its kind, is not taken for the one that is denied."""
+    assert asked(f"agent:main:{rest}", NO_DISCORD) is not None
+
+
+def test_an_allow_rule_takes_nothing_for_granted() -> None:
+    """What may be the conversation that is meant is not let in: an allow rule is read word by word."""
+    scope = Scope(default="deny", rules=(Rule(action="allow", match=Match(channel="discord")),))
+    assert asked("agent:main:discord:channel:99", scope) == NOTES
+    assert asked("agent:main:discord:channel:team room", scope) is None
+    assert asked("agent:main:discord:work:channel:99", scope) is None
+
+
+MATCHES = st.builds(
+    Match,
+    channel=st.sampled_from([None, "discord", "Telegram"]),
+    chat_type=st.sampled_from([None, "direct", "group", "channel"]),
+    key_prefix=st.sampled_from([None, "discord:", "telegram:group:5", "telegram:gr*"]),
+    raw_key_prefix=st.sampled_from([None, "agent:main:discord", "Agent:main:telegram:group:"]),
+)
+SHARED = st.sampled_from(
+    ["discord:channel:9", "discord:group:9:thread:5", "telegram:group:5", "telegram:group:51:topic:7"]
+)
+
+
+@given(match=MATCHES, key=SHARED, mutation=st.integers(0, 6), at=st.integers(0, 5), data=st.data())
+def test_what_a_rule_denies_it_denies_in_any_disguise(
+    match: Match, key: str, mutation: int, at: int, data: st.DataObject
+) -> None:
+    """Letter case, blanks, signs that do not show, an account, empty words and length lead around no deny rule."""
+    scope = Scope(default="allow", rules=(Rule(action="deny", match=match),))
+    if asked(f"agent:main:{key}", scope) is not None:
+        return
+    words = key.split(":")
+    at %= len(words)
+    match mutation:
+        case 0:
+            words[at] = words[at].upper()
+        case 1:
+            words[at] = data.draw(st.sampled_from(["{} ", " {}", "{}\t"])).format(words[at])
+        case 2:
+            words[at] += data.draw(st.sampled_from(["\u200b", "\u2060", "\x00", "\ufeff"]))
+        case 3:
+            words.insert(1, data.draw(st.sampled_from(["work", "account 2", "direct", "8"])))
+        case 4:
+            words.insert(at, "")
+        case 5:
+            words.append("9" * 1100)
+        case _:
+            words += ["subagent", data.draw(st.sampled_from(["3", "group", "channel"]))]
+    assert asked(f"agent:main:{':'.join(words)}", scope) is None
+
+
+@given(key=SHARED, word=st.sampled_from([" agent", "agent ", "AGENT", "a\u200bgent", "agent\t"]))
+def test_a_misspelt_key_of_one_agent_is_not_answered_by_another(key: str, word: str) -> None:
+    """Whom a key names is told by its first word, whatever does not show in that."""
+    assert asked(f"{word}:work:{key}", Scope(default="allow", rules=())) is None
+
+
+@pytest.mark.parametrize(
+    ("match", "key", "allowed"),
+    [
+        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001", True),
+        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001:topic:5", True),
+        (Match(key_prefix="Telegram:Group:-1001"), "agent:main:telegram:group:-1001:subagent:3", True),
+        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001987654321", False),
+        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-10012", False),
+        (Match(key_prefix="telegram:group:-100*"), "agent:main:telegram:group:-10012", True),
+        (Match(key_prefix="telegram:group:"), "agent:main:telegram:group:-10012", True),
+        (Match(raw_key_prefix="agent:main:main"), "agent:main:main", True),
+        (Match(raw_key_prefix="agent:main:main"), "agent:main:main:thread:4", True),
+        (Match(raw_key_prefix="agent:main:main"), "agent:main:mainframe:group:7", False),
+        (Match(raw_key_prefix="*"), "agent:main:mainframe:group:7", True),
+    ],
+)
+def test_a_prefix_ends_with_a_word(match: Match, key: str, allowed: bool) -> None:
+    """A rule names a conversation with all that belongs to it, and none whose name only begins so."""
+    scope = Scope(default="deny", rules=(Rule(action="allow", match=match),))
+    assert (asked(key, scope) is not None) is allowed

@@ -74,8 +74,8 @@ SHARED: list[tuple[str, str | None, str | None, ChatType | None]] = [  # key, ag
     # In doubt.
     ("agent:main:telegram:direct:4711:group:5", "main", None, "group"),
     ("agent:main:telegram:direct:4711:thread:channel", "main", None, "channel"),
-    ("agent:main:direct:group:5", "main", "direct", "group"),
-    ("agent:main:direct:group", "main", "direct", "group"),
+    ("agent:main:direct:group:5", "main", None, "group"),
+    ("agent:main:direct:group", "main", None, "group"),
     ("agent:main:main:group:5", "main", None, "group"),
     ("agent:main:main:thread:group", "main", None, "group"),
     ("agent:main:cron:group:5", "main", None, "group"),

@@ -87,7 +87,7 @@ CHANNELS = st.sampled_from([None, "telegram", "discord"])
 CHATS: st.SearchStrategy[Literal["direct", "group", "channel"] | None] = st.sampled_from(
     [None, "direct", "group", "channel"]
 )
-PREFIXES = st.sampled_from([None, None, "telegram:", "Discord:Channel", "hook:x", "main"])
+PREFIXES = st.sampled_from([None, None, "telegram:", "Discord:Channel:*", "hook:x", "main"])
 ACTIONS: st.SearchStrategy[Literal["allow", "deny"]] = st.sampled_from(["allow", "deny"])
 RULES = st.builds(
     Rule, ACTIONS, match=st.builds(Match, channel=CHANNELS, chat_type=CHATS, key_prefix=PREFIXES)
@@ -172,9 +172,13 @@ class Model:
             match = rule.match
             if match.channel is not None and match.channel != asker.channel:
                 continue
-            if match.chat_type is not None and match.chat_type != asker.chat:
+            # Who reads along is not told by every key: a deny rule then counts them in.
+            untold = asker.chat is None and rule.action == "deny"
+            if match.chat_type is not None and match.chat_type != asker.chat and not untold:
                 continue
-            if match.key_prefix is not None and not asker.rest.startswith(match.key_prefix.lower()):
+            if match.key_prefix is not None and not asker.rest.startswith(
+                match.key_prefix.lower().removesuffix("*")
+            ):
                 continue
             return rule.action == "allow"
         return scope.default == "allow"
