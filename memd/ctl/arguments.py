@@ -189,7 +189,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--source", choices=("memory", "sessions"), help="search only there")
     parser.add_argument(
-        "--session-key", metavar="KEY", help="the conversation that asks (else you, the owner)"
+        "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
     )
 
 
@@ -202,7 +202,7 @@ def _add_get(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--lines", metavar="N", type=_line, help="how many lines at most")
     parser.add_argument(
-        "--session-key", metavar="KEY", help="the conversation that asks (else you, the owner)"
+        "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
     )
 
 
@@ -318,7 +318,7 @@ def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 def _add_binding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--session-key", metavar="KEY", help="the conversation that asks (else you, the owner)"
+        "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
     )
 
 

@@ -162,6 +162,10 @@ async def test_a_session_key_is_bound_by_flag_or_environment(daemon: Daemon) -> 
         failed, reply = await called(client, "memory_search", query="billing")
         assert not failed
         assert reply["results"]
+    # A variable that was never filled is nobody's key, and not the owner's.
+    async with connected(environ=environ | {"MEMD_SESSION_KEY": ""}) as client:
+        failed, reply = await called(client, "memory_search", query="billing")
+        assert (failed, reply["scopeDenied"]) == (False, True)
 
 
 async def test_many_calls_at_once(daemon: Daemon) -> None:

@@ -61,7 +61,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add(
         "--session-key",
         metavar="KEY",
-        default=environ.get("MEMD_SESSION_KEY") or None,
+        default=environ.get("MEMD_SESSION_KEY"),  # also empty: then it names a conversation that nobody knows
         help="the conversation that asks (else MEMD_SESSION_KEY, or you, the owner)",
     )
     add(

@@ -72,7 +72,7 @@ def _session_started(call: Call, told: HookInput, until: float) -> Iterator[Dail
     """Today's and yesterday's notes, once what was written to them is indexed."""
     key = _asker(call)["session_key"]
     # A session on the owner's own machine; the name keeps one session from standing for another.
-    session = key or f"explicit:{_plain(told.session) or 'session'}"
+    session = key if key is not None else f"explicit:{_plain(told.session) or 'session'}"
     with suppress(TimedOut), _client(call, min(until, time.monotonic() + _WARM_S)) as memd:
         memd.warm(session, agent=_asker(call)["agent"])
     with suppress(TimedOut):
@@ -105,10 +105,15 @@ def _found(call: Call, asked: str, until: float) -> list[Hit]:
 
 
 def _asker(call: Call) -> _Asker:
-    """Whose memory, and for whom: a flag, else the environment, else the owner's."""
+    """Whose memory, and for whom: a flag, else the environment, else the owner's.
+
+    A key that is there and empty names a conversation that nobody knows, as a variable that was never filled does.
+    """
     return _Asker(
         agent=call.options.agent or call.environ.get("MEMD_AGENT") or None,
-        session_key=call.options.session_key or call.environ.get("MEMD_SESSION_KEY") or None,
+        session_key=call.environ.get("MEMD_SESSION_KEY")
+        if call.options.session_key is None
+        else call.options.session_key,
     )
 
 

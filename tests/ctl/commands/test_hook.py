@@ -134,6 +134,17 @@ def test_a_bound_session_gets_what_it_may_see(daemon: Daemon) -> None:
     assert hook("user-prompt", daemon.socket, told, environ={"MEMD_AGENT": "nobody"}) == SILENT
 
 
+@pytest.mark.parametrize("event", ["user-prompt", "session-start"])
+def test_a_key_that_was_never_filled_is_not_the_owner(daemon: Daemon, event: str) -> None:
+    """As `--session-key "$KEY"` has it where KEY is empty: nothing is told, and the program is not disturbed."""
+    told = {"prompt": "PostgreSQL database for billing?", "session_id": "s"}
+    assert hook(event, daemon.socket, told).context
+    bound = hook(event, daemon.socket, told, "--session-key", "")
+    assert (bound.code, bound.out) == (0, "")
+    assert "--session-key: must not be empty" in bound.err
+    assert hook(event, daemon.socket, told, environ={"MEMD_SESSION_KEY": ""}) == SILENT
+
+
 @pytest.mark.parametrize(
     ("argv", "asked"),
     [
