@@ -101,8 +101,10 @@ def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:
         if (wanted.key_prefix or "").lower().startswith("agent:"):
             yield (
                 at,
-                f"the key_prefix of rule {number + 1} is compared with what follows agent:<id>: in a key; "
-                "write raw_key_prefix for the whole key",
+                (
+                    f"the key_prefix of rule {number + 1} is compared with what follows agent:<id>: in a key; "
+                    "write raw_key_prefix for the whole key"
+                ),
             )
         for name, prefix in (("key_prefix", wanted.key_prefix), ("raw_key_prefix", wanted.raw_key_prefix)):
             if prefix is not None and ("*" in prefix[:-1] or prefix != prefix.strip()):

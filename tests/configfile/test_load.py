@@ -239,8 +239,8 @@ def test_a_shared_workspace_is_taken_before_the_default_one() -> None:
         ('agents.main.scope.rules = [{ action = "deny", match = { channel = "" } }]',
          ":1: agents.main.scope.rules: the channel of rule 1 must be the name of a messenger, one word such as discord"),
         ('agents.main.scope.rules = [{ action = "allow" }, { action = "deny", match = { key_prefix = "agent:main:discord" } }]',
-         ":1: agents.main.scope.rules: the key_prefix of rule 2 is compared with what follows agent:<id>: in a key; "
-         "write raw_key_prefix for the whole key"),
+         (":1: agents.main.scope.rules: the key_prefix of rule 2 is compared with what follows agent:<id>: in a key; "
+         "write raw_key_prefix for the whole key")),
         ('agents.main.scope.rules = [{ action = "deny", match = { raw_key_prefix = "agent:*:discord" } }]',
          ":1: agents.main.scope.rules: the raw_key_prefix of rule 1 may have a * at its end, and no blank around it"),
         ("\n\nagents.main.sources = []", ':3: agents.main.sources: at least one source is needed, such as "memory"'),
