@@ -25,6 +25,7 @@ from memd_client.tools import MAX_CHARS, TOOLS
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent
 from tests.daemon.process import Daemon
+from tests.modules import existing
 
 PATIENCE_S = 60.0
 SERVER = [sys.executable, "-P", "-m", "memd_client.mcp"]
@@ -433,6 +434,7 @@ def test_a_mistake_on_the_command_line_is_told_before_anything_is_loaded(argumen
         "try: main(sys.argv[1:])\n"
         "except SystemExit as end: print('mcp' in sys.modules, end.code)"
     )
+    existing("mcp")
     ran = subprocess.run(
         [sys.executable, "-P", "-c", program, *arguments], capture_output=True, text=True, check=True
     )
@@ -448,6 +450,7 @@ def test_the_sdk_is_loaded_by_the_server_alone() -> None:
         "    if module.name != 'memd_client.mcp.server': importlib.import_module(module.name)\n"
         "print('mcp' in sys.modules, 'pydantic' in sys.modules, 'memd_client.mcp.__main__' in sys.modules)"
     )
+    existing("mcp", "pydantic", "memd_client.mcp.server")
     ran = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "False False True\n"
 

@@ -17,6 +17,7 @@ from memd.configfile.repeats import has_rival_repeats
 from memd.configfile.signs import parsed
 from memd.sources.redact.user import custom
 from tests.awkward.patterns import PATTERNS, PUMPED
+from tests.modules import existing
 
 
 def _faults(*rules: tuple[str, str]) -> list[tuple[int, str, str]]:
@@ -174,7 +175,10 @@ def test_what_is_plainly_bounded_is_so(pattern: str) -> None:
         assert not has_rival_repeats(structure)
 
 
-_ELSEWHERE = """
+_PARSING = existing("memd.configfile.signs", "memd.configfile.loops", "memd.configfile.repeats")
+_ELSEWHERE = (
+    f"PARSING = {_PARSING}"
+    r"""
 import re, sys
 from types import SimpleNamespace
 import memd.daemon
@@ -183,20 +187,20 @@ from memd.configfile.redaction import faults
 from memd.sources.redact.engine import Redactor
 
 def of(pattern):
-    for name in ("signs", "loops", "repeats"):
-        sys.modules.pop("memd.configfile." + name, None)
-        vars(sys.modules["memd.configfile"]).pop(name, None)
+    for name in PARSING:
+        sys.modules.pop(name, None)
+        vars(sys.modules["memd.configfile"]).pop(name.rpartition(".")[2], None)
     return [told for _, _, told in faults(Redact(extra=(UserRule(name="x", pattern=pattern),)))]
 
 def check():
-    assert of(r"ACME-[0-9A-F]{8}-\\w+") == []
+    assert of(r"ACME-[0-9A-F]{8}-\w+") == []
     assert "cannot be looked through" in of("(a+)+b")[0], of("(a+)+b")
     assert "no regular expression" in of("(")[0]
     assert "matches the empty text" in of("a*")[0]
-    rule = UserRule(name="x", pattern=r"door (\\d+)")
+    rule = UserRule(name="x", pattern=r"door (\d+)")
     return Redactor(Redact(extra=(rule,))).redact("door 417, password: hunter2").text
 
-assert "memd.configfile.signs" not in sys.modules  # nobody has asked
+assert not set(PARSING) & set(sys.modules)  # nobody has asked
 right = re._parser
 class Other(list):
     state = SimpleNamespace(flags=0)
@@ -217,6 +221,7 @@ del re._parser
 sys.modules["re._parser"] = None
 print(check())
 """
+)
 
 
 def test_a_python_without_that_parser_runs_the_daemon() -> None:

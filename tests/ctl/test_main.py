@@ -16,9 +16,10 @@ from memd_client.messages import Note, Reply, Request, Status
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import FOUND, agent, answering, status
 from tests.ctl.conftest import Run
+from tests.modules import existing
 
 # Each of them takes longer to import than the daemon takes to answer.
-_HEAVY = (
+_HEAVY = existing(
     "rich",
     "numpy",
     "httpx",

