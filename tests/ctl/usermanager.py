@@ -11,12 +11,14 @@ from typing import Any
 
 from tests.ctl.conftest import Ran
 from tests.ctl.real import TIMEOUT_S
+from tests.daemon.process import ROOT
 from tests.wait import until
 
 _CGROUPS = Path("/sys/fs/cgroup")
-_HOME, _PREFIX = Path("/srv/home"), Path("/srv/memd")
+_HOME, _PREFIX, _SOURCES = Path("/srv/home"), Path("/srv/memd"), Path("/srv/sources")
 # A manager runs only where the system has been booted with systemd, which /run/systemd/system tells. It may not be the first
-# process of its namespace. The home and the installation are not below /tmp, of which a hardened service has one of its own.
+# process of its namespace. The home, the installation and the sources of an editable one are not below /tmp, of which a
+# hardened service has one of its own.
 _INSIDE = f"""
 set -e
 for group in $GROUPS; do echo 0 > $group/cgroup.procs; done
@@ -26,11 +28,12 @@ mount -t tmpfs none /run
 mkdir -p /run/systemd/system /run/systemd/unit-root /run/user/0
 chmod 700 /run/user/0
 mount -t tmpfs none /srv
-mkdir {_HOME} {_PREFIX}
+mkdir {_HOME} {_PREFIX} {_SOURCES}
 mount --bind "$HOME" {_HOME}
 mount --bind "$PREFIX" {_PREFIX}
+mount --bind "$SOURCES" {_SOURCES}
 touch /run/console; mount --bind /run/console /dev/console; cd /
-export XDG_RUNTIME_DIR=/run/user/0 HOME={_HOME}
+export XDG_RUNTIME_DIR=/run/user/0 HOME={_HOME} PYTHONPATH={_SOURCES}:{_SOURCES}/client
 /lib/systemd/systemd --user --log-target=console
 """
 
@@ -98,6 +101,7 @@ def user_manager(directory: Path) -> Iterator[UserManager]:
                 "PATH": os.environ["PATH"],
                 "HOME": str(home),
                 "PREFIX": sys.prefix,
+                "SOURCES": str(ROOT),
                 "GROUPS": " ".join(map(str, groups)),
             },
             stdin=subprocess.DEVNULL,
