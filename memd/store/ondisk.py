@@ -15,7 +15,12 @@ VERSION = slice(60, 64)  # of a database file: user_version, big-endian (sqlite.
 
 def uri(file: Path) -> str:
     """The name of a database as SQLite takes it with parameters."""
-    return f"file:{quote(str(file))}"
+    # Two slashes at its beginning, which name the same directory as one, would be followed by the name of a host.
+    return (
+        f"file:///{quote(os.fsencode(file)).lstrip('/')}"
+        if file.is_absolute()
+        else f"file:{quote(os.fsencode(file))}"
+    )
 
 
 def size(file: Path) -> int:

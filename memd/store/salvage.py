@@ -12,6 +12,7 @@ from memd.store import aside, copies, migrations, ondisk
 log = structlog.get_logger()
 
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_MADE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
 
 def bring_back(file: Path, schema: str) -> None:
@@ -69,7 +70,7 @@ def _opened(file: Path) -> Iterator[apsw.Connection]:
 
 @contextmanager
 def _made(file: Path) -> Iterator[apsw.Connection]:
-    connection = apsw.Connection(str(file))
+    connection = apsw.Connection(ondisk.uri(file), flags=_MADE)
     try:
         connection.pragma("journal_mode", "off")  # one that is cut short is never used
         connection.pragma("synchronous", "full")
