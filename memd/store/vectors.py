@@ -1,4 +1,4 @@
-"""The durable copy of an index's vectors: vec0 where sqlite-vec loads, an ordinary table where it does not.
+"""The durable copy of an index's vectors: vec0 where sqlite-vec loads and takes them, else an ordinary table.
 
 A store that was written with the extension and is opened without it cannot reach its vec0 rows. The chunks then count
 as waiting again, and their vectors come back from the cache, which costs nothing; the other way round, the rows of the
@@ -6,6 +6,7 @@ ordinary table move into vec0.
 """
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -19,6 +20,10 @@ from memd.store.shelf import Block, Listed, Shelf, listed, parts
 from memd.store.trouble import StoreDamaged
 
 WAITING, DONE, SET_ASIDE = 0, 1, 2
+MOST_DIMENSIONS = 8192  # of a column of vec0 0.1; longer vectors are in an ordinary table
+SHADOWS = frozenset(
+    {"vectors_chunks", "vectors_rowids", "vectors_vector_chunks00"}
+)  # in which vec0 keeps its rows
 BLOCK_ROWS = 1024  # read at once, as vec0 has them
 PIECE_BYTES = 2 << 20  # of a block of vec0 that are read at once: those of long vectors are large
 NOTHING = -1  # in the place of the id of a chunk
@@ -53,14 +58,18 @@ def _has_vec0(connection: apsw.Connection) -> bool:
 
 
 def table(connection: apsw.Connection) -> str:
-    """The name of the table that this connection can read and write."""
-    return "vectors" if _has_vec0(connection) else "vectors_plain"
+    """The name of the table with the vectors that this connection can read and write."""
+    return "vectors" if _has_vec0(connection) and "vectors" in _tables(connection) else "vectors_plain"
 
 
 def prepare(connection: apsw.Connection, dimensions: int) -> None:
     """Make the table for vectors of so many dimensions, and mend what an opening without sqlite-vec left behind."""
+    here = "vectors" if _has_vec0(connection) and dimensions <= MOST_DIMENSIONS else "vectors_plain"
+    if here == "vectors" and _dimensions_of_vec0(connection) not in {None, dimensions}:
+        connection.execute(
+            "DROP TABLE vectors"
+        )  # of another model, from before sqlite-vec was gone for a while
     present = _tables(connection)
-    here = table(connection)
     if here not in present:
         connection.execute(
             f"CREATE VIRTUAL TABLE vectors USING vec0(chunk_id INTEGER PRIMARY KEY, embedding FLOAT[{dimensions}] distance_metric=cosine)"
@@ -83,8 +92,40 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Forget the vectors of another model, with their table."""
-    connection.execute(f"DROP TABLE IF EXISTS {table(connection)}")
+    """Forget the vectors of another model, with their tables as far as they can be reached."""
+    connection.execute("DROP TABLE IF EXISTS vectors_plain")
+    if _has_vec0(connection):
+        connection.execute("DROP TABLE IF EXISTS vectors")
+
+
+def _dimensions_of_vec0(connection: apsw.Connection) -> int | None:
+    """Of the vectors that vec0 has a table for; None where it has none."""
+    row = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'vectors'").fetchone()
+    declared = None if row is None else re.search(r"FLOAT\[(\d+)\]", str(row[0]))
+    return None if declared is None else int(declared[1])
+
+
+def gaps(connection: apsw.Connection) -> tuple[str, ...]:
+    """Where the rows of vec0 and what the chunks say of their vectors differ; it is asked without sqlite-vec."""
+    present = _tables(connection)
+    if not present:
+        done: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {DONE}").get
+        return (f"{done} vectors are missing",) if done else ()
+    # Beside an ordinary table the rows of vec0 are those of before: prepare brings both together.
+    if "vectors_plain" in present:
+        return ()
+    [(lost, ownerless, torn)] = connection.execute(
+        f"SELECT (SELECT count(*) FROM chunks WHERE vector = {DONE} AND id NOT IN (SELECT rowid FROM vectors_rowids)),"
+        f" (SELECT count(*) FROM chunks WHERE vector <> {DONE} AND id IN (SELECT rowid FROM vectors_rowids)),"
+        " (SELECT count(*) FROM vectors_rowids WHERE chunk_id NOT IN (SELECT chunk_id FROM vectors_chunks)"
+        " OR chunk_id NOT IN (SELECT rowid FROM vectors_vector_chunks00))"
+    ).fetchall()
+    told = (
+        (lost, "vectors are missing"),
+        (ownerless, "vectors are there that no chunk knows of"),
+        (torn, "vectors have no place"),
+    )
+    return tuple(f"{number} {what}" for number, what in told if number)
 
 
 def loaded(connection: apsw.Connection, dimensions: int) -> Matrix | None:
