@@ -613,13 +613,7 @@ class Index:
                 except StoreDamaged as found:
                     damage = str(found)
             if damage is not None:
-                reason = damage
-
-                def put_in_place() -> None:
-                    aside.set_aside(self.file, reason)
-                    other.file.rename(self.file)
-
-                await self._database.exchange(put_in_place)
+                await self._put_in_place(other, damage)
             self._held, self._space = built, other.space
             self._shelve_if_wanted()
             with contextlib.suppress(StoreUnavailable):  # they are searched on disk
@@ -631,6 +625,22 @@ class Index:
             await self._database.checkpoint(wait=False)
             # Nothing here comes from it, and it may say what better rules have taken out.
             await self._database.drop_copies()
+
+    async def _put_in_place(self, other: "Index", damage: str) -> None:
+        is_in_place = False
+
+        def put_in_place() -> None:
+            nonlocal is_in_place
+            aside.set_aside(self.file, damage)
+            other.file.rename(self.file)
+            is_in_place = True
+
+        try:
+            await self._database.exchange(put_in_place)
+        except StoreUnavailable:
+            # That it cannot be opened just now does not undo it: who reads or writes next opens it.
+            if not is_in_place:
+                raise
 
     async def empty_log(self) -> bool:
         """See Database.empty_log."""
