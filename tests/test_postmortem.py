@@ -16,7 +16,7 @@ import pytest
 
 from memd import postmortem
 from memd.errors import MemdError
-from memd.store.trouble import StoreDamaged, mapped_errors
+from memd.store.trouble import StoreRefused, mapped_errors
 from memd_client.errors import TimedOut
 
 SECRET = "porcupine"  # stands in for memory; never a constant of the functions that fail
@@ -155,9 +155,9 @@ def test_no_question_is_quoted_by_a_store(question: str, tmp_path: Path) -> None
     """SQLite tells what it did not understand in the words that it was asked with; a store does not repeat them."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
-    with pytest.raises(StoreDamaged) as failed, mapped_errors(tmp_path / "main.sqlite"):
+    with pytest.raises(StoreRefused) as failed, mapped_errors(tmp_path / "main.sqlite"):
         connection.execute("SELECT * FROM t WHERE t MATCH ?", (f"{question} {SECRET}:{SECRET}",))
-    assert str(failed.value) == f"{tmp_path}/main.sqlite: its tables are not what they were"
+    assert str(failed.value) == f"{tmp_path}/main.sqlite: SQLite does not take a statement"
     assert SECRET not in postmortem.account(failed.value)
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -12,11 +14,12 @@ import apsw
 import msgspec
 import structlog
 
-from memd.store import copies, migrations, newer, ondisk
+from memd.store import copies, migrations, newer, ondisk, soundness
 from memd.store.trouble import (
     StoreClosed,
     StoreDamaged,
     StoreNewer,
+    StoreRefused,
     StoreUnavailable,
     StoreUnsynced,
     mapped_errors,
@@ -31,6 +34,7 @@ log = structlog.get_logger()
 BUSY_TIMEOUT_MS = 5000
 EMPTYING_MS = 20  # for which readers may keep the log from being emptied
 READERS = 3
+LOOKING = 20  # times as long as a look took, none follows for the next statement that fails
 CHECKPOINT_PAGES = (
     4000  # 16 MB of log; at SQLite's 1000, half the time of a first indexing goes into syncing the disk
 )
@@ -105,6 +109,7 @@ class Database:
         self._closing = False
         self._log_pages = 0  # at the last commit
         self._fold_at = CHECKPOINT_PAGES
+        self._look_from = -math.inf  # when a statement that fails may have the file looked through again
 
     # --- opening
 
@@ -137,6 +142,8 @@ class Database:
             if create and ondisk.identity(self.file) is None:
                 self._begin_file()
             self._open_writer(create=create)
+        except StoreRefused:
+            raise
         except StoreUnavailable as trouble:
             self._open_for_reading(trouble)
         self.copies = copies.kept(self.file)
@@ -230,7 +237,9 @@ class Database:
             raise
         return connection
 
-    def _close(self, connection: apsw.Connection) -> None:
+    def _close(self, connection: apsw.Connection | None) -> None:
+        if connection is None:
+            return
         with self._connections_lock:
             self._connections.discard(connection)
         # What is wrong with the file may show here, too; it is closed all the same.
@@ -277,11 +286,19 @@ class Database:
                 result = work(writer)
                 writer.execute("COMMIT")
             except BaseException:
+                # After some errors SQLite has ended it by itself. Left open, no other could begin.
                 if writer.in_transaction:
-                    writer.execute("ROLLBACK")
+                    self._roll_back(writer)
                 raise
         self._keep_log_short(writer)
         return result
+
+    def _roll_back(self, writer: apsw.Connection) -> None:
+        try:
+            writer.execute("ROLLBACK")
+        except apsw.Error:
+            # What led here is what is told. The next write opens the file anew.
+            self._close_writer()
 
     def _has_logged(self, _: apsw.Connection, __: str, pages: int) -> int:
         self._log_pages = pages
@@ -352,33 +369,26 @@ class Database:
         def snapshot() -> T:
             if self._closing or not self._opened:
                 raise StoreClosed("the store is closed")
-            with mapped_errors(self.file):
-                reader = self._take()
-                try:
+            reader = self._readers.get()
+            try:
+                with self._judging(), mapped_errors(self.file):
+                    if reader.connection is None or reader.generation != self._generation:
+                        before, reader = reader, _Reader(None, 0)
+                        self._close(before.connection)
+                        reader = self._new_reader()
                     assert reader.connection is not None
                     reader.connection.execute("BEGIN")
                     try:
                         return fn(reader.connection, *args, **kwargs)
                     finally:
-                        reader.connection.execute("ROLLBACK")
-                finally:
-                    self._readers.put(reader)
+                        # SQLite may have ended it by itself: with no memory, or an I/O error.
+                        if reader.connection.in_transaction:
+                            reader.connection.execute("ROLLBACK")
+            finally:
+                self._readers.put(reader)
 
         self._require_not_closing()
         return await self._reading.run(snapshot)
-
-    def _take(self) -> _Reader:
-        """A place with a connection to the file as it is now."""
-        reader = self._readers.get()
-        if reader.connection is not None and reader.generation == self._generation:
-            return reader
-        try:
-            if reader.connection is not None:
-                self._close(reader.connection)
-            return self._new_reader()
-        except BaseException:
-            self._readers.put(_Reader(None, 0))
-            raise
 
     def _new_reader(self) -> _Reader:
         generation = self._generation
@@ -391,9 +401,7 @@ class Database:
     def _alone(self) -> Iterator[None]:
         """Wait for those who read, close what they read with, and let nobody begin before the end."""
         for _ in range(READERS):
-            reader = self._readers.get()
-            if reader.connection is not None:
-                self._close(reader.connection)
+            self._close(self._readers.get().connection)
         opened: list[_Reader] = []
         try:
             yield
@@ -405,8 +413,13 @@ class Database:
 
     async def _on_writer(self, work: Callable[[], T]) -> T:
         self._require_not_closing()
+
+        def judged() -> T:
+            with self._judging():
+                return work()
+
         try:
-            return await self._writing.run(work)
+            return await self._writing.run(judged)
         except StoreUnavailable as trouble:
             self._note(trouble)
             raise
@@ -430,21 +443,46 @@ class Database:
             StoreDamaged: naming the first that was found.
             StoreUnavailable, StoreClosed.
         """
+        # By another connection than the one whose place is taken.
+        await self.read(lambda _: self._require_sound())
 
-        def look(_: apsw.Connection) -> str:
-            # By another connection than the one whose place is taken: one that has looked into a keyword index before
-            # looks through it by what it remembers, and finds parts missing that were merged since (FTS5 of 3.54).
+    def _require_sound(self) -> None:
+        """Look through the file by a connection of its own.
+
+        Raises:
+            StoreDamaged: naming what was found first.
+        """
+        with mapped_errors(self.file):
             fresh = self._new_reader().connection
             assert fresh is not None
             try:
-                found: str = fresh.execute("PRAGMA quick_check(1)").get
-                return found
+                fresh.execute("BEGIN")
+                found = soundness.faults(fresh, self._schema)
             finally:
                 self._close(fresh)
+        if found:
+            raise StoreDamaged(f"{self.file}: {found[0]}")
 
-        found = await self.read(look)
-        if found != "ok":
-            raise StoreDamaged(f"{self.file}: {found}")
+    @contextlib.contextmanager
+    def _judging(self) -> Iterator[None]:
+        """Where SQLite fails at a statement without calling the file damaged, see whether it is.
+
+        Raises:
+            StoreDamaged: it is; else what was raised.
+        """
+        try:
+            yield
+        except StoreRefused as refused:
+            # A look takes a second where there are 30,000 chunks: not for each of many statements that fail.
+            began = time.monotonic()
+            if began >= self._look_from:
+                with contextlib.suppress(StoreUnavailable):  # then nothing is known
+                    try:
+                        self._require_sound()
+                    except StoreDamaged as damage:
+                        raise damage from refused
+                self._look_from = time.monotonic() + LOOKING * (time.monotonic() - began)
+            raise
 
     async def release_pages(self) -> None:
         """Give up what connections that are not in use just now keep of the file in memory; each up to 2 MB.
@@ -535,6 +573,8 @@ class Database:
                 # Virtual tables keep what they read of the old content in their connection.
                 self._generation += 1
                 self._close_writer()
+            # The copy is committed, whatever comes now: who writes next opens the file, and is told if that fails.
+            with contextlib.suppress(StoreUnavailable):
                 self._open_writer(create=False)
 
         await self._on_writer(copy)
@@ -569,8 +609,7 @@ class Database:
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
-        if writer is not None:
-            self._close(writer)
+        self._close(writer)
 
     async def checkpoint(self, *, wait: bool) -> None:
         """Bring what is in the log into the file itself.

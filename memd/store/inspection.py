@@ -4,18 +4,15 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import apsw
 import msgspec
 
 from memd.errors import MemdError
-from memd.store import keywords, meta, migrations, vectors
+from memd.store import keywords, meta, migrations, ondisk, soundness, vectors
 from memd.store.trouble import StoreDamaged, StoreUnavailable, mapped_errors
 
 _STEPS = 1000  # instructions of SQLite between two looks at the clock
-_MOST_FAULTS = 3
-_WITH_SESSIONS = 2  # the first schema of an index that has transcripts
 
 
 class NotLooked(MemdError):
@@ -64,13 +61,12 @@ def look_at_index(file: Path, patience_s: float) -> IndexCondition:
         schema, known = _schema(connection, "index")
         if schema > known or not schema:
             return IndexCondition(schema=schema, known_schema=known)
-        faults = _faults(connection)
+        faults = soundness.faults(connection, "index")
         if faults:
             return IndexCondition(schema=schema, known_schema=known, faults=faults)
         return IndexCondition(
             schema=schema,
             known_schema=known,
-            faults=_gaps(connection, schema),
             files=connection.execute("SELECT count(*) FROM files").get,
             chunks=connection.execute("SELECT count(*) FROM chunks").get,
             fingerprint=meta.get_fingerprint(connection),
@@ -83,7 +79,7 @@ def look_at_cache(file: Path, patience_s: float) -> CacheCondition:
         schema, known = _schema(connection, "embeddings")
         if schema > known or not schema:
             return CacheCondition(schema=schema, known_schema=known)
-        faults = _faults(connection)
+        faults = soundness.faults(connection, "embeddings")
         rows: int = 0 if faults else connection.execute("SELECT count(*) FROM cache").get
         return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows)
 
@@ -107,7 +103,7 @@ def _looking(file: Path, patience_s: float) -> Iterator[apsw.Connection]:
     try:
         with mapped_errors(file):
             connection = apsw.Connection(
-                f"file:{quote(str(file))}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+                f"{ondisk.uri(file)}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             )
             try:
                 _prepare(connection)
@@ -147,24 +143,3 @@ def _schema(connection: apsw.Connection, schema: str) -> tuple[int, int]:
     """(number found, newest number known)."""
     found: int = connection.pragma("user_version")
     return found, migrations.newest(schema)
-
-
-def _faults(connection: apsw.Connection) -> tuple[str, ...]:
-    # Since 3.44 this asks virtual tables as well: FTS5 checks its index. Its own command would be a write.
-    rows = connection.execute(f"PRAGMA quick_check({_MOST_FAULTS})")
-    told = [line for (row,) in rows for line in str(row).splitlines()]
-    return tuple(line for line in told if line != "ok" and not line.startswith("***"))[:_MOST_FAULTS]
-
-
-def _gaps(connection: apsw.Connection, schema: int) -> tuple[str, ...]:
-    """What is missing that SQLite does not know should be there."""
-    lost: int = connection.execute(
-        "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM keywords_docsize)"
-    ).get
-    told = [f"{lost} chunks are missing in the keyword index"] if lost else []
-    if schema >= _WITH_SESSIONS:
-        torn: int = connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM turns GROUP BY file_id HAVING count(*) <> max(seq) + 1)"
-        ).get
-        told += [f"turns are missing in {torn} transcripts"] if torn else []
-    return tuple(told)

@@ -27,8 +27,8 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
     """Run what has not run yet, all of it in one transaction: the file is of its old schema, or of the newest.
 
     Raises:
-        StoreDamaged: what came of it is not sound; the file is as it was.
-        apsw.Error: likewise.
+        StoreDamaged: a step does not go with what is in the file, or what came of it is not sound. The file is as it was.
+        apsw.Error: likewise, for what lies outside it.
     """
     found: int = connection.pragma("user_version")
     missing = [(number, sql) for number, sql in steps(schema) if number > found]
@@ -37,7 +37,12 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number, sql in missing:
-            connection.execute(f"{sql}\n;PRAGMA user_version = {number};")
+            try:
+                connection.execute(f"{sql}\n;PRAGMA user_version = {number};")
+            except (apsw.SQLError, apsw.ConstraintError) as error:
+                # The same at each attempt: its tables are not those that memd made.
+                file = connection.db_filename("main")
+                raise StoreDamaged(f"{file} cannot be brought up to schema {number}: {error}") from error
         if found:
             _require_sound(connection)
         connection.execute("COMMIT")

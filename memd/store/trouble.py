@@ -36,6 +36,13 @@ class StoreUnsynced(StoreUnavailable):
     """The disk did not keep what it was given: that may be lost now, whatever it says next time."""
 
 
+class StoreRefused(StoreUnavailable):
+    """SQLite fails at a statement that it takes on a sound file, and does not say that the file is damaged.
+
+    That is for a look through the file to tell: it may as well be a limit of SQLite's, or a name that it does not take.
+    """
+
+
 class StoreDamaged(MemdError):
     """What is in the file is not what memd wrote there."""
 
@@ -75,6 +82,8 @@ def mapped_errors(file: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         # Whatever memd writes is valid text. The error itself would quote the bytes.
         raise StoreDamaged(f"{file}: a text in it is not UTF-8") from error
+    except MemoryError as error:
+        raise StoreUnavailable(f"{file}: out of memory") from error
     except apsw.Error as error:
         found = _meaning(file, error)
         if found is None:
@@ -85,11 +94,18 @@ def mapped_errors(file: Path) -> Iterator[None]:
 def _meaning(file: Path, error: apsw.Error) -> MemdError | None:
     """The error of memd's; None for what can only be a mistake in its own code."""
     match error:
-        case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError() | apsw.TooBigError():
+        case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
             return StoreDamaged(f"{file}: {error}")
-        case apsw.SQLError() | apsw.ConstraintError() | apsw.MismatchError() | apsw.InternalError():
-            # Our own SQL does not fail on a sound file: a table is missing or is not what it was.
-            return StoreDamaged(f"{file}: {_said(error)}")
+        case (
+            apsw.SQLError()
+            | apsw.ConstraintError()
+            | apsw.MismatchError()
+            | apsw.InternalError()
+            | apsw.TooBigError()
+            | apsw.SchemaChangeError()
+            | apsw.AbortError()
+        ):
+            return StoreRefused(f"{file}: {_said(error)}")
         case apsw.IOError() if getattr(error, "extendedresult", None) in _UNREADABLE:
             return StoreDamaged(f"{file}: it cannot be read any more ({error})")
         case apsw.InterruptError():
@@ -128,4 +144,4 @@ def _said(error: apsw.Error) -> str:
     """What SQLite says of its tables; of SQL it may quote a question, and no question may reach a log."""
     said = str(error)
     is_quoting = isinstance(error, apsw.SQLError) and not said.startswith("no such table: ")
-    return "its tables are not what they were" if is_quoting else said
+    return "SQLite does not take a statement" if is_quoting else said

@@ -35,7 +35,7 @@ def test_steps_are_taken_all_or_none(tmp_path: Path) -> None:
     run(file, "CREATE TABLE documents (somebody TEXT)")
     before = tables(file)
     connection = apsw.Connection(str(file))
-    with pytest.raises(apsw.SQLError, match="already exists"):
+    with pytest.raises(StoreDamaged, match="already exists"):
         migrations.migrate(connection, "embeddings")
     assert not connection.in_transaction
     connection.close()

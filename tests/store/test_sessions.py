@@ -14,7 +14,7 @@ from memd.store import inspection, migrations
 from memd.store.files import Change
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
-from memd.store.trouble import StoreDamaged
+from memd.store.trouble import StoreDamaged, StoreRefused
 from memd.text import fts_text
 from tests.daemon.contents import contents, differences
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
@@ -161,7 +161,7 @@ async def test_a_change_that_fails_leaves_the_transcript_as_it_was(index: Index)
     twice = msgspec.structs.replace(
         bad, chunks=[*bad.chunks, msgspec.structs.replace(bad.chunks[0], start_line=None)]
     )
-    with pytest.raises(StoreDamaged):
+    with pytest.raises(StoreRefused):
         await index.replace_sessions([twice], {}, frozenset())
     assert contents(index.file) == before
     assert await index.session(PATH) == StoredSession(b"p1", 2, 0)

@@ -1,0 +1,334 @@
+"""Whatever fails in a write or a read: the next one works, what was written stays, and a sound file is never called damaged."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memd.model import Kind, TextHash
+from memd.store import aside, soundness
+from memd.store import database as databases
+from memd.store.database import Database
+from memd.store.embeddings import EmbeddingStore
+from memd.store.files import Change
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from memd.store.trouble import StoreDamaged, StoreUnavailable
+from tests.daemon.disk import FaultyDisk, fails
+from tests.store.conftest import chunk_of, found_file, vector_of
+
+SPACE = ("hashing", "words", "1")
+EVERYTHING = frozenset(Kind)
+KEPT = TextHash(b"k" * 32)
+ROOM_STEP, MOST_ROOM = 2_000, 60_000  # bytes of memory that a statement is given
+
+Work = Callable[[apsw.Connection], object]
+
+
+class Scene:
+    """A database with one row in it, on a disk that can be told to fail."""
+
+    def __init__(self, database: Database, disk: FaultyDisk) -> None:
+        self.database = database
+        self.disk = disk
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setattr(databases, "BUSY_TIMEOUT_MS", 20)
+    with FaultyDisk.inserted() as disk:
+        made = Database(tmp_path / "e.sqlite", "embeddings")
+        await made.open()
+        await made.write(put, KEPT)
+        yield Scene(made, disk)
+        disk.faults.clear()
+        await made.close()
+
+
+def put(connection: apsw.Connection, text_hash: bytes, times: int = 1) -> None:
+    connection.execute(
+        "INSERT INTO cache (provider, model, provider_key, hash, vector, used_at) VALUES ('a', 'b', 'c', ?, ?, 0)",
+        (text_hash, bytes(4096 * times)),
+    )
+
+
+def count(connection: apsw.Connection) -> int:
+    found: int = connection.execute("SELECT count(*) FROM cache").get
+    return found
+
+
+@contextmanager
+def nothing(_: Scene) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def locked(scene: Scene) -> Iterator[None]:
+    """By another program."""
+    other = apsw.Connection(str(scene.database.file), vfs=scene.disk.base)
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.close()
+
+
+def disk_that_fails(code: int) -> Callable[[Scene], object]:
+    @contextmanager
+    def failing(scene: Scene) -> Iterator[None]:
+        scene.disk.faults["-wal", "write"] = fails(code)
+        yield
+        scene.disk.faults.clear()
+
+    return failing
+
+
+def raising(failure: BaseException) -> Work:
+    """A defect of the caller's, after it has written something."""
+
+    def work(connection: apsw.Connection) -> None:
+        put(connection, b"half")
+        raise failure
+
+    return work
+
+
+def constraint(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    put(connection, KEPT)
+
+
+def missing_value(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    connection.execute("INSERT INTO cache (provider) VALUES (NULL)")
+
+
+def wrong_sql(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    connection.execute("SELECT nothing FROM nowhere")
+
+
+def too_large(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    connection.execute("SELECT zeroblob(2000000000)")
+
+
+def too_long_a_number(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    connection.execute("SELECT ?", (1 << 63,))
+
+
+def interrupted(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    connection.set_progress_handler(lambda: True, 1)
+    try:
+        connection.execute("SELECT count(*) FROM cache AS a, cache AS b").fetchall()
+    finally:
+        connection.set_progress_handler(None)
+
+
+def rolled_back_by_sqlite(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    connection.execute("INSERT OR ROLLBACK INTO cache SELECT * FROM cache")
+
+
+def full(connection: apsw.Connection) -> None:
+    put(connection, b"half")
+    connection.execute(f"PRAGMA max_page_count = {connection.pragma('page_count')}")
+    try:
+        put(connection, b"much", times=1000)
+    finally:
+        connection.execute("PRAGMA max_page_count = 1000000")
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.parametrize(
+    ("around", "work"),
+    [
+        (nothing, raising(KeyError("ours"))),
+        (nothing, raising(MemoryError())),
+        (nothing, raising(UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"))),
+        (nothing, constraint),
+        (nothing, missing_value),
+        (nothing, wrong_sql),
+        (nothing, too_large),
+        (nothing, too_long_a_number),
+        (nothing, interrupted),
+        (nothing, rolled_back_by_sqlite),
+        (nothing, full),
+        (locked, put_more := (lambda connection: put(connection, b"half", times=50))),
+        (disk_that_fails(apsw.SQLITE_FULL), put_more),
+        (disk_that_fails(apsw.SQLITE_IOERR_WRITE), put_more),
+        (disk_that_fails(apsw.SQLITE_READONLY), put_more),
+    ],
+)
+async def test_after_a_write_that_failed_the_next_one_works(
+    scene: Scene, around: Callable[[Scene], object], work: Work, *, lasting: bool
+) -> None:
+    """Nothing of it is there, nothing else is gone, and nobody says that the file is damaged."""
+    write = scene.database.write_lasting if lasting else scene.database.write
+    with around(scene), pytest.raises(Exception) as failed:  # type: ignore[attr-defined]
+        await write(work)
+    assert not isinstance(failed.value, StoreDamaged)
+    await scene.database.write(put, b"next")
+    await scene.database.check()
+    assert await scene.database.read(count) == 2
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda connection: connection.execute("SELECT nothing FROM nowhere"),
+        lambda connection: connection.execute("SELECT zeroblob(2000000000)").fetchall(),
+        lambda connection: connection.execute("ROLLBACK"),
+        lambda connection: connection.execute("DELETE FROM cache"),
+        interrupted,
+    ],
+)
+async def test_after_a_read_that_failed_the_next_one_works(scene: Scene, work: Work) -> None:
+    """With the same places for readers, each of which is tried."""
+    for _ in range(2 * databases.READERS):
+        with pytest.raises(Exception) as failed:
+            await scene.database.read(lambda reader: (work(reader), count(reader), 1 / 0))
+        assert not isinstance(failed.value, StoreDamaged)
+        assert await scene.database.read(count) == 1
+
+
+@pytest.fixture
+def memory() -> Iterator[Callable[[int], None]]:
+    """How much of it SQLite may take beyond what it has."""
+
+    def leave(room: int) -> None:
+        apsw.hard_heap_limit(apsw.memory_used() + room if room else 0)
+
+    yield leave
+    apsw.hard_heap_limit(0)
+
+
+async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Callable[[int], None]) -> None:
+    """Wherever in a read or a write it runs out: that one fails, and may be tried again."""
+    chunks = [chunk_of(f"kettle word{n} " * 20, n + 1) for n in range(50)]
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
+    failed = 0
+    for room in range(ROOM_STEP, MOST_ROOM, ROOM_STEP):
+        for work in (
+            lambda: index.keywords('"kettle" OR "word7"', 20, EVERYTHING),
+            index.known,
+            lambda room=room: index.replace(
+                found_file("memory/b.md"), b"%d" % room, [chunk_of(f"walrus {room} " * 40)], {}, frozenset()
+            ),
+        ):
+            await index.release_pages()
+            memory(room)
+            try:
+                await work()
+            except StoreUnavailable:
+                failed += 1
+            finally:
+                memory(0)
+    assert failed > 10
+    await index.check()
+    assert len(await index.keywords('"kettle"', 100, EVERYTHING)) == 50
+    assert aside.kept(index.file) == []
+
+
+async def test_damage_that_sqlite_does_not_name_is_looked_for(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that is gone is found by a look through the file, which is not taken for each statement that fails."""
+    monkeypatch.setattr(databases, "LOOKING", 1e9)
+    looks = []
+    faults = soundness.faults
+
+    def counted(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
+        looks.append(schema)
+        return faults(connection, schema)
+
+    monkeypatch.setattr(soundness, "faults", counted)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await scene.database.write(wrong_sql)
+    assert looks == ["embeddings"]
+    monkeypatch.setattr(scene.database, "_look_from", 0.0)
+    await scene.database.write(lambda writer: writer.execute("DROP TABLE set_aside"))
+    with pytest.raises(StoreDamaged, match="set_aside"):
+        await scene.database.write(lambda writer: writer.execute("SELECT * FROM set_aside"))
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "a?b#c%41", "\u6570\u636e", "st\udcffate"])
+@pytest.mark.parametrize("slashes", ["/", "//", "///"])
+async def test_a_directory_by_any_name_holds_the_same_files(tmp_path: Path, name: str, slashes: str) -> None:
+    """What POSIX takes for one directory is one: what was paid for is there, and nothing is set aside."""
+    directory = tmp_path / name
+    directory.mkdir()
+    store = EmbeddingStore(directory / "embeddings.sqlite")
+    await store.open()
+    await store.put(SPACE, {KEPT: b"v"}, 1.0)
+    assert store.trouble is None
+    await store.close()
+    again = EmbeddingStore(Path(f"{slashes}{str(directory).lstrip('/')}") / "embeddings.sqlite")
+    await again.open()
+    assert again.trouble is None
+    assert await again.held(SPACE, [KEPT]) == {KEPT}
+    await again.close()
+    assert aside.kept(store.file) == []
+    assert [path.name for path in directory.iterdir()] == ["embeddings.sqlite"]
+
+
+@pytest.mark.parametrize("dimensions", [8192, 8193, 16_384])
+async def test_vectors_of_any_length_are_kept(tmp_path: Path, dimensions: int) -> None:
+    """Also those that are longer than sqlite-vec takes; over a restart, too."""
+    made_for = Fingerprint("c1", "t1", ("memory",), "fake", "large", "k", dimensions)
+    chunk, vector = chunk_of("kettle"), bytes(4 * dimensions - 4) + b"\0\0\x80\x3f"
+    for life in range(2):
+        index = Index(tmp_path / "main.sqlite")
+        await index.open()
+        await index.adopt(made_for)
+        if not life:
+            await index.replace(found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector}, frozenset())
+        assert await index.vectors_of([chunk.hash]) == {chunk.hash: vector}
+        assert (await index.counts()).waiting == 0
+        await index.check()
+        await index.close()
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(Fingerprint("c1", "t1", ("memory",), "fake", "small", "k", 8))
+    assert (await index.counts()).waiting == 1
+    await index.close()
+    assert aside.kept(index.file) == []
+
+
+@pytest.mark.parametrize("damage", [None, "a page cannot be read"])
+async def test_a_swap_that_has_happened_counts_though_the_file_cannot_be_opened_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str | None
+) -> None:
+    """With the new content come the vectors and the space of the new content: never two models in one table."""
+    before, after = (Fingerprint("c1", "t1", ("memory",), "fake", name, "k", 8) for name in ("old", "new"))
+    chunk = chunk_of("kettle")
+    index, other = Index(tmp_path / "main.sqlite"), Index(tmp_path / "main.sqlite.next")
+    for one, made_for, seed in ((index, before, 1), (other, after, 2)):
+        await one.open()
+        await one.adopt(made_for)
+        await one.replace(
+            found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(seed)}, frozenset()
+        )
+    attempts: list[str] = []
+    connect = Database._connect
+
+    def fail_once(database: Database, uri: str, flags: int) -> apsw.Connection:
+        if database.file == index.file and database._writer is None and not attempts:
+            attempts.append(uri)
+            raise apsw.CantOpenError("no more descriptors")
+        return connect(database, uri, flags)
+
+    monkeypatch.setattr(Database, "_connect", fail_once)
+    await index.become(other, damage=damage)
+    assert attempts
+    assert index.space == after.space
+    assert await index.fingerprint() == after
+    late = chunk_of("walrus")
+    changes = [Change(found_file("memory/b.md"), b"1", [late])]
+    await index.replace_all(changes, {late.hash: vector_of(1)}, frozenset(), before.space)
+    assert await index.vectors_of([chunk.hash, late.hash]) == {chunk.hash: vector_of(2)}
+    await index.check()
+    await index.close()
