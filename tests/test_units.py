@@ -186,7 +186,7 @@ def test_the_property_list_says_all_that_launchd_needs(tmp_path: Path) -> None:
 
 def test_the_property_list_has_the_places_of_a_users_programs(tmp_path: Path) -> None:
     """What a shell's profile says of them does not reach launchd."""
-    job = _job(tmp_path, {"CODEX_HOME": "codex", "CLAUDE_CONFIG_DIR": "/c", "GEMINI_API_KEY": "g"})
+    job = _job(tmp_path, {"CODEX_HOME": "~/codex", "CLAUDE_CONFIG_DIR": "/c", "GEMINI_API_KEY": "g"})
     assert job["EnvironmentVariables"] == {"CODEX_HOME": f"{tmp_path}/codex", "CLAUDE_CONFIG_DIR": "/c"}
 
 

@@ -56,7 +56,7 @@ def socket_file(environ: Mapping[str, str], platform: str, home: Path, *, state:
     if named := _named(environ, "MEMD_SOCKET", home):
         return named
     # A Mac has no such directory, and what a shell there exports does not reach a service of launchd.
-    if platform != "darwin" and (runtime := _absolute(environ, "XDG_RUNTIME_DIR", home)):
+    if platform != "darwin" and (runtime := absolute(environ, "XDG_RUNTIME_DIR", home)):
         return runtime / "memd" / "memd.sock"
     return (state or state_dir(environ, platform, home)) / "memd.sock"
 
@@ -79,10 +79,11 @@ def checked_socket(path: Path, platform: str) -> Path:
 def _base(environ: Mapping[str, str], variable: str, platform: str, home: Path, default: str) -> Path:
     if platform == "darwin":
         return home / "Library" / "Application Support"
-    return _absolute(environ, variable, home) or home / default
+    return absolute(environ, variable, home) or home / default
 
 
-def _absolute(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
+def absolute(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
+    """The directory that a variable names; None where it is not set, empty or relative, which says nothing to a daemon."""
     path = _named(environ, variable, home)
     return path if path and path.is_absolute() else None
 

@@ -39,7 +39,7 @@ def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
 
     Args:
         file: The file named on the command line, which goes before ``MEMD_CONFIG`` in the environment. Without
-            both, the file at its usual place is read, and where there is none, built-in defaults hold.
+            both, the file at its usual place is read. Where that is missing, named or not, built-in defaults hold.
         environ: The environment. Only memd's own variables and ``XDG_CONFIG_HOME`` are looked at: what an agent's
             shell knows, a service started at login does not, and both must come to the same workspace.
         home: What ``~`` stands for.
@@ -56,10 +56,11 @@ def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
 def location(
     file: Path | None, environ: Mapping[str, str], home: Path, *, platform: str = sys.platform
 ) -> tuple[Path, bool]:
-    """The absolute path of the configuration file, and whether somebody named it."""
+    """The absolute path of the configuration file, and whether it must be there: somebody named it, in another place than the usual."""
+    usual = paths.config_file({**environ, "MEMD_CONFIG": ""}, platform, home)
     path = paths.config_file(environ, platform, home) if file is None else _expanded(str(file), home)
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps `..`
-    return absolute, file is not None or bool(environ.get("MEMD_CONFIG"))
+    return absolute, absolute != Path(os.path.abspath(usual))  # noqa: PTH100 - likewise
 
 
 def read(file: Path, home: Path) -> str:

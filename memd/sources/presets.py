@@ -12,9 +12,22 @@ import msgspec
 from memd.config import PresetName
 from memd.layouts import Layout
 from memd.paths import Parts
+from memd_client import paths
 
 _OPENCLAW = ".openclaw"
 _CLAWDBOT = ".clawdbot"
+
+VARIABLES = (
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "OPENCLAW_STATE_DIR",
+    "CLAWDBOT_STATE_DIR",
+    "OPENCLAW_WORKSPACE_DIR",
+    "PI_CODING_AGENT_DIR",
+    "PI_CODING_AGENT_SESSION_DIR",
+)
+"""The variables that name a directory of an agent."""
 
 
 class Shelf(msgspec.Struct, frozen=True):
@@ -44,9 +57,7 @@ class Homes(msgspec.Struct, frozen=True):
     def named(self, *variables: str) -> Path | None:
         """The directory that the first of these variables names; a relative one says nothing to a daemon."""
         for variable in variables:
-            value = self.environ.get(variable, "")
-            path = self.home / value[2:] if value == "~" or value.startswith("~/") else Path(value)
-            if path.is_absolute():
+            if path := paths.absolute(self.environ, variable, self.home):
                 return path
         return None
 

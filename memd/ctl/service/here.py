@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from memd.configfile.load import location
 from memd.ctl.failures import Failed
 from memd.ctl.places import Places
 from memd.ctl.process import command_for
@@ -25,6 +26,7 @@ class Here(msgspec.Struct, frozen=True):
     launch: Launch
     units: tuple[Unit, ...]
     installed: tuple[Installed, ...]
+    names_usual_file: bool  # nobody has named another configuration
 
     @property
     def main(self) -> Installed:
@@ -50,7 +52,9 @@ class Here(msgspec.Struct, frozen=True):
     @property
     def is_of_these_places(self) -> bool:
         """Whether the installed service runs the daemon of this configuration, state directory and socket."""
-        return _places_in(self.command) == _places_in(self.launch.command)
+        installed, wanted = _places_in(self.command), _places_in(self.launch.command)
+        # A unit of an older memd does not name the file at its usual place.
+        return installed == wanted or (self.names_usual_file and installed == {**wanted, "--config": None})
 
 
 def supervisor_of(platform: str, environ: Mapping[str, str], places: Places) -> Supervisor | None:
@@ -87,12 +91,15 @@ def here(
     supervisor = supervisor_of(platform, environ, places)
     if supervisor is None:
         return None
-    started = launch((_interpreter(), *command_for(places)[1:]), environ, places)
+    # The file is named, wherever it is: nobody has to come to the same answer twice.
+    file, _ = location(places.config, environ, places.home, platform=platform)
+    named = msgspec.structs.replace(places, config=file)
+    started = launch((_interpreter(), *command_for(named)[1:]), environ, places)
     plain = supervisor.units(started, hardened=False)
     optional = [path for path in supervisor.unit_paths() if path not in {unit.path for unit in plain}]
     wanted = hardened or any(path.exists() for path in optional)
     units = supervisor.units(started, hardened=True) if wanted else plain
-    return Here(supervisor, started, units, look(supervisor, units))
+    return Here(supervisor, started, units, look(supervisor, units), names_usual_file=places.config is None)
 
 
 def _interpreter() -> str:
@@ -126,6 +133,6 @@ def managed_here(found: Here | None, environ: Mapping[str, str]) -> Managed | No
         return None
 
 
-def _places_in(command: Sequence[str]) -> tuple[str | None, ...]:
+def _places_in(command: Sequence[str]) -> dict[str, str | None]:
     named = dict(itertools.pairwise(command))
-    return tuple(named.get(flag) for flag in ("--state-dir", "--socket", "--config"))
+    return {flag: named.get(flag) for flag in ("--state-dir", "--socket", "--config")}

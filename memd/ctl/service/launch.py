@@ -8,9 +8,11 @@ import msgspec
 
 from memd.ctl.failures import BAD_CONFIG, Failed
 from memd.ctl.places import Places
+from memd.sources.presets import VARIABLES
+from memd_client.paths import absolute
 
 # They say where this user keeps things. A service does not get them from a shell; keys are not among them.
-_PLACES = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCLAW_STATE_DIR")
+_PLACES = ("XDG_CONFIG_HOME", *VARIABLES)
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -33,9 +35,9 @@ def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places)
         Failed: a path holds what cannot stand in a unit.
     """
     passed = {
-        name: os.path.abspath(os.path.join(places.home, value))  # noqa: PTH100, PTH118  Path.absolute keeps `..`
+        name: os.path.normpath(path)
         for name in _PLACES
-        if (value := environ.get(name))
+        if (path := absolute(environ, name, places.home)) is not None
     }
     usual = str(places.home / ".config")
     if passed.get("XDG_CONFIG_HOME") == usual:
@@ -53,5 +55,4 @@ def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places)
 
 def config_home(environ: Mapping[str, str], home: Path) -> Path:
     """Where the user's configuration is, as the XDG Base Directory specification has it."""
-    named = environ.get("XDG_CONFIG_HOME", "")
-    return Path(named) if named.startswith("/") else home / ".config"
+    return absolute(environ, "XDG_CONFIG_HOME", home) or home / ".config"

@@ -74,6 +74,22 @@ def test_what_memd_wrote_for_something_else_is_out_of_date(tmp_path: Path) -> No
     assert look(supervisor, units[:1])[1].state == "outdated"
 
 
+def test_a_unit_that_does_not_name_the_usual_file_runs_the_same_daemon(tmp_path: Path) -> None:
+    """As older versions wrote it: it is out of date, and not somebody else's."""
+    _, units = _wanted(tmp_path)
+    text = units[0].path.read_text(encoding="utf-8")
+    units[0].path.write_text(
+        text.replace(f" --config {tmp_path}/.config/memd/config.toml", ""), encoding="utf-8"
+    )
+    assert text != units[0].path.read_text(encoding="utf-8")
+    usual = Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "s")
+    named = Places(home=tmp_path, config=Path("/c"), state=tmp_path / "st", socket=tmp_path / "s")
+    for places, is_ours in ((usual, True), (named, False)):
+        found = here({}, places, platform="linux")
+        assert found is not None
+        assert (found.is_current, found.is_of_these_places) == (False, is_ours)
+
+
 def test_a_change_of_somebody_is_noticed(tmp_path: Path) -> None:
     """By name, without the value."""
     supervisor, units = _wanted(tmp_path)
