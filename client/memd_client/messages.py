@@ -141,7 +141,7 @@ class Found(Message, frozen=True):
     fallback_reason: str | None = None
     citations: bool = False
     scope_denied: bool = False
-    stale: bool = False  # something written is not in these results yet
+    stale: bool = False  # something written is not in these results yet, or may not be
     degraded: list[Degraded] = []
     max_chars: int = 0  # of all snippets, as was asked or is configured; 0: as many as there are
 

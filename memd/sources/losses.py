@@ -1,89 +1,63 @@
 """Which indexed files are gone for good, decided from what the index knows and a scan saw.
 
-A file that the scan did not find may have been deleted, or its disk may not be mounted just now. Deleting too little
-leaves a few stale hits until the next scan; deleting too much throws away what a person wrote and expects to find. So
-where it cannot be told, everything stays.
+A file that the scan did not find was deleted, unless the scan could not look where it was. That a directory is empty says
+nothing: a person may have emptied it, or made it anew. What says that a disk is away is a mount point that is none now.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
+from pathlib import Path
 
-from memd.paths import is_under, is_under_any
-from memd.sources.scan import Anchor, Scan
+from memd.paths import Root, descends, is_under, is_under_any, parts_below, prefix_of
+from memd.sources.scan import Blind, MountPoint, Scan
 
 
-def gone(names: Iterable[str], before: Mapping[str, Anchor], scan: Scan) -> frozenset[str]:
-    """The indexed names that the scan covers, did not find, and had every chance to find.
+def kept(
+    known: Collection[str], mounts: Iterable[MountPoint], scan: Scan, *, force: bool = False
+) -> dict[str, Blind]:
+    """The indexed names that the scan covers, did not find, and had no chance to find, each with why.
 
     Args:
-        names: In the index.
-        before: What anchors_after gave for the scan before; empty for the first of a process.
+        known: Names in the index.
+        mounts: What mounts_after gave for the scan before.
         scan: What was seen now.
+        force: Keep nothing for want of a root. What lies on a disk that is not mounted, or where this user may not look,
+            is somewhere all the same.
     """
-    known = frozenset(names)
-    kept = scan.blind | lost_roots(known, before, scan)
-    return frozenset(
-        name
-        for name in known
-        if name not in scan.found and scan.covers(name) and not is_under_any(name, kept)
-    )
+    blind = {prefix: why for prefix, why in scan.blind.items() if not (force and why is Blind.ABSENT)}
+    blind |= {mount.prefix: Blind.UNMOUNTED for mount in mounts if not _is_mounted(mount, scan)}
+    missed = (name for name in known if name not in scan.found and scan.covers(name))
+    return {name: _why(name, blind) for name in missed if is_under_any(name, blind)}
 
 
-def lost_roots(names: Iterable[str], before: Mapping[str, Anchor], scan: Scan) -> frozenset[str]:
-    """The prefixes whose files went away all at once, in a way that unmounting a disk also looks like.
+def mounts_after(mounts: Iterable[MountPoint], scan: Scan, kept: Collection[str]) -> frozenset[MountPoint]:
+    """The mount points to expect from now on.
 
-    A mount point without its disk is a directory with nothing in it, or with something else, on another device. A
-    directory that a person emptied is still the same one. After a restart nothing is known of the directory before:
-    then one with nothing in it at all, not even a hidden file, counts as lost.
-
-    What was a mount point and is none now is certain: whatever lies in its place, the files of the disk are kept until
-    it is back, or the process starts again.
+    One that is none now is expected back as long as a file is kept for its sake. Only a scan of everything can tell that
+    none is.
     """
-    known = frozenset(names)
-    missing = {name for name in known if name not in scan.found and scan.covers(name)}
-    unmounted = {
-        prefix
-        for prefix, anchor in before.items()
-        if anchor.mounted
-        and not _is_mounted(scan.anchors.get(prefix))
-        and any(is_under(name, prefix) for name in missing)
-    }
-    return frozenset(unmounted) | frozenset(
-        prefix
-        for prefix, anchor in scan.anchors.items()
-        if any(is_under(name, prefix) for name in known)
-        and not any(is_under(name, prefix) for name in scan.found)
-        and _may_be_unmounted(before.get(prefix), anchor)
-    )
+    away = frozenset(mount for mount in mounts if not _is_mounted(mount, scan))
+    if scan.looked is None:
+        away = frozenset(mount for mount in away if any(is_under(name, mount.prefix) for name in kept))
+    return scan.mounts | away
 
 
-def anchors_after(before: Mapping[str, Anchor], scan: Scan, lost: frozenset[str]) -> dict[str, Anchor]:
-    """What to compare the next scan with: the anchors as last seen with their files.
-
-    A scan of some places may find a new file in the place of a disk without missing any that lay on it. So it takes
-    note of what was mounted, and leaves it to a scan of everything to see that nothing is missed.
-    """
-    if scan.looked is not None:
-        mounted = {prefix: anchor for prefix, anchor in scan.anchors.items() if anchor.mounted}
-        known = {
-            prefix: anchor for prefix, anchor in before.items() if anchor.mounted or prefix not in mounted
-        }
-        return {**scan.anchors, **known}
-    kept = {
-        prefix: anchor
-        for prefix, anchor in before.items()
-        if prefix in lost or not anchor.mounted or is_under_any(prefix, scan.blind)
-    }
-    return {**kept, **{prefix: anchor for prefix, anchor in scan.anchors.items() if prefix not in lost}}
+def still_covered(mounts: Iterable[MountPoint], roots: Iterable[Root]) -> frozenset[MountPoint]:
+    """Those of the mount points that are of a root: the configuration may have changed since they were seen."""
+    roots = tuple(roots)
+    return frozenset(mount for mount in mounts if any(_concerns(mount, root) for root in roots))
 
 
-def _is_mounted(now: Anchor | None) -> bool:
+def _concerns(mount: MountPoint, root: Root) -> bool:
+    if root.directory.is_relative_to(mount.place):
+        return mount.prefix == prefix_of(root)
+    parts = parts_below(root, Path(mount.place))
+    return parts is not None and descends(root, parts)
+
+
+def _is_mounted(mount: MountPoint, scan: Scan) -> bool:
     # A scan that is about names below a mount point has passed through it, and noted it.
-    return now is not None and now.mounted
+    return mount in scan.mounts
 
 
-def _may_be_unmounted(before: Anchor | None, now: Anchor) -> bool:
-    if before is None:
-        return now.empty
-    if (before.device, before.inode) == (now.device, now.inode):
-        return False
-    return now.empty or before.device != now.device
+def _why(name: str, blind: dict[str, Blind]) -> Blind:
+    return blind[max((prefix for prefix in blind if is_under(name, prefix)), key=len)]

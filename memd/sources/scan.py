@@ -55,6 +55,7 @@ from memd.sources.fence import (
     refusal,
     root_opened,
 )
+from memd.sources.mountpoint import is_mount_point, mount_points_above
 from memd.sources.notes import TooLarge
 
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -83,13 +84,19 @@ _LOOKS = 5  # at a directory of transcripts, while one vanishes during each
 DOUBLES = frozenset({Skip.SAME_NAME, Skip.SAME_FILE})
 
 
-class Anchor(msgspec.Struct, frozen=True):
-    """A directory that may be a mount point, as a scan met it."""
+class Blind(StrEnum):
+    """Why a scan could not look at a place."""
 
-    device: int
-    inode: int
-    empty: bool  # nothing at all in it, not even a hidden file
-    mounted: bool = False  # another device than the directory above
+    ABSENT = "their directory is not there"  # or is a symlink now: what is indexed may be on its way back
+    CLOSED = "they cannot be read"
+    UNMOUNTED = "their disk is not mounted"
+
+
+class MountPoint(msgspec.Struct, frozen=True):
+    """A directory on which something is mounted, and on which a root lies, or which lies below one."""
+
+    place: str
+    prefix: str  # of the names in the index that lie below it
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -97,11 +104,8 @@ class Scan(msgspec.Struct, frozen=True):
 
     found: Mapping[str, FoundFile]  # in the order of their names
     skipped: Mapping[str, Skip]  # a file, or a directory with all that lies below
-    missing_roots: frozenset[Path]
-    blind: frozenset[str]  # prefixes: the scan could not look there, so what is known below stays
-    # Prefix -> the directory whose loss would take everything below: the roots, memory/, and all mount points that
-    # the scan met.
-    anchors: Mapping[str, Anchor]
+    blind: Mapping[str, Blind]  # prefix -> why the scan could not look there: what is known below stays
+    mounts: frozenset[MountPoint]  # that the scan passed
     looked: frozenset[str] | None  # prefixes of a partial scan; None: everywhere
 
     def covers(self, name: str) -> bool:
@@ -200,9 +204,8 @@ class _Search:
         self._max_bytes = max_bytes
         self._candidates: list[_Candidate] = []
         self._skipped: dict[str, Skip] = {}
-        self._missing: set[Path] = set()
-        self._blind: set[str] = set()
-        self._anchors: dict[str, Anchor] = {}
+        self._blind: dict[str, Blind] = {}
+        self._mounts: set[MountPoint] = set()
         self.met_double = False
 
     def meets_first(self, root: Sessions, parts: Parts, group: Iterable[Sessions]) -> bool:
@@ -223,23 +226,22 @@ class _Search:
         if flaw is not None and not isinstance(root, Workspace):
             self._skip(_shown(root, ()), flaw)
             return
+        self._mounts.update(
+            MountPoint(str(place), prefix_of(root)) for place in mount_points_above(root.directory)
+        )
         try:
             with root_opened(root.directory) as base:
-                self._anchor(root, base, ())
-                if isinstance(root, Workspace):
-                    self._anchor(root, base, (MEMORY_DIRECTORY,))
                 for parts in places:
                     if parts:
                         self._place(root, base, (), parts)
                     else:
                         self._whole(root, base)
         except (Missing, OutsideFence):
-            self._missing.add(root.directory)
             if not isinstance(root, Sessions) or root.expected:
-                self._blind.add(prefix_of(root))
+                self._blind[prefix_of(root)] = Blind.ABSENT
         except Unreadable:
             self._skip(_shown(root, ()) or str(root.directory), Skip.UNREADABLE)
-            self._blind.add(prefix_of(root))
+            self._blind[prefix_of(root)] = Blind.CLOSED
 
     def result(self, looked: frozenset[str] | None) -> Scan:
         """What was seen, each file once."""
@@ -264,9 +266,8 @@ class _Search:
         return Scan(
             found=dict(sorted(found.items())),
             skipped=dict(sorted(self._skipped.items())),
-            missing_roots=frozenset(self._missing),
-            blind=frozenset(self._blind),
-            anchors=self._anchors,
+            blind=self._blind,
+            mounts=frozenset(self._mounts),
             looked=looked,
         )
 
@@ -298,7 +299,7 @@ class _Search:
             elif descends_into(root, parts):
                 inner = open_directory(above, name)
                 try:
-                    self._anchor_mount(root, above, inner, parts)
+                    self._note_mount(root, inner, parts)
                     if not _is_venv(inner):
                         self._place(root, inner, parts, rest[1:])
                 finally:
@@ -324,7 +325,7 @@ class _Search:
         try:
             here = open_directory(above, name)
             try:
-                self._anchor_mount(root, above, here, parts)
+                self._note_mount(root, here, parts)
                 self._list(root, here, parts, deep=deep)
             finally:
                 os.close(here)
@@ -396,24 +397,10 @@ class _Search:
             self._skip(_shown(root, parts), flaw)
         return False
 
-    def _anchor(self, root: Root, above: int, parts: Parts) -> None:
-        """Note what tells a mount point from a directory that a person emptied."""
-        if isinstance(root, Sessions) and not root.expected:
-            return  # its label has an anchor: the root that is expected
-        prefix = _prefix(root, parts)
-        try:
-            here = open_directory(above, parts[-1] if parts else ".")
-            try:
-                self._anchors[prefix] = _anchor_of(here, mounted=_is_mount_point(here))
-            finally:
-                os.close(here)
-        except OSError as failure:
-            self._failed(failure, root, parts)
-
-    def _anchor_mount(self, root: Root, above: int, here: int, parts: Parts) -> None:
-        """Note a mount point below a root; roots and memory/ are noted in any case."""
-        if parts and os.fstat(here).st_dev != os.fstat(above).st_dev:
-            self._anchors[_prefix(root, parts)] = _anchor_of(here, mounted=True)
+    def _note_mount(self, root: Root, here: int, parts: Parts) -> None:
+        if parts and is_mount_point(here):
+            place = str(root.directory.joinpath(*parts))
+            self._mounts.add(MountPoint(place, _prefix(root, parts)))
 
     def _failed(self, failure: OSError, root: Root, parts: Parts) -> None:
         """Tell what is gone from what could not be looked at."""
@@ -422,7 +409,7 @@ class _Search:
             raise error from failure
         if isinstance(error, Unreadable):
             self._skip(_shown(root, parts) or str(root.directory), Skip.UNREADABLE)
-            self._blind.add(_prefix(root, parts))
+            self._blind[_prefix(root, parts)] = Blind.CLOSED
 
     def _skip(self, name: str, why: Skip) -> None:
         self._skipped[os.fsencode(name).decode(errors="backslashreplace")] = why
@@ -506,20 +493,6 @@ def _flaw(name: str) -> Skip | None:
 
 def _mended(parts: Parts) -> Parts:
     return (*parts[:-1], _UNSOUND.sub("_", parts[-1]))
-
-
-def _anchor_of(directory: int, *, mounted: bool) -> Anchor:
-    status = os.fstat(directory)
-    with os.scandir(directory) as listing:
-        return Anchor(status.st_dev, status.st_ino, next(listing, None) is None, mounted)
-
-
-def _is_mount_point(directory: int) -> bool:
-    try:
-        above = os.stat("..", dir_fd=directory)
-    except OSError:
-        return False  # it may be listed and not entered: nothing below it is found anyway
-    return os.fstat(directory).st_dev != above.st_dev
 
 
 def _has_twin(directory: int, name: str, asked: str) -> bool:

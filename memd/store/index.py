@@ -112,6 +112,14 @@ class Index:
         """What the index was built for."""
         return await self._database.read(meta.get_fingerprint)
 
+    async def mounts(self) -> list[tuple[str, str]]:
+        """See meta.get_mounts."""
+        return await self._database.read(meta.get_mounts)
+
+    async def put_mounts(self, mounts: Sequence[tuple[str, str]]) -> None:
+        """See meta.put_mounts."""
+        await self._database.write(lambda connection: meta.put_mounts(connection, mounts))
+
     async def adopt(self, fingerprint: meta.Fingerprint) -> None:
         """Remember what the index is built for, make room for vectors of that size, and load those there are.
 

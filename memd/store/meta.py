@@ -1,5 +1,7 @@
 """What an index says of itself."""
 
+from collections.abc import Sequence
+
 import apsw
 import msgspec
 
@@ -116,4 +118,23 @@ def put_fingerprint(connection: apsw.Connection, fingerprint: Fingerprint) -> No
     connection.execute(
         "INSERT OR REPLACE INTO meta (key, value) VALUES ('fingerprint', ?)",
         (msgspec.json.encode(fingerprint).decode(),),
+    )
+
+
+def get_mounts(connection: apsw.Connection) -> list[tuple[str, str]]:
+    """The mount points that files of the index lie below, each with the prefix of their names; see put_mounts."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'mounts'").fetchone()
+    if row is None:
+        return []
+    try:
+        return msgspec.json.decode(row[0], type=list[tuple[str, str]])
+    except msgspec.DecodeError:
+        return []
+
+
+def put_mounts(connection: apsw.Connection, mounts: Sequence[tuple[str, str]]) -> None:
+    """Store them, all UTF-8: after a restart, what is none any more tells a disk that is away from files that are gone."""
+    connection.execute(
+        "INSERT OR REPLACE INTO meta (key, value) VALUES ('mounts', ?)",
+        (msgspec.json.encode(mounts).decode(),),
     )

@@ -1,6 +1,8 @@
 """One pass: what is marked, looked at on the disk and brought into an index."""
 
 import asyncio
+import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -10,13 +12,15 @@ import structlog
 
 from memd.config import SessionSettings
 from memd.model import FoundFile, Stamp
+from memd.paths import is_utf8
 from memd.sources.fence import Missing, Unreadable
-from memd.sources.losses import anchors_after, lost_roots
-from memd.sources.scan import DOUBLES, Anchor, Scan, Skip, scan, skip_of
+from memd.sources.losses import mounts_after, still_covered
+from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
 from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import KnownFile
 from memd.store.index import Index
+from memd.store.trouble import StoreUnavailable
 from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.apply_sessions import apply_sessions
 from memd.sync.dirty import Dirty, Taken
@@ -86,7 +90,8 @@ class Intake:
         self._growing = Growing(settings, index, treatment.roots, files, dirty.mark)
         self._is_hearing = False  # transcripts are being read for the index that serves
         self._unheard: set[Path] = set()  # transcripts that were due meanwhile
-        self._anchors: dict[str, Anchor] = {}
+        self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
+        self._kept: dict[str, Blind] = {}  # path -> why the index holds it as it was seen last
         self._skipped: dict[str, Skip] = {}  # path -> why
         self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
         self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
@@ -109,9 +114,16 @@ class Intake:
             counted[reason] = counted.get(reason, 0) + 1
         return counted
 
+    @property
+    def kept(self) -> Mapping[str, int]:
+        """Reason -> indexed files that were not read again for it: what they say now, nobody can tell."""
+        return Counter(map(str, self._kept.values()))
+
     def look_again(self) -> None:
         """Another index is there, which may have been given all transcripts that grow."""
         self._growing.look_again()
+        self._mounts = None
+        self._kept = {path: why for path, why in self._kept.items() if why is Blind.CLOSED}
 
     def stop(self) -> None:
         """Wait for no transcript any more."""
@@ -133,11 +145,11 @@ class Intake:
             seen = await self._look(taken)
             indexed = await index.known(seen.looked)
             known = {path: file for path, file in indexed.items() if seen.covers(path)}
-            work = plan(known, self._anchors, seen, marked=taken.paths, force=taken.force)
-            lost = lost_roots(known, self._anchors, seen)
-        if lost:
-            log.warning("sync.root_vanished", agent=self._agent, roots=sorted(lost))
-        self._anchors = anchors_after(self._anchors, seen, lost)
+            mounts = await self._expected_mounts(index)
+            work = plan(known, mounts, seen, marked=taken.paths, force=taken.force)
+            await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))
+        if index is self._index:
+            self._note_kept(work.kept, seen)
         this = object()
         try:
             changed = await self._read_notes(index, work, known, this)
@@ -149,6 +161,34 @@ class Intake:
         finally:
             self._reading.pop(this, None)
         return Done(changed + more, gone, late, len(seen.found), len(work.read))
+
+    async def _expected_mounts(self, index: Index) -> frozenset[MountPoint]:
+        """The mount points that files of an index lie below."""
+        if index is self._index and self._mounts is not None:
+            return self._mounts
+        stored = frozenset(MountPoint(*pair) for pair in await index.mounts())
+        return still_covered(stored, self._treatment.roots)
+
+    async def _expect_mounts(
+        self, index: Index, before: frozenset[MountPoint], after: frozenset[MountPoint]
+    ) -> None:
+        if index is self._index:
+            self._mounts = after
+        if after == before:
+            return
+        pairs = sorted((mount.place, mount.prefix) for mount in after if is_utf8(mount.place + mount.prefix))
+        with contextlib.suppress(StoreUnavailable):  # nothing depends on it before the next start
+            await index.put_mounts(pairs)
+
+    def _note_kept(self, kept: Mapping[str, Blind], seen: Scan) -> None:
+        if kept.keys() - self._kept.keys():
+            log.warning(
+                "sync.files_kept", agent=self._agent, files=len(kept), reasons=sorted(set(kept.values()))
+            )
+        others = {
+            path: why for path, why in self._kept.items() if path in self._refused or not seen.covers(path)
+        }
+        self._kept = {**others, **kept}
 
     async def _remove(self, index: Index, work: Plan, known: Mapping[str, KnownFile]) -> int:
         """What is gone out of an index; how many files that were."""
@@ -291,11 +331,14 @@ class Intake:
         """Note what became of some files; how many of them were indexed anew."""
         for path in applied.taken:
             self._skipped.pop(path, None)
+            self._kept.pop(path, None)
             self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
             if isinstance(trouble, Missing):
                 continue  # it went after the scan saw it: its deletion is an event of its own
             self._skipped[path] = skip_of(trouble)
+            if path in known and index is self._index and isinstance(trouble, Unreadable):
+                self._kept[path] = Blind.CLOSED
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
             if path in known and not isinstance(trouble, Unreadable):
                 with spent("writing"):

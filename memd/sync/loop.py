@@ -198,9 +198,10 @@ class SyncLoop:
     @property
     def _watcher_trouble(self) -> str | None:
         blocked_s = self._peek.blocked_s()
-        if blocked_s < BLOCKED_S:
-            return self.watcher_trouble
-        return f"the files have not answered for {blocked_s:.0f} s: is a network mount down?"
+        if blocked_s >= BLOCKED_S:
+            return f"the files have not answered for {blocked_s:.0f} s: is a network mount down?"
+        told = [one for one in (self.watcher_trouble, _in_words(self._intake.kept)) if one is not None]
+        return "; ".join(told) or None
 
     # --- what others ask of it
 
@@ -214,8 +215,8 @@ class SyncLoop:
         return await self._passes.settled(number)
 
     async def catch_up(self) -> bool:
-        """See Freshness.catch_up."""
-        return await self._freshness.catch_up()
+        """See Freshness.catch_up. An index that holds what was not on the disk when somebody looked is not up to date."""
+        return await self._freshness.catch_up() and not self._intake.kept
 
     def rebuild(self, reason: str, *, force: bool = False) -> None:
         """Build the index anew beside the one that serves, and swap.
@@ -317,6 +318,13 @@ class SyncLoop:
         self._dirty.hurry()
         self._adaptation.wake_queue()
         self._adaptation.look_again()
+
+
+def _in_words(kept: Mapping[str, int]) -> str | None:
+    if not kept:
+        return None
+    reasons = ", ".join(f"{reason} ({files})" for reason, files in sorted(kept.items()))
+    return f"{sum(kept.values())} indexed files are shown as they were seen last: {reasons}"
 
 
 def _mended_by_itself(_: str) -> None:

@@ -1,13 +1,13 @@
 """What a pass has to do: from what the index knows and what the disk shows."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from memd.model import FoundFile, Kind
-from memd.sources.losses import gone
-from memd.sources.scan import Anchor, Scan
+from memd.sources.losses import kept
+from memd.sources.scan import Blind, MountPoint, Scan
 from memd.store.files import KnownFile
 
 # A group is read, cut and written in some 50 ms: so long an edit of that moment waits at most.
@@ -20,6 +20,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     read: tuple[FoundFile, ...]  # new or changed as far as their stamps tell; the most wanted first
     remove: tuple[str, ...]  # indexed, and gone from the disk
+    kept: Mapping[str, Blind]  # indexed, and not found, although they may be somewhere
 
     @property
     def notes(self) -> tuple[FoundFile, ...]:
@@ -34,7 +35,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(
     known: Mapping[str, KnownFile],
-    before: Mapping[str, Anchor],
+    mounts: Iterable[MountPoint],
     scan: Scan,
     *,
     marked: Collection[Path] = (),
@@ -44,10 +45,10 @@ def plan(
 
     Args:
         known: What the index holds of the places that were scanned.
-        before: The anchors of the roots as an earlier scan left them.
+        mounts: The mount points that are expected.
         scan: What is there now.
         marked: Files of which somebody told that they changed: their stamps may have been set back.
-        force: Read every file, whatever its stamp says.
+        force: Read every file, whatever its stamp says, and keep nothing for want of a root.
     """
     told = marked or ()  # nothing is hashed where nothing was told
     read = [
@@ -60,7 +61,9 @@ def plan(
         or found.file in told
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
-    return Plan(tuple(read), tuple(sorted(gone(known, before, scan))))
+    still = kept(known, mounts, scan, force=force)
+    missed = (path for path in known if path not in scan.found and scan.covers(path))
+    return Plan(tuple(read), tuple(sorted(path for path in missed if path not in still)), still)
 
 
 def groups(read: Sequence[FoundFile]) -> Iterator[Sequence[FoundFile]]:

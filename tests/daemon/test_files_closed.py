@@ -44,6 +44,7 @@ async def _closes_and_opens(home: Path) -> dict[str, object]:
         (memory / "later.md").write_text("# later\n\nwombat in the meantime\n")
         (memory / "later.md").chmod(0)
         told["closed"] = await skipped(client), await found(client, "quokka")
+        told["stale while closed"] = (await client.search("quokka")).stale
         write(home, "memory/other.md", "# other\n\nnumbat beside them\n")
         told["beside"] = await found(client, "numbat")
         for path in (*closed, memory / "later.md", memory / "dir", memory / "passage"):
@@ -53,6 +54,7 @@ async def _closes_and_opens(home: Path) -> dict[str, object]:
         async with asyncio.timeout(20):
             while len(await found(client, "quokka")) < 6 or not await found(client, "wombat"):
                 pass
+        told["stale when open"] = (await client.search("quokka")).stale
         told["opened"] = (await client.status()).agents["main"].skipped
         await client.sync()
     (home / "fresh").mkdir()
@@ -69,7 +71,7 @@ def closes_and_opens(home: str) -> dict[str, object]:
 
 
 def test_closed_files_and_directories() -> None:
-    """They are counted, what was indexed of them stays, others are indexed, and all is found once they are open."""
+    """They are counted, what was indexed of them stays, which is said; others are indexed, and all is found once they are open."""
     with shared_directory() as home:
         told = as_other_user(__name__, closes_and_opens.__name__, str(home))
         index, fresh = (contents(at / "state" / "agents" / "main.sqlite") for at in (home, home / "fresh"))
@@ -78,4 +80,5 @@ def test_closed_files_and_directories() -> None:
     assert told["closed"] == [{"unreadable": 5}, all_at_first]
     assert told["beside"] == ["memory/other.md"]
     assert told["opened"] == {}
+    assert (told["stale while closed"], told["stale when open"]) == (True, False)
     assert differences(index, fresh) == []

@@ -1,116 +1,119 @@
 """Which indexed files are gone for good."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import Root, SingleFile, Tree, Workspace
-from memd.sources.losses import anchors_after, gone, lost_roots
-from memd.sources.scan import Anchor, Scan, scan
+from memd.paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
+from memd.sources.losses import kept, mounts_after, still_covered
+from memd.sources.scan import Blind, MountPoint, Scan, scan
 
-DISK = Anchor(device=2, inode=2, empty=False)
-MOUNT_POINT = Anchor(device=1, inode=77, empty=True)
+DISK = MountPoint("/ws/memory/disk", "memory/disk")
+VAULT = MountPoint("/vault", "/vault")
+NAMES = ["MEMORY.md", "memory/a.md", "memory/disk/a.md", "/vault/a.md", "sessions/x/1.jsonl"]
 
 
 def seen(
     *found: str,
-    blind: tuple[str, ...] = (),
-    anchors: dict[str, Anchor] | None = None,
+    blind: dict[str, Blind] | None = None,
+    mounts: tuple[MountPoint, ...] = (),
     looked: tuple[str, ...] | None = None,
 ) -> Scan:
     stamp = Stamp(size=1, mtime_ns=1, inode=1)
     return Scan(
         found={name: FoundFile(name, Path("/ws") / name, Kind.NOTE, stamp) for name in found},
         skipped={},
-        missing_roots=frozenset(),
-        blind=frozenset(blind),
-        anchors=anchors or {},
+        blind=blind or {},
+        mounts=frozenset(mounts),
         looked=None if looked is None else frozenset(looked),
     )
 
 
-def test_what_was_not_found_is_gone() -> None:
-    """A full scan with open eyes misses what was deleted, and what is configured no longer."""
-    names = ["memory/a.md", "memory/b.md", "/once/c.md"]
-    assert gone(names, {}, seen("memory/a.md")) == {"memory/b.md", "/once/c.md"}
-
-
-def test_a_partial_scan_misses_only_where_it_looked() -> None:
-    """Where the scan did not look, nothing is gone."""
-    names = ["memory/a.md", "memory/sub/b.md", "memory/subway.md"]
-    assert gone(names, {}, seen(looked=("memory/sub",))) == {"memory/sub/b.md"}
-
-
-def test_nothing_is_gone_where_the_scan_was_blind() -> None:
-    """What could not be looked at stays."""
-    names = ["memory/closed/a.md", "memory/b.md", "/away/c.md"]
-    assert gone(names, {}, seen(blind=("memory/closed", "/away"))) == {"memory/b.md"}
+@pytest.mark.parametrize("force", [False, True])
+def test_what_was_not_found_is_gone(force: bool) -> None:
+    """A scan with open eyes misses what was deleted, and what is configured no longer: be it one file or all of them."""
+    assert kept(NAMES, [], seen(), force=force) == {}
+    assert kept(NAMES, [DISK, VAULT], seen(mounts=(DISK, VAULT)), force=force) == {}
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "lost"),
+    ("blind", "names", "forced"),
     [
-        (None, MOUNT_POINT, True),
-        (None, DISK, False),
-        (DISK, MOUNT_POINT, True),
-        (DISK, Anchor(device=2, inode=2, empty=True), False),
-        (DISK, DISK, False),
-        (DISK, Anchor(device=1, inode=77, empty=False), True),
-        (DISK, Anchor(device=2, inode=99, empty=False), False),
-        (DISK, Anchor(device=2, inode=99, empty=True), True),
-    ],
-    ids=[
-        "empty after a restart",
-        "not empty after a restart",
-        "unmounted",
-        "emptied by a person",
-        "others left by a person",
-        "something else on another device",
-        "made anew with other files in it",
-        "made anew and empty",
+        ({"": Blind.ABSENT}, NAMES[:3], []),
+        ({"": Blind.CLOSED}, NAMES[:3], NAMES[:3]),
+        ({"memory/disk": Blind.CLOSED}, NAMES[2:3], NAMES[2:3]),
+        ({"/vault": Blind.ABSENT}, NAMES[3:4], []),
+        ({"sessions/x": Blind.ABSENT}, NAMES[4:], []),
+        ({"": Blind.ABSENT, "memory": Blind.CLOSED}, NAMES[:3], NAMES[1:3]),
     ],
 )
-@pytest.mark.parametrize("prefix", ["", "memory", "/vault"])
-def test_lost(prefix: str, before: Anchor | None, now: Anchor, lost: bool) -> None:
-    """All files of a directory gone at once count as lost when that may be for want of its disk."""
-    names = ["/vault/a.md" if prefix == "/vault" else "memory/a.md"]
-    known = {} if before is None else {prefix: before}
-    scan_now = seen(anchors={prefix: now})
-    assert lost_roots(names, known, scan_now) == ({prefix} if lost else set())
-    assert gone(names, known, scan_now) == (set() if lost else set(names))
+def test_nothing_is_gone_where_the_scan_was_blind(
+    blind: dict[str, Blind], names: list[str], forced: list[str]
+) -> None:
+    """What could not be looked at stays; by force only where somebody else keeps a user from looking."""
+    assert list(kept(NAMES, [], seen(blind=blind))) == names
+    assert list(kept(NAMES, [], seen(blind=blind), force=True)) == forced
 
 
-def test_one_file_left_shows_that_the_disk_is_there() -> None:
-    """Where anything is still found, the rest was deleted."""
-    scan_now = seen("memory/a.md", anchors={"": Anchor(device=9, inode=9, empty=False)})
-    assert not lost_roots(["memory/a.md", "memory/b.md"], {"": DISK}, scan_now)
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("mounts", "names"), [((DISK,), NAMES[2:3]), ((VAULT,), NAMES[3:4]), ((DISK, VAULT), NAMES[2:4])]
+)
+def test_what_lay_on_a_disk_that_is_not_mounted_stays(
+    mounts: tuple[MountPoint, ...], names: list[str], force: bool
+) -> None:
+    """Whatever shows in its place, and whether its mount point is there or not."""
+    assert kept(NAMES, mounts, seen(), force=force) == dict.fromkeys(names, Blind.UNMOUNTED)
+    others = seen("memory/disk/b.md", "/vault/b.md", blind={"/vault": Blind.ABSENT}, mounts=())
+    assert {name for name, why in kept(NAMES, mounts, others).items() if why is Blind.UNMOUNTED} == set(names)
 
 
-def test_nothing_can_be_lost_of_an_empty_index() -> None:
-    """A new directory with nothing in it has lost nothing."""
-    assert not lost_roots([], {}, seen(anchors={"": MOUNT_POINT}))
+def test_a_partial_scan_misses_only_where_it_looked() -> None:
+    """Where it did not look nothing is gone, and nothing is kept either."""
+    assert kept(NAMES, [DISK], seen(looked=("memory/a.md",))) == {}
+    assert list(kept(NAMES, [DISK], seen(looked=("memory/disk/a.md",)))) == ["memory/disk/a.md"]
+    assert kept(NAMES, [DISK], seen(looked=("memory/disk/a.md",), mounts=(DISK,))) == {}
 
 
-def test_memory_may_be_a_disk_of_its_own() -> None:
-    """With memory/ unmounted its files stay, while a curated file that was deleted goes."""
-    anchors = {"": Anchor(device=1, inode=5, empty=False), "memory": MOUNT_POINT}
-    before = {"": Anchor(device=1, inode=5, empty=False), "memory": DISK}
-    names = ["MEMORY.md", "USER.md", "memory/a.md"]
-    assert gone(names, before, seen("MEMORY.md", anchors=anchors)) == {"USER.md"}
+@pytest.mark.parametrize(
+    ("scan_now", "still", "after"),
+    [
+        (seen(), ["memory/disk/a.md"], {DISK}),
+        (seen(), ["memory/a.md"], set()),
+        (seen(), [], set()),
+        (seen(looked=("memory/a.md",)), [], {DISK}),
+        (seen(mounts=(VAULT,)), ["memory/disk/a.md"], {DISK, VAULT}),
+        (seen(mounts=(VAULT,), looked=("/vault/a.md",)), [], {DISK, VAULT}),
+        (seen(mounts=(DISK,)), [], {DISK}),
+    ],
+)
+def test_a_mount_point_is_expected_back_as_long_as_a_file_waits_for_it(
+    scan_now: Scan, still: list[str], after: set[MountPoint]
+) -> None:
+    """Only a scan of everything can tell that none does."""
+    assert mounts_after([DISK], scan_now, still) == after
 
 
-def test_anchors_of_lost_roots_are_kept() -> None:
-    """A mount point is never taken for the disk it waits for, so the loss is still seen the next time."""
-    scan_now = seen(anchors={"": MOUNT_POINT, "/vault": MOUNT_POINT})
-    assert anchors_after({"": DISK}, scan_now, frozenset({""})) == {"": DISK, "/vault": MOUNT_POINT}
-    assert anchors_after({}, scan_now, frozenset({""})) == {"/vault": MOUNT_POINT}
+@pytest.mark.parametrize(
+    ("root", "covered"),
+    [
+        (Workspace(Path("/ws")), {DISK}),
+        (Workspace(Path("/ws"), exclude_of(["memory/disk/"])), set()),
+        (Workspace(Path("/other")), set()),
+        (Tree(Path("/vault")), {VAULT}),
+        (SingleFile(Path("/vault"), "a.md"), set()),
+        (Sessions(Path("/vault"), "x", "plain"), set()),
+    ],
+)
+def test_who_changed_the_configuration_waits_for_no_disk(root: Root, covered: set[MountPoint]) -> None:
+    """What no root leads to any more is not kept for the sake of a mount point."""
+    assert still_covered([DISK, VAULT], [root]) == covered
 
 
 def test_real_directories(tmp_path: Path) -> None:
-    """On a real disk: emptied by hand is gone, taken away or exchanged for nothing stays."""
+    """On a real disk: emptied, exchanged or made anew is gone; taken away altogether stays."""
     base = Path(os.path.realpath(tmp_path))
     for name in ("emptied", "moved", "exchanged", "single"):
         (base / name).mkdir()
@@ -130,86 +133,8 @@ def test_real_directories(tmp_path: Path) -> None:
     (base / "exchanged").rename(base / "aside")
     (base / "exchanged").mkdir()
     (base / "single" / "a.md").unlink()
-    before = anchors_after({}, first, frozenset())
     second = scan(roots, max_bytes=10)
-    assert gone(names, before, second) == {str(base / "emptied" / "a.md"), str(base / "single" / "a.md")}
-    assert lost_roots(names, before, second) == {str(base / "exchanged")}
-    shutil.rmtree(base / "aside")
-
-
-OTHER_DISK = Anchor(device=3, inode=2, empty=False, mounted=True)
-MOUNTED = Anchor(device=2, inode=2, empty=False, mounted=True)
-PLAIN = Anchor(device=1, inode=77, empty=False)
-
-
-@pytest.mark.parametrize(
-    ("prefix", "now", "found", "kept"),
-    [
-        ("memory/disk", None, (), True),
-        ("memory/disk", None, ("memory/disk/readme.md", "memory/b.md"), True),
-        ("memory", PLAIN, ("memory/readme.md",), True),
-        ("memory/disk", MOUNTED, (), False),
-        ("memory/disk", MOUNTED, ("memory/disk/other.md",), False),
-        ("memory/disk", OTHER_DISK, ("memory/disk/other.md",), False),
-        ("memory/disk", OTHER_DISK, (), True),
-    ],
-    ids=[
-        "not there",
-        "others in its place",
-        "memory itself",
-        "emptied",
-        "deleted",
-        "deleted while it was away",
-        "exchanged for another",
-    ],
-)
-def test_a_disk_inside_memory(prefix: str, now: Anchor | None, found: tuple[str, ...], kept: bool) -> None:
-    """What lay on a disk stays while it is not mounted, whatever shows in its place, and goes when it is missed on it."""
-    note = f"{prefix}/a.md"
-    scan_now = seen(*found, anchors={} if now is None else {prefix: now})
-    before = {"": PLAIN, prefix: MOUNTED}
-    assert (note not in gone([note, *found], before, scan_now)) is kept
-    lost = lost_roots([note, *found], before, scan_now)
-    assert lost == ({prefix} if kept else set())
-    expected = MOUNTED if kept else now
-    assert anchors_after(before, scan_now, lost)[prefix] == expected
-
-
-def test_a_partial_scan_below_an_unmounted_disk() -> None:
-    """A look at one file of a disk that is gone does not take the file for deleted; one elsewhere says nothing of it."""
-    before = {"": PLAIN, "memory/disk": MOUNTED}
-    names = ["memory/disk/a.md", "memory/b.md"]
-    assert gone(names, before, seen(looked=("memory/disk/a.md",))) == set()
-    assert gone(names, before, seen(looked=("memory/b.md",))) == {"memory/b.md"}
-    assert not lost_roots(names, before, seen(looked=("memory/b.md",)))
-
-
-@pytest.mark.parametrize(
-    ("looked", "now", "lost", "after"),
-    [
-        (("memory/new.md",), PLAIN, (), MOUNTED),
-        (("memory/new.md",), MOUNTED, (), MOUNTED),
-        (None, PLAIN, (), PLAIN),
-        (None, PLAIN, ("memory",), MOUNTED),
-        (None, OTHER_DISK, (), OTHER_DISK),
-    ],
-    ids=["a few places", "a few places on the disk", "nothing is missed", "lost", "another disk"],
-)
-def test_what_a_mount_point_is_compared_with(
-    looked: tuple[str, ...] | None, now: Anchor, lost: tuple[str, ...], after: Anchor
-) -> None:
-    """A look at a few places never takes a disk for gone; one at everything does, if nothing of it is missed."""
-    scan_now = seen("memory/new.md", anchors={"memory": now}, looked=looked)
-    assert anchors_after({"memory": MOUNTED}, scan_now, frozenset(lost)) == {"memory": after}
-
-
-def test_what_a_mount_point_without_notes_is_compared_with() -> None:
-    """A mount point below a root is forgotten with its last note, unless nobody could look there."""
-    before = {"memory/disk": MOUNTED, "/vault": PLAIN, "/away": MOUNTED}
-    assert anchors_after(before, seen(blind=("/away",)), frozenset()) == {"/vault": PLAIN, "/away": MOUNTED}
-
-
-def test_a_few_places_tell_of_a_new_disk() -> None:
-    """A disk that a look at a few places met first is known as one from then on."""
-    scan_now = seen(anchors={"memory": MOUNTED, "": PLAIN}, looked=("memory/a.md",))
-    assert anchors_after({"memory": PLAIN, "": DISK}, scan_now, frozenset()) == {"memory": MOUNTED, "": DISK}
+    assert kept(names, mounts_after([], first, []), second) == {
+        str(base / "moved" / "a.md"): Blind.ABSENT,
+        "memory/of-a-missing-workspace.md": Blind.ABSENT,
+    }

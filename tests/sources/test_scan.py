@@ -15,7 +15,7 @@ from memd.model import FoundFile, Kind, Stamp
 from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
 from memd.sources.fence import Exhausted, OutsideFence, SourceError, Unreadable
 from memd.sources.notes import TooLarge
-from memd.sources.scan import Anchor, Scan, Skip, scan, skip_of
+from memd.sources.scan import Blind, MountPoint, Scan, Skip, scan, skip_of
 from tests.otheruser import as_other_user, shared_directory
 
 MAX_BYTES = 1000
@@ -59,7 +59,6 @@ def test_workspace(base: Path) -> None:
     assert list(seen.found) == ["MEMORY.md", "USER.md", "memory/a/c.MD", "memory/b.md"]
     assert [file.kind for file in seen.found.values()] == [Kind.CURATED, Kind.CURATED, Kind.NOTE, Kind.NOTE]
     assert not seen.skipped
-    assert not seen.missing_roots
     assert not seen.blind
 
 
@@ -278,8 +277,8 @@ def test_missing_roots(base: Path) -> None:
     seen = look(
         Workspace(base / "none"), Tree(base / "away"), SingleFile(base / "off", "a.md"), Tree(base / "ws")
     )
-    assert seen.missing_roots == {base / "none", base / "away", base / "off"}
-    assert seen.blind == {"", str(base / "away"), str(base / "off" / "a.md")}
+    away = ["", str(base / "away"), str(base / "off" / "a.md")]
+    assert seen.blind == dict.fromkeys(away, Blind.ABSENT)
     assert len(seen.found) == 1
 
 
@@ -287,7 +286,8 @@ def test_a_root_that_is_no_directory_is_missing(base: Path) -> None:
     """A file or a symlink where the root was is not the root."""
     write(base, "file")
     (base / "link").symlink_to(base / "vault")
-    assert look(Tree(base / "file"), Tree(base / "link")).missing_roots == {base / "file", base / "link"}
+    away = [str(base / "file"), str(base / "link")]
+    assert look(Tree(base / "file"), Tree(base / "link")).blind == dict.fromkeys(away, Blind.ABSENT)
 
 
 def test_a_root_with_an_unsound_name(base: Path) -> None:
@@ -298,20 +298,23 @@ def test_a_root_with_an_unsound_name(base: Path) -> None:
     assert seen.skipped == {str(base / "tab\there"): Skip.CONTROL}
 
 
-def test_anchors(base: Path) -> None:
-    """The directories that may be mount points are told apart by device and inode, empty ones above all."""
-    write(base, "ws/memory/a.md", "todo.md")
-    anchors = look(Workspace(base / "ws"), Tree(base / "vault"), SingleFile(base, "todo.md")).anchors
-
-    def anchor(path: Path, *, empty: bool) -> Anchor:
-        return Anchor(path.stat().st_dev, path.stat().st_ino, empty)
-
-    assert anchors == {
-        "": anchor(base / "ws", empty=False),
-        "memory": anchor(base / "ws" / "memory", empty=False),
-        str(base / "vault"): anchor(base / "vault", empty=True),
-        str(base / "todo.md"): anchor(base, empty=False),
+def test_mount_points(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those above a root, at it and below it are told with what lies below them, by a partial scan too."""
+    write(base, "ws/memory/sub/a.md", "vault/a.md")
+    mounted = {(base / place).stat().st_ino for place in ("", "ws/memory", "ws/memory/sub", "vault")}
+    for module in ("mountpoint", "scan"):
+        monkeypatch.setattr(
+            f"memd.sources.{module}.is_mount_point", lambda opened: os.fstat(opened).st_ino in mounted
+        )
+    roots = Workspace(base / "ws"), Tree(base / "vault")
+    of_workspace = {
+        MountPoint(str(base), ""),
+        MountPoint(str(base / "ws" / "memory"), "memory"),
+        MountPoint(str(base / "ws" / "memory" / "sub"), "memory/sub"),
     }
+    of_vault = {MountPoint(str(place), str(base / "vault")) for place in (base, base / "vault")}
+    assert look(*roots).mounts == of_workspace | of_vault
+    assert look(*roots, within=[base / "ws" / "memory" / "sub" / "b.md"]).mounts == of_workspace
 
 
 @pytest.mark.parametrize(
@@ -389,8 +392,7 @@ def seen_by_other_user(directory: str, *within: str) -> dict[str, list[str]]:
     return {
         "found": [name.removeprefix(directory) for name in seen.found],
         "skipped": [f"{name.removeprefix(directory)}: {why}" for name, why in seen.skipped.items()],
-        "blind": sorted(name.removeprefix(directory) for name in seen.blind),
-        "missing": [str(path).removeprefix(directory) for path in seen.missing_roots],
+        "blind": sorted(f"{name.removeprefix(directory)}: {why}" for name, why in seen.blind.items()),
     }
 
 
@@ -413,19 +415,11 @@ def test_unreadable_directories() -> None:
         "memory/closed: unreadable",
         "memory/listed/a.md: unreadable",
     ]
-    assert seen["blind"] == ["/vault", "memory/closed", "memory/listed/a.md"]
-    assert not seen["missing"]
+    closed = Blind.CLOSED
+    assert seen["blind"] == [f"/vault: {closed}", f"memory/closed: {closed}", f"memory/listed/a.md: {closed}"]
     assert part["found"] == []
-    assert part["blind"] == ["memory/closed"]
+    assert part["blind"] == [f"memory/closed: {closed}"]
     assert passed["found"] == ["memory/open/a.md"]
-
-
-def test_a_partial_scan_tells_an_unmounted_memory(base: Path) -> None:
-    """A partial scan below memory/ notes whether there is anything in it at all."""
-    write(base / "ws", "MEMORY.md")
-    seen = look(Workspace(base / "ws"), within=[base / "ws" / "memory" / "a.md"])
-    assert seen.anchors["memory"].empty
-    assert not seen.anchors[""].empty
 
 
 def test_descriptors_run_out(base: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -14,8 +14,8 @@ import pytest
 from memd.layouts import Layout
 from memd.model import Kind
 from memd.paths import Root, Sessions, Tree, Workspace, exclude_of
-from memd.sources.losses import anchors_after, gone
-from memd.sources.scan import Anchor, Scan, Skip, scan
+from memd.sources.losses import kept
+from memd.sources.scan import MountPoint, Scan, Skip, scan
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ROLLOUT, UUIDS
 
@@ -46,6 +46,12 @@ def _touch(*files: Path) -> None:
 
 def _look(*roots: Root, within: Collection[Path] | None = None) -> Scan:
     return scan(roots, max_bytes=10, within=within)
+
+
+def _gone(known: Iterable[str], seen: Scan) -> set[str]:
+    """What is indexed no longer after a scan."""
+    names = set(known)
+    return {name for name in names - seen.found.keys() if seen.covers(name)} - kept(names, (), seen).keys()
 
 
 def _files(seen: Scan) -> dict[str, Path]:
@@ -184,7 +190,7 @@ def test_a_partial_scan_comes_to_what_a_whole_one_does(
     partly = _look(*roots, within=change(base))
     wholly = _look(*roots)
     known = {**_files(before), **_files(partly)}
-    for name in gone(before.found, anchors_after({}, before, frozenset()), partly):
+    for name in _gone(before.found, partly):
         known.pop(name, None)
     assert known == _files(wholly)
     assert all(partly.covers(name) for name in partly.found)
@@ -214,7 +220,7 @@ def test_a_partial_scan_of_notes_leaves_transcripts_alone(base: Path) -> None:
     notes = _look(*roots, within=[base / "w"])
     assert list(notes.found) == []  # the note is too large here
     assert not notes.covers(CLAUDE)
-    assert not gone([CLAUDE, "memory/a.md"], {}, _look(*roots, within=[base / "t"])) & {"memory/a.md"}
+    assert "memory/a.md" not in _gone([CLAUDE, "memory/a.md"], _look(*roots, within=[base / "t"]))
 
 
 def test_archives_that_are_not_there_hide_nothing(base: Path) -> None:
@@ -224,30 +230,22 @@ def test_archives_that_are_not_there_hide_nothing(base: Path) -> None:
     before = _look(*_codex(base))
     plain.unlink()
     seen = _look(*_codex(base))
-    assert gone(before.found, anchors_after({}, before, frozenset()), seen) == {CODEX}
+    assert _gone(before.found, seen) == {CODEX}
 
 
 def test_a_home_that_is_not_there_keeps_its_transcripts(base: Path) -> None:
-    """Its disk may not be mounted."""
-    seen = _look(*_codex(base))
-    assert not gone([CODEX], {}, seen)
-    assert not gone([CLAUDE], {}, _look(_root(base, "claude-code")))  # nothing in it at all
-
-
-def test_mounts_below_a_label_are_one_anchor(base: Path) -> None:
-    """Names of transcripts do not tell their directories, so the label stands for all."""
-    _touch(*_days(base))
-    assert set(_look(*_codex(base)).anchors) == {"sessions/codex"}
+    """Its disk may not be mounted; a home that is there and has nothing in it was emptied."""
+    assert not _gone([CODEX], _look(*_codex(base)))
+    assert _gone([CLAUDE], _look(_root(base, "claude-code"))) == {CLAUDE}
 
 
 def test_a_disk_that_was_unmounted_keeps_its_transcripts(base: Path) -> None:
-    """Where there was a mount point, below the root or at it, and nothing is mounted now."""
+    """Names of transcripts do not tell their directories, so a mount point below a label stands for all of it."""
     root = _root(base, "claude-code")
     _touch(base / "-b" / f"{UUIDS[1]}.jsonl")
     seen = _look(root)
-    mounted = {"sessions/claude-code": Anchor(1, 1, empty=False, mounted=True)}
-    assert not gone([CLAUDE], mounted, seen)
-    assert gone([CLAUDE], seen.anchors, seen) == {CLAUDE}
+    assert list(kept([CLAUDE], [MountPoint(str(base / "-a"), "sessions/claude-code")], seen)) == [CLAUDE]
+    assert _gone([CLAUDE], seen) == {CLAUDE}
 
 
 def test_subagents_are_left_out_by_place(base: Path) -> None:
@@ -320,7 +318,7 @@ def test_a_tree_with_a_way_holds_notes_below_it_alone(base: Path) -> None:
 def seen_by_other_user(home: str) -> list[list[str]]:
     """What a user who may not look into every directory finds, counts and misses."""
     seen = _look(_root(Path(home), "claude-code"))
-    return [list(seen.found), list(map(str, seen.skipped.values())), list(gone([CLAUDE], {}, seen))]
+    return [list(seen.found), list(map(str, seen.skipped.values())), list(_gone([CLAUDE], seen))]
 
 
 def test_a_closed_directory_keeps_what_was_indexed() -> None:
@@ -386,10 +384,7 @@ def test_partial_scans_keep_up_with_a_day_of_changes(base: Path, seed: int) -> N
     files += [base / "archive" / file.name for file in files if file.parent == base / "codex"]
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
-    for root in roots:
-        (root.directory / ".kept").touch()
     known: dict[str, Path] = {}
-    before: dict[str, Anchor] = {}
     for _ in range(80):
         events = set()
         for _ in range(rng.randint(1, 3)):
@@ -406,13 +401,11 @@ def test_partial_scans_keep_up_with_a_day_of_changes(base: Path, seed: int) -> N
                 events.add(other)
                 file.rename(other)
         seen = _look(*roots, within=events)
-        for name in gone(known, before, seen):
+        for name in _gone(known, seen):
             del known[name]
         known.update(_files(seen))
-        before = anchors_after(before, seen, frozenset())
         wholly = _look(*roots)
         assert known == _files(wholly)
-        before = anchors_after(before, wholly, frozenset())
 
 
 def test_a_session_whose_file_takes_another_name_meanwhile(base: Path) -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.sources.scan import Anchor, Scan
+from memd.sources.scan import Blind, Scan
 from memd.store.files import KnownFile
 from memd.sync.plan import GROUP_BYTES, GROUP_FILES, Plan, groups, plan
 
@@ -23,12 +23,11 @@ def made(
     scan = Scan(
         found={file.path: file for file in disk},
         skipped={},
-        missing_roots=frozenset(),
-        blind=frozenset(blind),
-        anchors={"": Anchor(1, 1, empty=not disk)},
+        blind=dict.fromkeys(blind, Blind.ABSENT),
+        mounts=frozenset(),
         looked=None,
     )
-    return plan({file.path: file for file in index}, {}, scan, force=force)
+    return plan({file.path: file for file in index}, (), scan, force=force)
 
 
 def test_reads_what_is_new_or_changed_and_removes_what_is_gone() -> None:
@@ -59,10 +58,10 @@ def test_force_reads_everything() -> None:
 def test_what_is_told_to_have_changed_is_read() -> None:
     """A file that was marked is read though its stamp is the same: it can be set back."""
     same = [found("memory/same.md"), found("memory/other.md")]
-    scan = Scan({file.path: file for file in same}, {}, frozenset(), frozenset(), {}, frozenset({"memory"}))
+    scan = Scan({file.path: file for file in same}, {}, {}, frozenset(), frozenset({"memory"}))
     index = {file.path: known(file.path) for file in same}
-    work = plan(index, {}, scan, marked=frozenset({same[0].file, Path("/w/memory")}), force=False)
-    assert work == Plan((same[0],), ())
+    work = plan(index, (), scan, marked=frozenset({same[0].file, Path("/w/memory")}), force=False)
+    assert work == Plan((same[0],), (), {})
 
 
 def test_memory_md_comes_first_then_the_newest() -> None:
@@ -80,9 +79,12 @@ def test_where_the_scan_was_blind_nothing_is_removed(blind: tuple[str, ...]) -> 
     assert work.remove == ()
 
 
-def test_an_empty_workspace_that_held_files_removes_nothing() -> None:
-    """A mount point without its disk deletes nothing."""
-    assert made([known("memory/a.md")], []).remove == ()
+def test_what_cannot_be_looked_at_is_kept_and_told() -> None:
+    """A workspace that is not there deletes nothing, one that is empty deletes everything; by force both do."""
+    assert made([known("memory/a.md")], []).remove == ("memory/a.md",)
+    away = made([known("memory/a.md")], [], blind=("",))
+    assert (away.remove, dict(away.kept)) == ((), {"memory/a.md": Blind.ABSENT})
+    assert made([known("memory/a.md")], [], blind=("",), force=True).remove == ("memory/a.md",)
 
 
 @pytest.mark.parametrize(

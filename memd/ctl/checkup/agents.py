@@ -40,7 +40,8 @@ def judged_health(agent: str, status: AgentStatus | None, scene: Scene) -> Findi
     fixes = {
         "keyword": f"Build it anew: {scene.ctl('reindex', '--agent', agent)}",
         "vector": "See installation.vectors and installation.model above.",
-        "watcher": "See the notes below and limits.watches above; until then changes are looked for every few seconds.",
+        "watcher": "See the notes below and limits.watches above; until then changes are looked for every few seconds. "
+        f"Files whose directory is gone for good are forgotten by {scene.ctl('sync', '--force')}.",
         "provider": _provider_fix(status, scene),
     }
     told = "; ".join(f"{part}: {problem}" for part, problem in found)

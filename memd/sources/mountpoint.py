@@ -1,0 +1,54 @@
+"""Whether a directory is a mount point, asked of the kernel about an open one."""
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+# From linux/stat.h and linux/fcntl.h.
+_AT_EMPTY_PATH = 0x1000
+_ATTR_MOUNT_ROOT = 0x2000
+_STATX_BYTES = 256
+_ATTRIBUTES = struct.Struct("8xQ40xQ")  # stx_attributes, and stx_attributes_mask: which of them are known
+
+# Where the system has O_PATH, that needs no permission to list it.
+_PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_statx = getattr(ctypes.CDLL(None), "statx", None)
+
+
+def is_mount_point(directory: int) -> bool:
+    """Whether something is mounted there.
+
+    A subvolume of btrfs or bcachefs is a device of its own and no mount point, and a bind mount may be the other way
+    round. So the device decides only where the system does not tell (Linux before 5.8, macOS).
+
+    Args:
+        directory: An open descriptor; one that was opened with O_PATH will do.
+    """
+    if _statx is not None:
+        answer = ctypes.create_string_buffer(_STATX_BYTES)
+        if _statx(directory, b"", _AT_EMPTY_PATH, 0, answer) == 0:
+            attributes, known = _ATTRIBUTES.unpack_from(answer)
+            if known & _ATTR_MOUNT_ROOT:
+                return bool(attributes & _ATTR_MOUNT_ROOT)
+    try:
+        above = os.stat("..", dir_fd=directory)
+    except OSError:
+        return False  # it may be listed and not entered: nothing below it is found anyway
+    return os.fstat(directory).st_dev != above.st_dev
+
+
+def mount_points_above(directory: Path) -> Iterator[Path]:
+    """The mount points on the way to a directory, itself included; not the root of all, which is always there."""
+    for place in (directory, *directory.parents)[:-1]:
+        try:
+            opened = os.open(place, _PASS)
+        except OSError:
+            continue  # it is not there, or may not be passed
+        try:
+            if is_mount_point(opened):
+                yield place
+        finally:
+            os.close(opened)

@@ -1,0 +1,174 @@
+"""What is no longer on the disk: forgotten where it was deleted, kept and named where it may only be away."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memd_client import Client
+from tests.daemon.namespaced import Namespaced
+from tests.daemon.process import Daemon
+from tests.wait import until
+
+SETTINGS = 'provider = "none"\nsync = { watch_debounce_ms = 50, wait_ms = 10000, interval_minutes = 600 }'
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def own(home: Path) -> Iterator[Namespaced]:
+    """A daemon that is not started yet, with mounts of its own, which end with it."""
+    one = Namespaced(home, settings=SETTINGS)
+    try:
+        yield one
+    finally:
+        one.__exit__(None, None, None)
+
+
+def shown(client: Client, word: str) -> tuple[int, bool, bool]:
+    """How many hits hold a word, whether the answer says that it is stale, and whether it says why."""
+    found = client.search(word, min_score=0)
+    why = [one.reason for one in found.degraded if one.part == "watcher"]
+    return (
+        sum(word in hit.snippet for hit in found.results),
+        found.stale,
+        any("seen last" in one for one in why),
+    )
+
+
+def settled(daemon: Daemon) -> None:
+    with daemon.client() as client:
+        client.sync(vectors=False)
+
+
+def _all_deleted(directory: Path) -> None:
+    for note in directory.glob("*.md"):
+        note.unlink()
+
+
+def _made_anew(directory: Path) -> None:
+    directory.rename(directory.with_name("old"))
+    directory.mkdir()
+
+
+def _made_anew_with_another(directory: Path) -> None:
+    _made_anew(directory)
+    (directory / "other.md").write_text("heron\n")
+
+
+def _removed_and_made_anew(directory: Path) -> None:
+    shutil.rmtree(directory)
+    directory.mkdir()
+
+
+LOSSES = [_all_deleted, _made_anew, _made_anew_with_another, _removed_and_made_anew]
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+@pytest.mark.parametrize("place", ["workspace/memory", "vault"])
+@pytest.mark.parametrize("lose", LOSSES)
+def test_deleted_notes_are_found_no_longer(
+    daemon: Daemon, lose: Callable[[Path], None], place: str, running: bool
+) -> None:
+    """However all of a directory went, while the daemon ran or not: a directory that is there and empty is empty."""
+    directory = daemon.home / place
+    directory.mkdir(parents=True, exist_ok=True)
+    for number in range(3):
+        (directory / f"{number}.md").write_text(f"walrus {number}\n")
+    daemon.configure(f'{SETTINGS}\nextra_paths = ["{daemon.home}/vault"]')
+    daemon.write("MEMORY.md", "kept\n")
+    daemon.start()
+    settled(daemon)
+    if not running:
+        daemon.stop()
+    lose(directory)
+    if not running:
+        daemon.start()
+        settled(daemon)
+    with daemon.client() as client:
+        until(lambda: shown(client, "walrus") == (0, False, False), PATIENCE_S)
+        client.sync(vectors=False)
+        status = client.status().agents["main"]
+        assert status.watcher.ok
+        assert status.files == 1 + (lose is _made_anew_with_another)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("by_link", [False, True], ids=["moved", "a symlink in its place"])
+def test_a_root_that_is_not_there_keeps_its_files_and_says_so(
+    daemon: Daemon, by_link: bool, restarted: bool
+) -> None:
+    """In each answer, in status, until it is back, or until somebody has the index forget it."""
+    vault = daemon.home / "vault"
+    vault.mkdir()
+    (vault / "a.md").write_text("walrus\n")
+    daemon.configure(f'{SETTINGS}\nextra_paths = ["{vault}"]')
+    daemon.start()
+    settled(daemon)
+    if restarted:
+        daemon.stop()
+    vault.rename(daemon.home / "away")
+    if by_link and not restarted:  # a start follows it
+        vault.symlink_to(daemon.home / "away")
+    if restarted:
+        daemon.start()
+        settled(daemon)
+    with daemon.client() as client:
+        until(lambda: shown(client, "walrus") == (1, True, True), PATIENCE_S)
+        status = client.status().agents["main"].watcher
+        assert not status.ok
+        assert "1 indexed files are shown as they were seen last" in (status.reason or "")
+        client.sync(force=True, vectors=False)
+        assert shown(client, "walrus") == (0, False, False)
+        assert client.status().agents["main"].watcher.ok
+        if by_link and not restarted:
+            vault.unlink()
+        (daemon.home / "away").rename(vault)
+        until(lambda: shown(client, "walrus") == (1, False, False), PATIENCE_S)
+
+
+@pytest.mark.parametrize("place", ["workspace/memory", "vault", "vault/disk"])
+def test_a_disk_that_is_not_mounted_is_waited_for(own: Namespaced, home: Path, place: str) -> None:
+    """Also over a restart, and whatever is asked for: what lay on it comes back with it. Only an index made anew forgets."""
+    point = home / place
+    point.mkdir(parents=True, exist_ok=True)
+    own.configure(f'{SETTINGS}\nextra_paths = ["{home}/vault"]')
+    own.start()
+    own.inside("mount", "-t", "tmpfs", "disk", point)
+    (own.as_seen(point) / "a.md").write_text("walrus\n")
+    with own.client() as client:
+        until(lambda: shown(client, "walrus") == (1, False, False), PATIENCE_S)
+        own.inside("umount", point)
+        until(lambda: shown(client, "walrus") == (1, True, True), PATIENCE_S)
+        client.sync(force=True, vectors=False)
+        assert shown(client, "walrus") == (1, True, True)
+    own.stop()
+    own.start()
+    settled(own)
+    (home / place / "other.md").write_text("heron\n")
+    with own.client() as client:
+        client.sync(force=True, vectors=False)
+        assert shown(client, "walrus") == (1, True, True)
+        own.inside("mount", "-t", "tmpfs", "disk", point)
+        until(
+            lambda: shown(client, "walrus") == (0, False, False), PATIENCE_S
+        )  # another disk, without the file
+
+
+def test_a_mount_point_below_a_directory_that_is_excluded_now_keeps_nothing(
+    own: Namespaced, home: Path
+) -> None:
+    """Who has changed the configuration waits for no disk."""
+    point = home / "workspace" / "memory" / "disk"
+    point.mkdir(parents=True)
+    own.start()
+    own.inside("mount", "-t", "tmpfs", "disk", point)
+    (own.as_seen(point) / "a.md").write_text("walrus\n")
+    with own.client() as client:
+        until(lambda: shown(client, "walrus") == (1, False, False), PATIENCE_S)
+    own.stop()
+    own.configure(f'{SETTINGS}\nexclude = ["memory/disk/"]')
+    own.start()
+    settled(own)
+    with own.client() as client:
+        assert shown(client, "walrus") == (0, False, False)
