@@ -229,21 +229,39 @@ class Client:
         return self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
 
     def close(self) -> None:
-        """Close the connection, after the call of another thread if there is one. The client stays closed."""
+        """Close the connection, after the call of another thread if there is one. The client stays closed.
+
+        A call loses its connection that takes longer than the timeout, or that a signal handler has interrupted which
+        closes the client.
+        """
         self._is_closed = True
         line = self._line()
-        with line.turn(_Deadline(None)):
-            line.drop()
+        if line.is_held_here():
+            line.hang_up()
+            return
+        try:
+            line.in_turn(_Deadline(self._timeout_s), line.drop)
+        except TimedOut:
+            line.hang_up()
 
     def _ask(self, request: Request, kind: type[R]) -> R:
         deadline = _Deadline(self._timeout_s)
         line = self._line()
-        with line.turn(deadline):
+        # In a signal handler, the call that it has interrupted waits for an answer on the connection.
+        is_nested = line.is_held_here()
+        if is_nested:
+            line = _Line()
+
+        def ask() -> Reply:
             try:
                 reply = self._exchange(line, request, deadline)
             except WentAway:
                 reply = self._exchange(line, request, deadline)
-        return settle(reply, kind)
+            if is_nested or self._is_closed:
+                line.drop()
+            return reply
+
+        return settle(line.in_turn(deadline, ask), kind)
 
     def _exchange(self, line: "_Line", request: Request, deadline: "_Deadline") -> Reply:
         if self._is_closed:
@@ -282,6 +300,10 @@ class _Deadline:
             raise self.passed()
         return None if math.isinf(left_s) else left_s
 
+    def has_passed(self) -> bool:
+        """Whether the call has taken too long."""
+        return time.monotonic() >= self._at
+
     def passed(self) -> TimedOut:
         """The error of a call that has taken too long."""
         return TimedOut(self._timeout_s)
@@ -291,18 +313,35 @@ class _Line:
     """The one connection of a process, with the lock that gives each thread its turn on it."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()  # it knows whose it is
+        self._holder: int | None = None
         self._connection: _Connection | None = None
 
-    @contextmanager
-    def turn(self, deadline: _Deadline) -> Iterator[None]:
+    def is_held_here(self) -> bool:
+        """Whether it is the turn of a call in this thread already, which a signal handler has interrupted."""
+        return self._holder == threading.get_ident()
+
+    def in_turn(self, deadline: _Deadline, act: Callable[[], T]) -> T:
+        """Act when no other thread does.
+
+        Raises:
+            TimedOut: the turn did not come in time.
+        """
+        me = threading.get_ident()
         left_s = deadline.left()
-        if not self._turn.acquire(timeout=-1 if left_s is None else left_s):
-            raise deadline.passed()
         try:
-            yield
+            if not self._turn.acquire(timeout=-1 if left_s is None else left_s):
+                raise deadline.passed()
+            self._holder = me
+            return act()
         finally:
-            self._turn.release()
+            # A signal handler that raises does so where a call returns. Here the release is the first call.
+            if self._holder == me:
+                self._holder = None
+            try:  # noqa: SIM105  suppress would be a call
+                self._turn.release()
+            except RuntimeError:  # the turn did not come
+                pass
 
     def find_usable(self) -> "_Connection | None":
         if self._connection and self._connection.is_usable():
@@ -323,6 +362,11 @@ class _Line:
             self._connection.close()
         self._connection = None
 
+    def hang_up(self) -> None:
+        """End the connection, while the call of another waits for an answer on it."""
+        if connection := self._connection:
+            connection.hang_up()
+
 
 class _Connection:
     """A socket with a daemon at its other end. Whatever goes wrong on it closes it."""
@@ -331,10 +375,11 @@ class _Connection:
         self._socket = connected
         self._talk = Conversation()
         self._is_open = True
+        self._is_midway = False  # a request was sent, and its answer has not come
 
     def is_usable(self) -> bool:
         """Whether it is open and nothing came since the last answer: a daemon speaks unasked only to part."""
-        if not self._is_open or not self._talk.is_quiet:
+        if not self._is_open or self._is_midway or not self._talk.is_quiet:
             return False
         self._socket.settimeout(0)
         try:
@@ -353,11 +398,18 @@ class _Connection:
     def ask(self, request: Request, deadline: _Deadline) -> Reply:
         request_id, data = self._talk.ask(request, deadline.left())
         with self._closing_on_error(deadline):
+            self._is_midway = True
             self._say(data, deadline)
             answer = self._hear(self._talk.next_answer, deadline)
             if answer.request_id != request_id:
                 raise ConnectionLost("The daemon answered a question that was not asked.")
+            self._is_midway = False
             return answer.reply
+
+    def hang_up(self) -> None:
+        """End the connection for whoever waits on it, in this thread or another."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._is_open = False
@@ -368,9 +420,11 @@ class _Connection:
         # An answer that comes after its caller gave up, or was interrupted, would be taken for the next one.
         try:
             yield
-        except TimeoutError:
+        except TimeoutError as error:
             self.close()
-            raise deadline.passed() from None
+            if type(error) is TimeoutError and deadline.has_passed():
+                raise deadline.passed() from None
+            raise  # a signal handler's: the program has a time limit of its own
         except OSError as error:
             self.close()
             raise ConnectionLost(f"The connection to the daemon broke: {error.strerror or error}.") from error

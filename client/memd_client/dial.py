@@ -49,19 +49,15 @@ def dial(address: str) -> socket.socket | None:
     try:
         connection.setblocking(False)
         connection.connect(address)
+        _check_listener(connection, address)
     except BlockingIOError:
         connection.close()
         return None
-    except OSError as error:
+    except BaseException as error:
         connection.close()
-        raise _unreachable(address, error) from error
-    try:
-        _check_listener(connection, address)
-    except OSError as error:
-        connection.close()
-        raise _unreachable(address, error) from error
-    except DaemonNotRunning:
-        connection.close()
+        # It does not wait, so a TimeoutError is a signal handler's: the program has a time limit of its own.
+        if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+            raise _unreachable(address, error) from error
         raise
     return connection
 

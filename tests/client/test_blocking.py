@@ -5,10 +5,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from random import Random
 from types import FrameType
 
 import pytest
@@ -17,6 +19,7 @@ from memd_client import Client, ConnectionLost, DaemonNotRunning, ProtocolMismat
 from memd_client.codec import encode_reply, encode_request
 from memd_client.frames import REQUEST_LIMIT
 from memd_client.messages import Failure, Found, Get, Hello, Note, Search, Sync, SyncReport
+from memd_client.tools import Tools
 from tests.client.scripted_server import Peer, Script, serving
 from tests.client.surface import BROKEN, CALLS, FOUND, HELLO, REFUSAL, UNFIT, Call, frame, packed
 
@@ -408,6 +411,202 @@ def test_interrupted_call(address: Path) -> None:
             assert memd.search("x") == FOUND
     finally:
         signal.signal(signal.SIGUSR1, previous)
+
+
+@contextmanager
+def handling(signal_number: int, handler: Callable[[], None]) -> Iterator[None]:
+    """Calls this for a signal."""
+    previous = signal.signal(signal_number, lambda *_: handler())
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal_number, previous)
+
+
+def test_an_interruption_at_any_moment_leaves_the_client_usable(address: Path) -> None:
+    """Whatever a signal handler raises, wherever: the next call is asked and answered, and the client can be closed."""
+    interrupted = 0
+    armed = False
+
+    def interrupt() -> None:
+        if armed:
+            raise Interrupted
+
+    def echo(peer: Peer) -> None:
+        peer.greet()
+        with suppress(EOFError, OSError):
+            while True:
+                peer.answer_next(FOUND)
+
+    pauses = Random(3)
+    with handling(signal.SIGALRM, interrupt), everybody(address, echo):
+        memd = Client(address, timeout=5)
+        while interrupted < 60:
+            with suppress(Interrupted):
+                try:
+                    armed = True
+                    signal.setitimer(signal.ITIMER_REAL, pauses.uniform(1e-6, 1e-3))
+                    memd.search("x")
+                    armed = False
+                except Interrupted:
+                    interrupted += 1
+                    raise
+                finally:
+                    armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert memd.search("x") == FOUND
+        memd.close()
+
+
+@pytest.mark.parametrize("at", ["acquire", "release"])
+def test_an_interruption_around_the_lock_does_not_keep_it(address: Path, at: str) -> None:
+    """The very moment at which it was taken, or is given back."""
+
+    class Lock:
+        """Interrupts once, when its call has come back."""
+
+        def __init__(self) -> None:
+            self.lock = threading.RLock()
+            self.waits = True
+
+        def acquire(self, timeout: float) -> bool:
+            return self.interrupted("acquire", self.lock.acquire(timeout=timeout))
+
+        def release(self) -> None:
+            self.lock.release()
+            self.interrupted("release", value=True)
+
+        def interrupted(self, name: str, value: bool) -> bool:
+            if self.waits and name == at:
+                self.waits = False
+                raise Interrupted
+            return value
+
+    with serving(address, answering(FOUND, FOUND)) if at == "release" else serving(address, answering(FOUND)):
+        memd = Client(address)
+        memd._line()._turn = Lock()  # type: ignore[assignment]
+        with pytest.raises(Interrupted):
+            memd.search("x")
+        with ThreadPoolExecutor(1) as threads:
+            assert threads.submit(memd.search, "x").result(5) == FOUND
+        memd.close()
+
+
+def test_closing_in_a_signal_handler_ends_the_call(address: Path) -> None:
+    """Which the handler has interrupted, in the same thread: it cannot be waited for."""
+
+    def interrupting(peer: Peer) -> None:
+        peer.greet()
+        peer.hear()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        peer.wait_for_end()
+
+    memd = Client(address, timeout=None)
+    with handling(signal.SIGUSR1, memd.close), serving(address, interrupting):
+        with pytest.raises(ConnectionLost, match="closed"):
+            memd.search("x")
+        memd.close()
+
+
+def test_a_call_in_a_signal_handler_is_answered(address: Path) -> None:
+    """On a connection of its own, and so is the call that it has interrupted."""
+    inner: list[Note] = []
+
+    def interrupting(peer: Peer) -> None:
+        peer.greet()
+        request_id, _ = peer.hear()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert asked.wait(5)
+        peer.answer(request_id, Note(path="outer"))
+        peer.answer_next(Note(path="next"))
+        peer.wait_for_end()
+
+    def handler(peer: Peer) -> None:
+        peer.greet()
+        peer.answer_next(Note(path="inner"))
+        peer.wait_for_end()
+        asked.set()
+
+    asked = threading.Event()
+    with (
+        Client(address) as memd,
+        handling(signal.SIGUSR1, lambda: inner.append(memd.get("inner"))),
+        serving(address, interrupting, handler),
+    ):
+        assert memd.get("outer").path == "outer"
+        assert memd.get("next").path == "next"
+        memd.close()
+    assert [note.path for note in inner] == ["inner"]
+
+
+def test_a_time_limit_of_the_program_is_its_own(address: Path) -> None:
+    """A TimeoutError that a signal handler raises comes through as it is, whether tools or a client are called."""
+
+    class Budget(TimeoutError):
+        pass
+
+    def exceed() -> None:
+        raise Budget
+
+    def interrupting(peer: Peer) -> None:
+        peer.greet()
+        peer.hear()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        peer.wait_for_end()
+
+    with handling(signal.SIGUSR1, exceed), serving(address, interrupting, interrupting):
+        with Client(address) as memd, pytest.raises(Budget):
+            memd.search("x")
+        with pytest.raises(Budget):
+            Tools(lambda: Client(address)).call("memory_search", {"query": "x"})
+
+
+def test_closing_waits_for_another_thread_no_longer_than_a_call_may_take(address: Path) -> None:
+    """Then that call loses its connection."""
+    heard = threading.Event()
+
+    def silent(peer: Peer) -> None:
+        peer.greet()
+        peer.hear()
+        heard.set()
+        peer.wait_for_end()
+
+    with serving(address, silent), ThreadPoolExecutor(1) as threads:
+        memd = Client(address, timeout=None)
+        call = threads.submit(memd.search, "x")
+        assert heard.wait(5)
+        memd._timeout_s = 0.05
+        memd.close()
+        with pytest.raises(ConnectionLost, match="closed"):
+            call.result(5)
+
+
+@contextmanager
+def everybody(address: Path, script: Script) -> Iterator[None]:
+    """A daemon that plays the same script to as many as come."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(address))
+    listener.listen(64)
+
+    def play() -> None:
+        with suppress(OSError), ThreadPoolExecutor() as threads:
+            while True:
+                connection, _ = listener.accept()
+                threads.submit(serve, connection)
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(EOFError, OSError):
+            script(Peer(connection))
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    try:
+        yield
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+        listener.close()
 
 
 @pytest.mark.parametrize(
