@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
-from memd_client.conversation import CLOSED, IN_FLIGHT, Conversation, WentAway, settle
+from memd_client.conversation import CLOSED, IN_FLIGHT, Answer, Conversation, WentAway, settle
 from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
@@ -43,8 +43,9 @@ R = TypeVar("R", bound=Message)
 class AsyncClient:
     """Asks the daemon, many questions at a time over one connection.
 
-    The methods and their arguments are those of Client, and so are the errors. It serves one event loop at a
-    time; in a later one it connects anew. A task that is cancelled, or runs out of time, harms no other.
+    The methods and their arguments are those of Client, and so are the errors. It has a connection for each event
+    loop that it is used in, one after another or several at once in threads. A task that is cancelled, or runs out
+    of time, harms no other.
 
     Args:
         socket: The socket of the daemon; None: where this user's daemon listens.
@@ -54,9 +55,7 @@ class AsyncClient:
     def __init__(self, socket: str | os.PathLike[str] | None = None, timeout: float | None = 10.0) -> None:
         self._address = os.fspath(socket) if socket else default_address()
         self._timeout_s = checked_timeout(timeout)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._connecting = asyncio.Lock()
-        self._wire: _Wire | None = None
+        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -180,100 +179,179 @@ class AsyncClient:
         return await self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
 
     async def close(self) -> None:
-        """Close the connection; calls that are under way lose it. The client stays closed."""
+        """Close the connections; calls that are under way lose theirs. The client stays closed."""
         self._is_closed = True
-        self._enter_loop()
-        if self._wire:
-            await self._wire.close()
+        here = self._line()
+        for loop, line in list(self._lines.items()):
+            if line is here:
+                continue
+            with suppress(RuntimeError):  # the loop has ended meanwhile, and its connections with it
+                loop.call_soon_threadsafe(line.hang_up)
+        await here.close()
 
     async def _ask(self, request: Request, kind: type[R]) -> R:
-        now = self._enter_loop().time()
+        line = self._line()
+        now = asyncio.get_running_loop().time()
         deadline = None if self._timeout_s is None else now + self._timeout_s
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(deadline) as limit:
                 try:
-                    reply = await self._exchange(request, deadline)
+                    reply = await self._exchange(line, request, deadline)
                 except WentAway:
-                    reply = await self._exchange(request, deadline)
+                    reply = await self._exchange(line, request, deadline)
         except TimeoutError:
+            if not limit.expired():
+                raise  # the program has a time limit of its own
             raise TimedOut(self._timeout_s or 0) from None
         except WentAway as gone:
             raise ConnectionLost(str(gone)) from None
         return settle(reply, kind)
 
-    async def _exchange(self, request: Request, deadline: float | None) -> Reply:
-        # One connects, the others wait for it: a restarted daemon meets one new connection, not one a caller.
-        async with self._connecting:
-            wire, is_fresh = await self._connected()
-        try:
-            return await wire.ask(request, deadline)
-        except WentAway as gone:
-            if is_fresh:  # then it is no restart, and a second try would not mend it
-                raise ConnectionLost(str(gone)) from None
-            raise
+    async def _exchange(self, line: "_Line", request: Request, deadline: float | None) -> Reply:
+        while True:
+            # One connects, the others wait for it: a restarted daemon meets one new connection, not one a caller.
+            async with line.connecting:
+                wire, is_fresh = await self._connected(line)
+            try:
+                return await wire.ask(request, deadline)
+            except _Retired:
+                continue  # it was not sent
+            except WentAway as gone:
+                if is_fresh:  # then it is no restart, and a second try would not mend it
+                    raise ConnectionLost(str(gone)) from None
+                raise
 
-    async def _connected(self) -> tuple["_Wire", bool]:
+    async def _connected(self, line: "_Line") -> tuple["_Wire", bool]:
         """A usable connection, and whether it was made just now."""
         self._check_open()
-        if self._wire and self._wire.is_usable:
-            return self._wire, False
-        self._wire = await _connect(self._address)
+        if (wire := line.find_usable()) is not None:
+            return wire, False
+        wire = await _connect(self._address)
+        line.add(wire)
         try:
             self._check_open()
         except ConnectionLost:
-            await self._wire.close()
+            await wire.close()
             raise
-        return self._wire, True
+        return wire, True
 
-    def _enter_loop(self) -> asyncio.AbstractEventLoop:
+    def _line(self) -> "_Line":
+        """The connections of the running event loop; those of loops that have ended are closed."""
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            # One asyncio.run follows another, and what the first left open is bound to a loop that is over.
-            if self._wire:
-                self._wire.abandon()
-            self._loop, self._connecting, self._wire = loop, asyncio.Lock(), None
-        return loop
+        for other, line in list(self._lines.items()):
+            if other.is_closed() or not line.is_of_here:
+                self._lines.pop(other, line).abandon()
+        return self._lines.setdefault(loop, _Line())
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ConnectionLost(CLOSED)
 
 
+class _Retired(Exception):
+    """The connection takes no more requests; this one was not sent."""
+
+
+class _Line:
+    """The connections of one event loop: the last one is in use, those before it are answered what they have asked."""
+
+    def __init__(self) -> None:
+        self.connecting = asyncio.Lock()
+        self._process = os.getpid()
+        self._wires: list[_Wire] = []
+
+    @property
+    def is_of_here(self) -> bool:
+        """Whether this process has made it; in a forked child it is the parent's."""
+        return self._process == os.getpid()
+
+    def find_usable(self) -> "_Wire | None":
+        if self._wires and self._wires[-1].is_usable:
+            return self._wires[-1]
+        return None
+
+    def add(self, wire: "_Wire") -> None:
+        self._wires = [*(one for one in self._wires if not one.has_ended), wire]
+
+    def hang_up(self) -> None:
+        """End the connections. In their event loop alone, which has registered their descriptors."""
+        for wire in self._wires:
+            wire.end()
+
+    async def close(self) -> None:
+        for wire in self._wires:
+            await wire.close()
+
+    def abandon(self) -> None:
+        """Let go of the connections where their event loop is no more."""
+        for wire in self._wires:
+            wire.abandon()
+
+
 class _Wire(asyncio.Protocol):
-    """A greeted connection. Each answer finds its asker by the id; one that nobody waits for is dropped."""
+    """A greeted connection. Each answer finds its asker by the id; one that nobody waits for is dropped.
+
+    A request whose asker has given up keeps its place until the daemon has answered it, since so long it has its place
+    there, too. When half of the places are taken by such requests, the connection is retired: it takes no more, and is
+    closed with the last answer that somebody waits for, which has the daemon give up the rest.
+    """
 
     def __init__(self, talk: Conversation, connected: socket.socket) -> None:
         self._talk = talk
         self._socket = connected
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
+        self._places = asyncio.Semaphore(IN_FLIGHT)
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._given_up: set[int] = set()
+        self._is_retired = False
         self._end: MemdClientError | WentAway | None = None
         self._is_over = asyncio.Event()
 
     @property
     def is_usable(self) -> bool:
-        return self._end is None and not self._transport.is_closing()
+        return not self._is_retired and not self.has_ended
+
+    @property
+    def has_ended(self) -> bool:
+        return self._end is not None or self._transport.is_closing()
 
     async def ask(self, request: Request, deadline: float | None) -> Reply:
-        """The answer to a request; the deadline is a time of the event loop."""
+        """The answer to a request; the deadline is a time of the event loop.
+
+        Raises:
+            _Retired: it takes no more requests.
+        """
         loop = asyncio.get_running_loop()
-        async with self._slots:
-            if not self.is_usable:
-                raise copy.copy(self._end or self._talk.end())
+        await self._places.acquire()
+        try:
+            self._check_usable()
             left_s = None if deadline is None else deadline - loop.time()
             request_id, data = self._talk.ask(request, left_s)
-            answer: asyncio.Future[Reply] = loop.create_future()
-            self._waiting[request_id] = answer
-            try:
-                self._transport.write(data)
-                return await answer
-            finally:
-                self._waiting.pop(request_id, None)
+        except BaseException:
+            self._places.release()
+            raise
+        answer: asyncio.Future[Reply] = loop.create_future()
+        self._waiting[request_id] = answer
+        self._transport.write(data)
+        try:
+            return await answer
+        finally:
+            if self._waiting.pop(request_id, None) is not None and self._end is None:
+                self._give_up(request_id)
+
+    def _check_usable(self) -> None:
+        if self._is_retired:
+            raise _Retired
+        if self.has_ended:
+            raise copy.copy(self._end or self._talk.end())
 
     async def close(self) -> None:
         """Let go of the connection, and of those who wait for an answer on it."""
-        self._finish(ConnectionLost(CLOSED))
+        self.end()
         await self._is_over.wait()
+
+    def end(self) -> None:
+        """As close, without waiting until the connection is gone."""
+        self._finish(ConnectionLost(CLOSED))
 
     def abandon(self) -> None:
         """Let go of the connection without the event loop that it belongs to."""
@@ -286,15 +364,37 @@ class _Wire(asyncio.Protocol):
         self._talk.feed(data)
         try:
             while answer := self._talk.next_answer():
-                waiting = self._waiting.get(answer.request_id)
-                if waiting and not waiting.done():
-                    waiting.set_result(answer.reply)
+                self._answered(answer)
         except MemdClientError as error:
             self._finish(error)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  an end is an end
         self._finish(self._talk.end())
         self._is_over.set()
+
+    def _answered(self, answer: Answer) -> None:
+        waiting = self._waiting.pop(answer.request_id, None)
+        if waiting is not None:
+            if not waiting.done():
+                waiting.set_result(answer.reply)
+            self._places.release()
+        elif answer.request_id in self._given_up:
+            self._given_up.discard(answer.request_id)
+            self._places.release()
+        self._close_if_done()
+
+    def _give_up(self, request_id: int) -> None:
+        self._given_up.add(request_id)
+        if len(self._given_up) >= IN_FLIGHT // 2 and not self._is_retired:
+            self._is_retired = True
+            for _ in self._given_up:  # whoever waits for a place learns of it
+                self._places.release()
+            self._given_up.clear()
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._is_retired and not self._waiting:
+            self.end()
 
     def _finish(self, end: MemdClientError | WentAway) -> None:
         if self._end is not None:
@@ -303,6 +403,8 @@ class _Wire(asyncio.Protocol):
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(copy.copy(end))  # each raises its own, with its own traceback
+        for _ in range(IN_FLIGHT):  # whoever waits for a place learns of it
+            self._places.release()
         self._transport.abort()
 
 

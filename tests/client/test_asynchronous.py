@@ -100,7 +100,7 @@ def leaving(peer: Peer) -> None:
 
 async def until_idle(memd: AsyncClient) -> None:
     """Return when the client has noticed that the daemon hung up."""
-    await until_async(lambda: memd._wire is not None and not memd._wire.is_usable)
+    await until_async(lambda: memd._line().find_usable() is None)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.method)
@@ -202,37 +202,85 @@ def test_cancelled_caller(run: Run[None], address: Path) -> None:
             cancelled.set()
             assert (await other).path == "other"
             assert (await memd.get("next")).path == "next"
-            assert memd._wire is not None
-            assert memd._wire._waiting == {}
+            wire = memd._line().find_usable()
+            assert wire is not None
+            assert (wire._waiting, wire._given_up) == ({}, set())
 
     with serving(address, script):
         run(story())
 
 
-def test_cancelled_callers_leave_their_places(run: Run[None], address: Path) -> None:
-    """Requests whose callers are gone do not count as under way."""
-    heard, cancelled = threading.Event(), threading.Event()
+def test_places_of_given_up_requests_come_back_with_their_answers(run: Run[None], address: Path) -> None:
+    """Not before: the daemon counts them as under way, and would not read what came instead."""
+    given_up = IN_FLIGHT // 2 - 1
+    heard = threading.Event()
 
     def script(peer: Peer) -> None:
         peer.greet()
-        for _ in range(IN_FLIGHT):
-            peer.hear()
+        ids = [peer.hear()[0] for _ in range(given_up)]
+        heard.set()
+        others = [peer.hear()[0] for _ in range(IN_FLIGHT - given_up)]
+        assert peer.is_quiet(0.05)
+        for request_id in ids:
+            peer.answer(request_id, Note(path="late"))
+        others += [peer.hear()[0] for _ in range(given_up)]
+        for request_id in others:
+            peer.answer(request_id, FOUND)
+        peer.wait_for_end()
+
+    async def story() -> None:
+        async with AsyncClient(address) as memd:
+            calls = [asyncio.create_task(memd.search("x")) for _ in range(given_up)]
+            await until_async(heard.is_set)
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            assert await asyncio.gather(*[memd.search("y") for _ in range(IN_FLIGHT)]) == [FOUND] * IN_FLIGHT
+
+    with serving(address, script):
+        run(story())
+
+
+@pytest.mark.parametrize("waiting", [0, 3, 100])
+def test_given_up_requests_block_nobody(run: Run[None], address: Path, waiting: int) -> None:
+    """When half of the places are theirs, what comes goes over a new connection; whoever waits on the old is answered."""
+    heard, cancelled, searched = threading.Event(), threading.Event(), threading.Event()
+    beside = min(waiting, IN_FLIGHT // 2)
+
+    def old(peer: Peer) -> None:
+        peer.greet()
+        ids = [peer.hear()[0] for _ in range(IN_FLIGHT // 2 + beside)]
         heard.set()
         assert cancelled.wait(5)
+        if beside:
+            assert searched.wait(5)
+        for request_id in ids[IN_FLIGHT // 2 :]:
+            peer.answer(request_id, Note(path="beside"))
+        peer.wait_for_end()
+
+    def new(peer: Peer) -> None:
+        peer.greet()
+        for _ in range(waiting - beside):
+            peer.answer_next(Note(path="beside"))
         peer.answer_next(FOUND)
         peer.wait_for_end()
 
     async def story() -> None:
         async with AsyncClient(address) as memd:
-            calls = [asyncio.create_task(memd.search("x")) for _ in range(IN_FLIGHT)]
+            calls = [asyncio.create_task(memd.search("x")) for _ in range(IN_FLIGHT // 2)]
+            others = [asyncio.create_task(memd.get("y")) for _ in range(waiting)]
             await until_async(heard.is_set)
             for call in calls:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
             cancelled.set()
-            assert await memd.search("y") == FOUND
+            for other in others[beside:]:
+                assert (await other).path == "beside"
+            assert await memd.search("z") == FOUND
+            searched.set()
+            assert {(await other).path for other in others} <= {"beside"}
 
-    with serving(address, script):
+    with serving(address, old, new):
         run(story())
 
 
@@ -686,6 +734,65 @@ def test_one_loop_after_another(address: Path, loop_factory: Callable[[], asynci
                 assert [note.path for note in runner.run(three_at_once())] == ["a", "b", "c"]
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(memd.close())
+    gc.collect()
+
+
+LOOPS = pytest.mark.parametrize(
+    "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@LOOPS
+def test_a_second_loop_beside_the_first(
+    address: Path, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """A thread with a loop of its own disturbs neither the calls of the first one nor other connections there."""
+    memd = AsyncClient(address)
+
+    def in_another_loop() -> str:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(memd.get("other")).path
+
+    async def other_library() -> bytes:
+        """Uses the descriptors that are free now."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.wait_for(asyncio.open_connection(sock=ours), 5)
+            theirs.sendall(b"hello")
+            heard = await asyncio.wait_for(reader.readexactly(5), 5)
+            writer.close()
+            await writer.wait_closed()
+        return heard
+
+    async def story() -> None:
+        for name in "abc":
+            assert (await memd.get(name)).path == name
+            assert await asyncio.to_thread(in_another_loop) == "other"
+            assert await other_library() == b"hello"
+        assert (await memd.get("last")).path == "last"
+        await memd.close()
+
+    with serving(address, echoing(4), echoing(1), echoing(1), echoing(1)):
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(story())
+    gc.collect()
+
+
+@LOOPS
+def test_two_loops_in_turns_have_a_connection_each(
+    address: Path, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """However often the client goes from one to the other; closing it in one ends that of the other, too."""
+    memd = AsyncClient(address)
+    with serving(address, echoing(20), echoing(20)):
+        first, second = asyncio.Runner(loop_factory=loop_factory), asyncio.Runner(loop_factory=loop_factory)
+        with first, second:
+            for _ in range(20):
+                for runner in (first, second):
+                    assert runner.run(memd.get("a")).path == "a"
+            first.run(memd.close())
+            second.run(asyncio.sleep(0))
     gc.collect()
 
 
