@@ -65,12 +65,10 @@ class Lanes:
             if (served.anew.is_set() and not quick) or not self._may_send(served):
                 return True
             if isinstance(self._respondent.state, BackingOff):
-                await self._probe(served)
-                return True
+                return await self._probe(served)
             request = self._chosen(served, self._respondent.provider.limits)
             if request is None:
-                served.awaits_others = bool(served.ahead)
-                return not served.ahead
+                return not served.waits_for_others()
             if await self._known_meanwhile(served, request):
                 return True
             request.has_place = True
@@ -110,23 +108,28 @@ class Lanes:
         self._begin(served, self._storing.keep(served, request, found), request)
         return True
 
-    async def _probe(self, served: Served) -> None:
-        """Ask a provider that did not answer for one text, when it is time, nobody else asking anything."""
+    async def _probe(self, served: Served) -> bool:
+        """Ask a provider that did not answer for one text, when it is time, nobody else asking anything.
+
+        Returns:
+            False: others have asked for all that the agent wants. To ask once more would be a loop without an end.
+        """
         async with self._probing:
             await self._respondent.due()
             if served.anew.is_set() or not self._may_send(served):
-                return  # what was read before the wait is not what is wanted most
+                return True  # what was read before the wait is not what is wanted most
             if not isinstance(self._respondent.state, BackingOff):
-                return
+                return True
             request = self._chosen(served, Limits(1, 1, 1))
             if request is None:
-                return
+                return not served.waits_for_others()
             try:
                 outcome = await self._ask(served, request, probing=True)
             except BaseException:
                 self._release(served, request)
                 raise
         self._begin(served, self._settle(served, request, outcome), request)
+        return True
 
     def _begin(self, served: Served, work: Coroutine[Any, Any, None], request: Request) -> None:
         lane = asyncio.create_task(work)
@@ -180,9 +183,10 @@ class Lanes:
     ) -> None:
         if outcome is None:
             served.strike(request, self._respondent.answers)
-            # It may be that one text: the next attempt is made with another, or there would never be an answer.
-            served.put_back(request, served.deferred, last=len(request.texts) == 1)
+            served.put_back(request)
         else:
+            for one in self._served.values():
+                one.trust_again()
             await self._storing.settle(served, request, outcome)
 
 

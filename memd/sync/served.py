@@ -47,6 +47,9 @@ class Served:
         self.failure: BaseException | None = None  # what a lane met
         self.struck: dict[TextHash, int] = {}  # texts whose request failed -> answers there had been by then
         self.deferred: set[TextHash] = set()  # texts that failed while others did not: after all others
+        self.suspected: set[TextHash] = (
+            set()
+        )  # texts that failed alone since the last answer: likewise, until the next one
         self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
         self.open = 0  # chunks, at the last look, that were neither asked for nor in a job
         self.sent = 0  # texts, since nothing waited last
@@ -75,10 +78,21 @@ class Served:
             self.anew.set()
         self.woken.set()
 
+    def waits_for_others(self) -> bool:
+        """Whether there is something ahead, called when no request could be made of it: all of it is under way for others."""
+        self.awaits_others = bool(self.ahead)
+        return self.awaits_others
+
+    @property
+    def passed_over(self) -> frozenset[TextHash]:
+        """Texts that are not read ahead as long as others wait."""
+        return frozenset(self.deferred | self.suspected)
+
     def strike(self, request: Request, answers: int) -> None:
         """Texts whose request failed again, though others were answered in between, go behind all others.
 
-        One of them may be what the provider fails at, and must not keep the others from their vectors.
+        One of them may be what the provider fails at, and must not keep the others from their vectors. So a text that failed
+        alone is behind the others until there is an answer: the next attempt is made with another one.
 
         Args:
             request: Came to nothing.
@@ -88,14 +102,28 @@ class Served:
             if answers > self.struck.setdefault(text_hash, answers):
                 self.struck[text_hash] = answers
                 self.deferred.add(text_hash)
+        if len(request.texts) == 1:
+            self.suspected.update(request.texts)
 
-    def put_back(self, request: Request, but: Collection[TextHash], *, last: bool = False) -> None:
-        """Have the texts of a request wait again, but for some; before what else was read, or after it."""
+    def trust_again(self) -> None:
+        """There was an answer: texts that failed alone before it may have failed like any other, and are newest first again."""
+        if self.suspected:
+            self.suspected.clear()
+            self.wake(anew=True)
+
+    def suspect_none(self) -> None:
+        """Nothing else waits: what went behind all others is next."""
+        self.deferred.clear()
+        self.suspected.clear()
+
+    def put_back(self, request: Request, but: Collection[TextHash] = ()) -> None:
+        """Have the texts of a request wait again before what else was read, but for some and for those that are passed over."""
         # Putting all that waits in order for each batch would take longer than the batch itself. Once the agent was
         # served anew, though, something else may be wanted more.
         if self.customer is request.customer:
+            but = self.passed_over.union(but)
             back = [chunk for chunk in request.chunks if chunk.hash not in but]
-            self.ahead = [*self.ahead, *back] if last else [*back, *self.ahead]
+            self.ahead = [*back, *self.ahead]
 
 
 def rows(

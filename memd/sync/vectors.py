@@ -299,6 +299,9 @@ class VectorQueue:
         while True:
             while await self._step(served):
                 worked = True
+                await asyncio.sleep(
+                    0
+                )  # a step need not suspend; without this a fault in it would stop the daemon
             if not served.lanes and not served.woken.is_set():  # else what a lane has put back was overlooked
                 served.is_idle = not served.anew.is_set()
                 self._rest()
@@ -380,11 +383,11 @@ class VectorQueue:
             served.ahead, served.open = [], 0
             return False
         served.held = await self.bulk.held(customer.index)
-        passed_over = served.held.union(served.out, served.deferred)
-        waiting = await customer.index.waiting(LOOK_AHEAD, passed_over)
-        if not waiting and served.deferred:
-            served.deferred.clear()
-            waiting = await customer.index.waiting(LOOK_AHEAD, served.held.union(served.out))
+        taken = served.held.union(served.out)
+        waiting = await customer.index.waiting(LOOK_AHEAD, taken | served.passed_over)
+        if not waiting and served.passed_over:
+            served.suspect_none()
+            waiting = await customer.index.waiting(LOOK_AHEAD, taken)
         settled = frozenset[TextHash]()
         if customer.use_cache and waiting:
             settled = await self._storing.from_cache(served, waiting)

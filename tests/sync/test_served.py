@@ -56,8 +56,25 @@ def test_what_came_to_nothing_is_wanted_first(tmp_path: Path) -> None:
     served.ahead = [chunk(4)]
     served.put_back(request(served.customer, 1, 2, 3), {TextHash(b"\x02")})
     assert [one.id for one in served.ahead] == [1, 3, 4]
-    served.put_back(request(served.customer, 5), (), last=True)
-    assert [one.id for one in served.ahead] == [1, 3, 4, 5]
+
+
+def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answer(tmp_path: Path) -> None:
+    """It is not read ahead meanwhile, however often the agent is served anew; an answer takes the suspicion away."""
+    served = Served(customer(tmp_path))
+    failing = request(served.customer, 5)
+    served.strike(failing, answers=0)
+    served.put_back(failing)
+    assert served.ahead == []
+    assert served.passed_over == {b"\x05"}
+    served.anew.clear()
+    served.trust_again()
+    assert served.passed_over == frozenset()
+    assert served.anew.is_set()
+    served.strike(failing, answers=1)
+    served.trust_again()
+    assert served.passed_over == {b"\x05"}, "it failed again though others did not"
+    served.suspect_none()
+    assert served.passed_over == frozenset()
 
 
 def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_path: Path) -> None:

@@ -215,3 +215,30 @@ async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
     running.cancel()
     await asyncio.wait([running])
     await index.close()
+
+
+async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_whenever_the_agent_is_served_anew(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Each failure has all agents look again what they embed with, which serves them anew: that must not begin again."""
+    index = await opened(tmp_path, "main", ["poison", *(f"fruit {n}" for n in range(20))])
+    customer = Customer("main", index, use_cache=True)
+
+    class Told(Poisoned):
+        async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+            try:
+                return await super().embed_passages(texts)
+            except EmbedUnavailable:
+                asyncio.get_running_loop().call_later(0.005, queue.serve, customer)
+                raise
+
+    queue = VectorQueue(Told(), cache, 1000, Random(1), first_wait_s=0.02)
+    queue.serve(customer)
+    running = asyncio.create_task(queue.run())
+    async with asyncio.timeout(10):
+        while (await index.counts()).done < 20:
+            await queue.changed(queue.state)
+    assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
+    running.cancel()
+    await asyncio.wait([running])
+    await index.close()

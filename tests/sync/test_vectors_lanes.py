@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
-from memd.embed.provider import Limits, Vectors
+from memd.embed.provider import EmbedUnavailable, Limits, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.sync.served import Customer
+from memd.sync.standing import BackingOff
 from memd.sync.vectors import UNSTORED, VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of
@@ -169,3 +170,41 @@ async def test_the_time_to_go_counts_all_lanes(tmp_path: Path, cache: EmbeddingS
         assert eta_s is not None
         assert eta_s < 80 * 0.05 / 2
         assert await queue.wait_for(customer.index) == (0, None)
+
+
+class Backing(Lanes):
+    """Does not answer for some texts, and counts how often the queue has looked at what it may send."""
+
+    def __init__(self, *fails: str) -> None:
+        super().__init__(2)
+        self.fails = fails
+        self.looks = 0
+
+    @property
+    def limits(self) -> Limits:
+        self.looks += 1
+        assert self.looks < 1000, "the queue goes round and round, and does nothing"
+        return super().limits
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if set(self.fails).intersection(texts):
+            raise EmbedUnavailable("it broke down")
+        return await super().embed_passages(texts)
+
+
+async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provider_backs_off(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """It does not go round and round until the answer to the others is there, which the loop then never reads."""
+    provider = Backing("broken")
+    one = await opened(tmp_path, "one", ["shared"])
+    two = await opened(tmp_path, "two", ["shared", "broken"])
+    queue = VectorQueue(provider, cache, 10_000, Random(1), first_wait_s=0.01)
+    async with running(queue, one, two):
+        queue.serve(Customer("one", one, use_cache=True))
+        await until_async(lambda: provider.under_way == {"shared"})
+        queue.serve(Customer("two", two, use_cache=True))
+        await until_async(lambda: isinstance(queue.state, BackingOff))
+        await asyncio.sleep(0.1)  # the time to back off is over
+        provider.let_all()
+        await until_async(lambda: one.has_vectors and two.has_vectors)
