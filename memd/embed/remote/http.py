@@ -20,11 +20,29 @@ LARGEST_ANSWER = (
 LONGEST_LINE = 4 << 20  # bytes; a vector of 16,384 numbers takes a tenth of that
 LARGEST_REFUSAL = 64 << 10  # bytes that are read of an answer without success
 
-_BROKEN = (httpx.TransportError, httpx.InvalidURL, httpx.StreamError, httpx.DecodingError)
+BROKEN_OFF = 16  # requests that were broken off, after which a client is exchanged for a new one
+
+# Beside httpx's own errors, what passes through it as it is: ssl.SSLError of a read is an OSError, idna.IDNAError of a
+# host a ValueError.
+_BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError)
+
+
+class _Pool:
+    """A client with its connections, and what is under way through it."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+        self.under_way = 0
+        self.broken_off = 0  # requests that were cancelled or took too long
 
 
 class Session:
-    """Connections to one provider, kept open between requests."""
+    """Connections to one provider, kept open between requests.
+
+    No request waits inside the client's own pool: httpcore 1.0.9 loses a place of a bounded one when a request is cancelled
+    before its connection is used, and serves nobody once all are lost. So the places are counted here, the pool has no
+    bound, and the connections that it loses are closed with the client, which is exchanged after some broken-off requests.
+    """
 
     def __init__(self, provider: str, account: Account, key_header: str | None, connections: int) -> None:
         """Nothing is opened yet.
@@ -39,9 +57,12 @@ class Session:
         self._account = account
         self._key_header = key_header
         self._connections = connections
-        self._client: httpx.AsyncClient | None = None
+        self._places = asyncio.Semaphore(connections)
+        self._tls: ssl.SSLContext | None = None
+        self._pool: _Pool | None = None
         self._is_closed = False
         self._opening = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()  # of clients that were exchanged
 
     async def send(self, call: Call, timeout_s: float) -> Answer:
         """Put a request, and wait for all of the answer, whatever its status.
@@ -55,11 +76,10 @@ class Session:
         Raises:
             TimedOut, Unanswered: no whole answer came.
             BadReply: it is too large.
-            Refused: the environment names a proxy that cannot be used.
+            Refused: there can be no client: the environment names a proxy or a file that cannot be used.
         """
-        client = await self._opened()
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s), self._connected() as client:
                 return await self._exchange(client, call)
         except TimeoutError as late:
             raise TimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
@@ -81,13 +101,13 @@ class Session:
 
         Raises:
             TimedOut, Unanswered: not all of it came.
-            Refused: the environment names a proxy that cannot be used.
+            Refused: there can be no client: the environment names a proxy or a file that cannot be used.
             MemdError: what failure made of the answer.
         """
-        client = await self._opened()
         try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(timeout_s):
+                    client = await stack.enter_async_context(self._connected())
                     response = await stack.enter_async_context(
                         client.stream(call.method, self._url(call), headers=dict(call.headers))
                     )
@@ -132,14 +152,45 @@ class Session:
         """Where a call goes: to the account's own server, whatever its path says."""
         return f"{self._account.origin if call.path.startswith('/') else self._account.base_url + '/'}{call.path}"
 
-    async def _opened(self) -> httpx.AsyncClient:
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[httpx.AsyncClient]:
+        """A client, as soon as fewer requests are under way than there may be.
+
+        Raises:
+            Unanswered: the session is closed.
+            Refused: there can be no client.
+        """
+        async with self._places:
+            pool = await self._opened()
+            pool.under_way += 1
+            try:
+                yield pool.client
+            except (asyncio.CancelledError, TimeoutError):
+                pool.broken_off += 1
+                raise
+            finally:
+                pool.under_way -= 1
+                self._exchange_after(pool)
+
+    def _exchange_after(self, pool: _Pool) -> None:
+        """Close a client that may hold many lost connections when its last request is over; the next request gets a new one."""
+        if pool.broken_off < BROKEN_OFF:
+            return
+        if self._pool is pool:
+            self._pool = None
+        if not pool.under_way:
+            closing = asyncio.ensure_future(pool.client.aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def _opened(self) -> _Pool:
         async with self._opening:
             if self._is_closed:
                 raise Unanswered(f"{self._provider}: the connection is closed")
-            if self._client is None:
-                context = await self._context()
-                self._client = self._made(context)
-            return self._client
+            if self._pool is None:
+                self._tls = self._tls or await self._context()
+                self._pool = _Pool(self._made(self._tls))
+            return self._pool
 
     def _made(self, context: ssl.SSLContext) -> httpx.AsyncClient:
         try:
@@ -147,7 +198,9 @@ class Session:
                 verify=context,
                 headers=self._headers(),
                 timeout=httpx.Timeout(None, connect=CONNECT_S),
-                limits=httpx.Limits(max_connections=self._connections, keepalive_expiry=30.0),
+                limits=httpx.Limits(
+                    max_connections=None, max_keepalive_connections=self._connections, keepalive_expiry=30.0
+                ),
                 follow_redirects=False,  # the key would go along
                 # A proxy is for the way out: it would read what is said within the local network.
                 trust_env=not address.is_near(self._account.base_url),
@@ -168,8 +221,14 @@ class Session:
             return ssl.SSLContext(
                 ssl.PROTOCOL_TLS_CLIENT
             )  # it trusts nobody, and nobody is asked to be trusted
-        # Reading all root certificates takes a while.
-        return await asyncio.to_thread(ssl.create_default_context)
+        try:
+            # Reading all root certificates takes a while.
+            return await asyncio.to_thread(ssl.create_default_context)
+        except (OSError, ValueError) as fault:
+            raise Refused(
+                f"{self._provider}: no encrypted connection can be made: a file that the environment names (SSL_CERT_FILE,"
+                " SSL_CERT_DIR or SSLKEYLOGFILE) cannot be used."
+            ) from fault
 
     def _headers(self) -> dict[str, str]:
         headers = {"user-agent": f"memd/{VERSION}", "accept": "application/json"}
@@ -184,8 +243,10 @@ class Session:
         """Close all connections; requests that are under way fail, and so do later ones."""
         async with self._opening:
             self._is_closed = True
-            if self._client is not None:
-                await self._client.aclose()
+            if self._pool is not None:
+                await self._pool.client.aclose()
+        if self._closing:
+            await asyncio.wait(self._closing)
 
 
 def _names(headers: httpx.Headers) -> dict[str, str]:
@@ -237,4 +298,8 @@ def _why(failure: Exception) -> str:
         return "the proxy refuses"
     if isinstance(failure, httpx.DecodingError):
         return "the answer is broken"
+    if isinstance(failure, ssl.SSLError):
+        return "the encrypted connection broke off"
+    if isinstance(failure, UnicodeError):
+        return "remote.base_url names a host that cannot be"
     return f"the connection broke off ({type(failure).__name__})"

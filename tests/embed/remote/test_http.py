@@ -1,16 +1,18 @@
-"""Answers that are read by lines."""
+"""Requests through one session: answers whole and by lines, what breaks off, and what cannot be opened."""
 
 import asyncio
 import contextlib
+import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from random import Random
 
 import pytest
 
 from memd.embed.remote.account import Account
-from memd.embed.remote.call import Answer, Call, Refused, TimedOut, Unanswered
-from memd.embed.remote.http import LARGEST_REFUSAL, LONGEST_LINE, Session
+from memd.embed.remote.call import Answer, BadReply, Call, Refused, TimedOut, Unanswered
+from memd.embed.remote.http import BROKEN_OFF, LARGEST_REFUSAL, LONGEST_LINE, Session
 from memd.errors import MemdError
 from tests.fakes.http import Request, Response, Server
 from tests.wait import until_async
@@ -245,3 +247,116 @@ async def test_after_the_end_nothing_is_asked(server: Server, told: Told) -> Non
         with pytest.raises(Unanswered):
             await read(session)
     assert len(told.requests) == 1
+
+
+async def test_requests_that_are_broken_off_at_any_moment_take_no_place_from_later_ones(told: Told) -> None:
+    """Cancelled or too late, while they wait, connect, send or read; nor do many connections stay behind."""
+    rng = Random(1)
+
+    async def answer(request: Request) -> Response:
+        await asyncio.sleep(rng.random() * 0.02)
+        return Response(body=b"x" * 1000, drip_s=rng.choice([0.0, 0.0, 0.00001]))
+
+    async def one(session: Session) -> None:
+        with contextlib.suppress(MemdError):
+            body = b"{}" * rng.randrange(1, 20_000)
+            await session.send(Call("embeddings", body), rng.choice([0.002, 0.01, 5.0]))
+
+    with Server(answer) as server:
+        async with talking(server) as session:
+            for _ in range(60):
+                asking = [asyncio.ensure_future(one(session)) for _ in range(12)]
+                await asyncio.sleep(rng.random() * 0.01)
+                for task in rng.sample(asking, 8):
+                    task.cancel()
+                await asyncio.wait(asking)
+            answers = await asyncio.gather(*(session.send(Call("embeddings", b"{}"), 5) for _ in range(20)))
+            assert all(answer.is_success for answer in answers)
+            await until_async(lambda: server.open_connections <= BROKEN_OFF + 2)
+
+
+async def test_no_more_requests_are_under_way_than_there_may_be(told: Told) -> None:
+    """The others wait for their turn, within their time."""
+    most = now = 0
+
+    async def answer(request: Request) -> Response:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return Response()
+
+    with Server(answer) as server:
+        async with talking(server) as session:
+            await asyncio.gather(*(session.send(Call("embeddings", b"{}"), 5) for _ in range(12)))
+    assert most == 2
+
+
+async def test_a_damaged_connection_is_no_answer(told: Told) -> None:
+    """What TLS says of a byte that was changed on the way passes through the HTTP library as it is."""
+
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"this is no TLS at all")
+        writer.close()
+
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    session = Session("openai", Account(f"https://127.0.0.1:{port}/v1", "key"), None, 2)
+    for _ in range(2):
+        with pytest.raises(Unanswered):
+            await session.send(Call("embeddings", b"{}"), 5)
+        with pytest.raises(Unanswered):
+            await read(session)
+    await session.close()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    "failure", [ssl.SSLError(1, "bad record mac"), UnicodeError("label too long"), OSError(5, "odd")]
+)
+async def test_whatever_the_library_lets_through_is_no_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """Its words are not told: they may quote an address with a key in it."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise failure
+
+    async with talking(server) as session:
+        monkeypatch.setattr("httpx.AsyncHTTPTransport.handle_async_request", broken)
+        with pytest.raises(Unanswered) as seen:
+            await session.send(Call("embeddings", b"{}"), 5)
+        assert str(failure.args[-1]) not in str(seen.value)
+        with pytest.raises(Unanswered):
+            await read(session)
+
+
+async def test_an_address_that_no_host_can_have_is_told(told: Told) -> None:
+    """It is found out when it is asked for."""
+    session = Session("openai", Account("https://xn--zz.example.org/v1", "key"), None, 2)
+    with pytest.raises(Unanswered):
+        await session.send(Call("embeddings", b"{}"), 5)
+    await session.close()
+
+
+async def test_a_file_of_tls_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """People have SSLKEYLOGFILE in their environment."""
+    monkeypatch.setenv("SSLKEYLOGFILE", "/nonexistent/keys.log")
+    session = Session("openai", Account("https://api.openai.com/v1", "key"), None, 2)
+    with pytest.raises(Refused, match="SSLKEYLOGFILE"):
+        await session.send(Call("embeddings", b"{}"), 5)
+
+
+async def test_an_answer_larger_than_any_is_not_read_to_its_end(
+    server: Server, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever answers must not fill the memory."""
+    monkeypatch.setattr("memd.embed.remote.http.LARGEST_ANSWER", 1 << 20)
+    told.response = Response(body=b"x" * (1 << 20))
+    async with talking(server) as session:
+        assert len((await session.send(Call("embeddings", b"{}"), 5)).body) == 1 << 20
+        told.response = Response(body=b"x" * (1 << 20) + b"y")
+        with pytest.raises(BadReply, match="larger than 1 MB"):
+            await session.send(Call("embeddings", b"{}"), 5)
