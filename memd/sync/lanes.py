@@ -82,7 +82,7 @@ class Lanes:
         """The next texts, which nobody else asks for from here on; None: all are asked for already, or in a job."""
         customer = served.customer
         served.ahead = self._bulk.without_held(served.ahead)
-        texts = batch(served.ahead, limits, self.asking if customer.use_cache else ())
+        texts = batch(served.ahead, limits, self.asking if customer.use_cache else (), served.most)
         if not texts:
             return None
         chunks = [chunk for chunk in served.ahead if chunk.hash in texts]

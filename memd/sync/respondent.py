@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from random import Random
 
+import msgspec
 import numpy as np
 import structlog
 
@@ -60,6 +61,11 @@ class Respondent:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await moved.wait()
+
+    def hurry(self) -> None:
+        """It may be asked once now, though it is backed off: what it failed at is not what is asked for next."""
+        if isinstance(self.state, BackingOff):
+            self._enter(msgspec.structs.replace(self.state, until=self._clock()))
 
     def ask_again(self) -> None:
         """It may be asked again now, whatever was."""

@@ -1,7 +1,8 @@
 """An agent that is served by an embedding queue, and how far that is."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -46,10 +47,15 @@ class Served:
         self.lanes: set[asyncio.Task[None]] = set()
         self.failure: BaseException | None = None  # what a lane met
         self.struck: dict[TextHash, int] = {}  # texts whose request failed -> answers there had been by then
-        self.deferred: set[TextHash] = set()  # texts that failed while others did not: after all others
+        self.alone: dict[TextHash, int] = {}  # likewise, of those that were all of their request
+        self.most: dict[
+            TextHash, int
+        ] = {}  # texts that are asked for with few others -> in requests of so many at most
+        self.deferred: set[TextHash] = set()  # texts that fail while others do not: after all others
         self.suspected: set[TextHash] = (
             set()
         )  # texts that failed alone since the last answer: likewise, until the next one
+        self.fails_at_deferred = False  # the last failure was that of a deferred text
         self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
         self.open = 0  # chunks, at the last look, that were neither asked for nor in a job
         self.sent = 0  # texts, since nothing waited last
@@ -89,21 +95,33 @@ class Served:
         return frozenset(self.deferred | self.suspected)
 
     def strike(self, request: Request, answers: int) -> None:
-        """Texts whose request failed again, though others were answered in between, go behind all others.
+        """A request came to nothing: one of its texts may be what the provider fails at, and must not delay the others.
 
-        One of them may be what the provider fails at, and must not keep the others from their vectors. So a text that failed
-        alone is behind the others until there is an answer: the next attempt is made with another one.
+        Texts whose request fails again, though others were answered in between, are asked for in halves, so that few
+        failures tell which one it is. One that fails alone is behind the others until there is an answer, so that the next
+        attempt is made with another one; if it then fails alone again, it stays behind them.
 
         Args:
             request: Came to nothing.
             answers: That there have been to others.
         """
+        if len(request.texts) == 1:
+            [text_hash] = request.texts
+            self.most[text_hash] = 1
+            is_again = answers > self.alone.setdefault(text_hash, answers) or text_hash in self.deferred
+            (self.deferred if is_again else self.suspected).add(text_hash)
+            self.fails_at_deferred = is_again
+            return
         for text_hash in request.texts:
             if answers > self.struck.setdefault(text_hash, answers):
                 self.struck[text_hash] = answers
-                self.deferred.add(text_hash)
-        if len(request.texts) == 1:
-            self.suspected.update(request.texts)
+                self.most[text_hash] = len(request.texts) // 2
+
+    def settled(self, hashes: Iterable[TextHash]) -> None:
+        """Nothing of some texts is held against them any more: they have their vectors."""
+        for text_hash in hashes:
+            for held in (self.struck, self.alone, self.most):
+                held.pop(text_hash, None)
 
     def trust_again(self) -> None:
         """There was an answer: texts that failed alone before it may have failed like any other, and are newest first again."""
@@ -115,6 +133,7 @@ class Served:
         """Nothing else waits: what went behind all others is next."""
         self.deferred.clear()
         self.suspected.clear()
+        self.fails_at_deferred = False
 
     def put_back(self, request: Request, but: Collection[TextHash] = ()) -> None:
         """Have the texts of a request wait again before what else was read, but for some and for those that are passed over."""
@@ -134,17 +153,30 @@ def rows(
 
 
 def batch(
-    waiting: Sequence[WaitingChunk], limits: Limits, passed_over: Collection[TextHash]
+    waiting: Sequence[WaitingChunk],
+    limits: Limits,
+    passed_over: Collection[TextHash],
+    most: Mapping[TextHash, int] = MappingProxyType({}),
 ) -> dict[TextHash, str]:
-    """The first texts that fit into one request, each once; at least one, if there is any."""
+    """The first texts that fit into one request, each once; at least one, if there is any.
+
+    Args:
+        waiting: The chunks, the most wanted first.
+        limits: Of one request.
+        passed_over: Texts that are not asked for.
+        most: Texts that are asked for with few others -> how many a request of theirs may have.
+    """
     texts: dict[TextHash, str] = {}
-    tokens = limits.tokens
+    tokens, room = limits.tokens, limits.texts
     for chunk in waiting:
         if chunk.hash in texts or chunk.hash in passed_over:
             continue
         cost = estimate_tokens(chunk.text)
-        if texts and (cost > tokens or len(texts) >= limits.texts):
+        if texts and (cost > tokens or len(texts) >= room):
             break
+        allowed = most.get(chunk.hash, room)
+        if texts and len(texts) >= allowed:
+            continue
         texts[chunk.hash] = chunk.text
-        tokens -= cost
+        tokens, room = tokens - cost, min(room, allowed)
     return texts

@@ -62,8 +62,7 @@ class Storing:
     async def keep(self, served: Served, request: Request, vectors: Mapping[TextHash, bytes]) -> None:
         """Have some vectors of a request in the index."""
         done = await self.store(served, rows(request.chunks, vectors))
-        for text_hash in vectors:
-            served.struck.pop(text_hash, None)
+        served.settled(vectors)
         log.debug("embed.stored", agent=served.agent, chunks=done)
 
     async def store(self, served: Served, wanted: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:

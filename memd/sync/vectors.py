@@ -388,6 +388,9 @@ class VectorQueue:
         if not waiting and served.passed_over:
             served.suspect_none()
             waiting = await customer.index.waiting(LOOK_AHEAD, taken)
+        elif waiting and served.fails_at_deferred:
+            served.fails_at_deferred = False
+            self._respondent.hurry()
         settled = frozenset[TextHash]()
         if customer.use_cache and waiting:
             settled = await self._storing.from_cache(served, waiting)

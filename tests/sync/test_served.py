@@ -59,7 +59,7 @@ def test_what_came_to_nothing_is_wanted_first(tmp_path: Path) -> None:
 
 
 def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answer(tmp_path: Path) -> None:
-    """It is not read ahead meanwhile, however often the agent is served anew; an answer takes the suspicion away."""
+    """It is not read ahead meanwhile, however often the agent is served anew; an answer takes the suspicion away, once."""
     served = Served(customer(tmp_path))
     failing = request(served.customer, 5)
     served.strike(failing, answers=0)
@@ -73,8 +73,10 @@ def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answe
     served.strike(failing, answers=1)
     served.trust_again()
     assert served.passed_over == {b"\x05"}, "it failed again though others did not"
+    assert served.fails_at_deferred
     served.suspect_none()
     assert served.passed_over == frozenset()
+    assert not served.fails_at_deferred
 
 
 def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_path: Path) -> None:
@@ -86,15 +88,20 @@ def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_p
     assert served.ahead == []
 
 
-def test_a_text_that_fails_while_others_do_not_goes_behind_them(tmp_path: Path) -> None:
+def test_texts_that_fail_while_others_do_not_are_asked_for_in_halves(tmp_path: Path) -> None:
     """A provider that fails at everything is no sign against a text."""
     served = Served(customer(tmp_path))
-    failing = request(served.customer, 1, 2)
+    failing = request(served.customer, 1, 2, 3, 4)
     served.strike(failing, answers=5)
     served.strike(failing, answers=5)
-    assert served.deferred == set()
+    assert served.most == {}
     served.strike(failing, answers=6)
-    assert served.deferred == {b"\x01", b"\x02"}
+    assert set(served.most.values()) == {2}
+    waiting = [chunk(n) for n in (1, 2, 3, 4, 5)]
+    assert list(batch(waiting, Limits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02"]
+    assert list(batch(waiting[::-1], Limits(1000, 10, 1), (), served.most)) == [b"\x05", b"\x04"]
+    served.settled([TextHash(b"\x01"), TextHash(b"\x02")])
+    assert list(batch(waiting, Limits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02", b"\x05"]
 
 
 @pytest.mark.parametrize(

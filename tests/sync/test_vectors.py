@@ -10,6 +10,7 @@ from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
 from memd.sync.served import Customer
+from memd.sync.standing import BackingOff
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of
@@ -239,6 +240,19 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
         while (await index.counts()).done < 20:
             await queue.changed(queue.state)
     assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
+    async with asyncio.timeout(10):
+        while not isinstance(queue.state, BackingOff) or queue.state.failures < 5:
+            await queue.changed(queue.state)
+    assert queue.state.until - queue.state.at > 0.1, "the waits grow all the same"
+    # What is written now does not wait for that.
+    chunks = [chunk_of("new one")]
+    await index.replace(found_file("memory/b.md"), b"2", chunks, {}, frozenset())
+    began = asyncio.get_running_loop().time()
+    queue.serve(customer)
+    async with asyncio.timeout(10):
+        while (await index.counts()).done < 21:
+            await queue.changed(queue.state)
+    assert asyncio.get_running_loop().time() - began < 0.1
     running.cancel()
     await asyncio.wait([running])
     await index.close()
