@@ -2,6 +2,10 @@
 
 import msgspec
 
+LONGEST_ASKED_S = (
+    3600.0  # a provider that asks for a longer wait is asked again all the same, as batch jobs are
+)
+
 
 class Working(msgspec.Struct, frozen=True):
     """All is well, whether or not anything waits."""
@@ -53,16 +57,16 @@ def failed(
         began: When that request was sent. Those that were under way together fail together: that counts once.
         now: Of the same clock.
         wait_s: The backoff after so many failures in a row.
-        retry_after_s: What the provider asked for, if it did.
+        retry_after_s: What the provider asked for, if it did. One huge number must not end embedding for years.
     """
     if isinstance(before, Stopped):
         return before
-    until = now + max(wait_s, retry_after_s or 0.0)
+    asked_s = min(retry_after_s or 0.0, LONGEST_ASKED_S)
+    until = now + max(wait_s, asked_s)
     if not isinstance(before, BackingOff):
         return BackingOff(now, until, 1, reason, now)
     if began < before.at:
-        asked = 0.0 if retry_after_s is None else now + retry_after_s
-        return msgspec.structs.replace(before, until=max(before.until, asked))
+        return msgspec.structs.replace(before, until=max(before.until, now + asked_s if asked_s else 0.0))
     return BackingOff(before.since, until, before.failures + 1, reason, now)
 
 

@@ -32,6 +32,9 @@ def after(before: Provided, *, began: float = 9.0, retry_after_s: float | None =
         (BackingOff(9.5, 11.0, 1, "was", 9.5), 9.0, None, BackingOff(9.5, 11.0, 1, "was", 9.5)),
         (BackingOff(9.5, 11.0, 1, "was", 9.5), 9.0, 60.0, BackingOff(9.5, 70.0, 1, "was", 9.5)),
         (Stopped(1.0, "no"), 9.0, None, Stopped(1.0, "no")),
+        # One huge number is no reason to wait for years.
+        (Working(), 9.0, 99_999_999.0, BackingOff(10.0, 3610.0, 1, "down", 10.0)),
+        (BackingOff(9.5, 11.0, 1, "was", 9.5), 9.0, 1e308, BackingOff(9.5, 3610.0, 1, "was", 9.5)),
     ],
 )
 def test_a_failure(before: Provided, began: float, retry_after_s: float | None, expected: Provided) -> None:
