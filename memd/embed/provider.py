@@ -1,13 +1,17 @@
 """What the rest of memd knows of an embedding provider, and the ways one can fail."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from memd.errors import MemdError, TransientError
+
+log = structlog.get_logger()
 
 Vectors = NDArray[np.float32]  # shape (n, dimensions), each row of length 1
 Vector = NDArray[np.float32]  # shape (dimensions,), of length 1
@@ -96,6 +100,29 @@ class EmbedRejected(MemdError):
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(reason)
         self.index = index  # of the text in the request
+
+
+@contextlib.contextmanager
+def failures_of(provider: str) -> Iterator[None]:
+    """Have any exception out of a provider that is no error of memd be a failure of that provider.
+
+    Whatever a server sends, or a library makes of it, concerns those who asked it: the other agents go on.
+
+    Args:
+        provider: Its name, for the message.
+
+    Raises:
+        EmbedUnavailable: in the place of an exception that nobody foresaw. Its account is logged, without its words.
+    """
+    try:
+        yield
+    except MemdError:
+        raise
+    except Exception as failure:
+        log.error("embed.unexpected_failure", provider=provider, exc_info=failure)
+        raise EmbedUnavailable(
+            f"{provider}: it failed in an unexpected way ({type(failure).__name__}); the log says where"
+        ) from failure
 
 
 @runtime_checkable

@@ -13,7 +13,14 @@ import structlog
 from memd.backoff import delay_s
 from memd.config import AgentSettings
 from memd.embed.choose import Candidate
-from memd.embed.provider import EmbedTerminal, EmbedUnavailable, HasWorker, Identity, Provider
+from memd.embed.provider import (
+    EmbedTerminal,
+    EmbedUnavailable,
+    HasWorker,
+    Identity,
+    Provider,
+    failures_of,
+)
 from memd.embed.remote.call import BadReply, KeyRefused, TooMuch, Unacceptable
 from memd.embed.remote.recipe import Recipe
 from memd.engines.standing import Patience
@@ -184,7 +191,8 @@ class Member:
             while True:
                 self._asked.clear()
                 try:
-                    found = await acquaintance.ask()
+                    with failures_of(self.name):
+                        found = await acquaintance.ask()
                 except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable) as failure:
                     failures += 1
                     self._failed(failure)

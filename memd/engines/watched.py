@@ -11,6 +11,7 @@ from memd.embed.provider import (
     Provider,
     Vector,
     Vectors,
+    failures_of,
 )
 
 Failure = EmbedUnavailable | EmbedTerminal
@@ -47,7 +48,8 @@ class Watched:
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed documents; raises as the provider does."""
         try:
-            vectors = await self._provider.embed_passages(texts)
+            with failures_of(self.identity.provider):
+                vectors = await self._provider.embed_passages(texts)
         except (EmbedUnavailable, EmbedTerminal) as failure:
             self._told(failure)
             raise
@@ -57,7 +59,8 @@ class Watched:
     async def embed_query(self, text: str) -> Vector:
         """Embed a question; raises as the provider does."""
         try:
-            vector = await self._provider.embed_query(text)
+            with failures_of(self.identity.provider):
+                vector = await self._provider.embed_query(text)
         except EmbedUnavailable as failure:
             # A question is answered without a vector whatever the cause; whether it will pass is told by that.
             cause = failure.__cause__

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from memd.embed.provider import Vectors
+from memd.embed.remote import replies
 from memd.engines.standing import Patience
 from memd.model import TextHash
 from memd.store.index import Index
@@ -124,6 +125,34 @@ async def test_without_a_key_keywords_answer(home: Path) -> None:
         assert not now.provider_health.ok
         assert "OPENAI_API_KEY" in (now.provider_health.reason or "")
         assert [one.provider for one in now.passed_over] == ["openai"]
+
+
+async def test_what_nobody_foresaw_in_an_answer_is_its_providers_trouble(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon goes on for all agents, says where to look, and embeds when that is over."""
+    write(home, "memory/a.md", RED)
+    is_odd = True
+
+    def odd(*args: object, **kwargs: object) -> Vectors:
+        if is_odd:
+            raise OverflowError("quotes what it worked on")
+        return matrix(*args, **kwargs)  # type: ignore[arg-type]
+
+    matrix = replies.matrix
+    monkeypatch.setattr(replies, "matrix", odd)
+    with EmbeddingServer() as server:
+        configure(home, settings(server))
+        async with running(home) as client:
+            now = await says(client, "it failed in an unexpected way (OverflowError)")
+            assert "quotes" not in told(now)
+            found = await client.search("lighthouse red")
+            assert (found.mode, found.results[0].path) == ("keyword", "memory/a.md")
+            is_odd = False
+            await comes(client, "lighthouse red", mode="hybrid")
+            is_odd = True
+            found = await client.search("a question that nobody has asked before")
+            assert found.mode == "keyword"
 
 
 async def test_a_server_that_comes_later_is_used_then(home: Path) -> None:

@@ -180,9 +180,9 @@ def _number(text: str | None) -> float | None:
 def _date(text: str) -> float | None:
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError):
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):  # of a year or an hour that no calendar has, too
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _seconds(duration: object) -> float | None:

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd.embed.remote.call import (
     Answer,
@@ -162,6 +164,10 @@ def test_what_was_refused_for_its_content_is_not_quoted() -> None:
         ({"retry-after": "-3"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "Mon, 01 Jan 99999999999 00:00:00 GMT"}, None),
+        ({"retry-after": "1 Jan 2030 99999999999999999999:1:1 GMT"}, None),
+        ({"retry-after": "Mon, 01 Jan 0001 00:00:00 +2359", "date": "Mon, 01 Jan 2035 00:00:00 GMT"}, 0.0),
+        ({"retry-after": "Mon, 99 Jan 2030 99:99:99 +99999999"}, None),
         ({}, None),
     ],
 )
@@ -173,3 +179,27 @@ def test_the_wait_that_is_asked_for(headers: dict[str, str], seconds: float | No
 def test_google_asks_for_a_wait_in_the_body() -> None:
     """As a duration among the details."""
     assert complaint(says.too_fast("gemini", "34.5").body).retry_after_s == 34.5
+
+
+@given(
+    st.text(st.characters(codec="latin-1"), max_size=60), st.text(st.characters(codec="latin-1"), max_size=60)
+)
+def test_no_header_is_more_than_a_wait(wait: str, date: str) -> None:
+    """Whatever a server sends."""
+    seconds = retry_after_s({"retry-after": wait, "retry-after-ms": date, "date": date})
+    assert seconds is None or seconds >= 0
+
+
+@given(
+    st.sampled_from(["Mon, {} {} {} {}:{}:{} {}", "{} {} {} {}:{}:{} {}", "{}-{}-{}T{}:{}:{}{}"]),
+    st.lists(
+        st.one_of(st.integers(-1, 10**20), st.sampled_from(["Jan", "Feb", "GMT", "+9999", "-99999999", ""])),
+        min_size=7,
+        max_size=7,
+    ),
+)
+def test_no_date_is_more_than_a_wait(form: str, parts: list[object]) -> None:
+    """Whatever stands where its numbers should."""
+    headers = {"retry-after": form.format(*parts), "date": "Mon, 01 Jan 2035 00:00:00 GMT"}
+    seconds = retry_after_s(headers)
+    assert seconds is None or seconds >= 0
