@@ -13,7 +13,7 @@ from memd.sync.served import Customer
 from memd.sync.standing import BackingOff
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
-from tests.store.conftest import chunk_of
+from tests.store.conftest import chunk_of, found_file
 from tests.sync.queues import opened, queue_of
 
 
