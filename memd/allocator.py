@@ -1,5 +1,7 @@
 """Giving memory back to the system that the allocator would rather keep."""
 
+import asyncio
+import contextlib
 import ctypes
 
 LARGE_BYTES = 256 << 10
@@ -14,6 +16,12 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+async def give_back_beside() -> None:
+    """See give_back; nobody waits for it, and where no thread can be started it is left for the next time."""
+    with contextlib.suppress(RuntimeError):
+        await asyncio.to_thread(give_back)
 
 
 def return_large_blocks() -> None:

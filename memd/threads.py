@@ -10,12 +10,17 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from memd.errors import TransientError
 from memd.spent import Errand
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 IDLE_S = 5.0  # a thread without work ends after so long
+
+
+class NoThread(TransientError):
+    """The system gives no thread just now."""
 
 
 class Threads:
@@ -37,8 +42,7 @@ class Threads:
         self._limit = limit
         self._name = name
         self._idle_s = idle_s
-        lock = threading.Lock()
-        self._changed, self._ended = threading.Condition(lock), threading.Condition(lock)
+        self._changed = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._busy_since: dict[int, float] = {}  # thread -> when it began what it is at
         self._count = 0
@@ -48,6 +52,12 @@ class Threads:
         """How many threads there are just now."""
         return self._count
 
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing runs and nothing waits."""
+        with self._changed:
+            return not self._jobs and not self._busy_since
+
     def busy_s(self) -> float:
         """How long the longest call of those under way has run; 0 where there is none."""
         with self._changed:
@@ -55,7 +65,11 @@ class Threads:
         return 0.0 if began is None else time.monotonic() - began
 
     async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What fn returns, or raises. A caller that is cancelled takes back what has not begun; else it runs to its end."""
+        """What fn returns, or raises. A caller that is cancelled takes back what has not begun; else it runs to its end.
+
+        Raises:
+            NoThread: the system gives no thread, and there is none that could take it; it was not begun.
+        """
         future: Future[T] = Future()
         errand = Errand(partial(fn, *args, **kwargs))
         job = (future, errand)
@@ -65,8 +79,7 @@ class Threads:
             if self._count - len(self._busy_since) >= len(self._jobs):
                 self._changed.notify()
             elif self._count < self._limit:
-                self._count += 1
-                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+                self._begin_thread(job)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -75,13 +88,20 @@ class Threads:
             if future.cancel():
                 with self._changed, contextlib.suppress(ValueError):
                     self._jobs.remove(job)
-                    self._ended.notify_all()
             raise
 
-    def wait_until_done(self) -> None:
-        """Block until nothing runs and nothing waits."""
-        with self._ended:
-            self._ended.wait_for(lambda: not self._jobs and not self._busy_since)
+    def _begin_thread(self, job: tuple[Future[Any], Callable[[], Any]]) -> None:
+        """Have one thread more; without one, those that there are do the job in their time."""
+        try:
+            threading.Thread(target=self._work, name=self._name, daemon=True).start()
+        except RuntimeError as failure:  # a limit of the user, the container or the system
+            if not self._count:
+                self._jobs.remove(job)
+                raise NoThread(
+                    "no thread can be started: too many are running, or memory is short"
+                ) from failure
+        else:
+            self._count += 1
 
     def _work(self) -> None:
         me = threading.get_ident()
@@ -90,7 +110,6 @@ class Threads:
             deliver = _done(future, call) if future.set_running_or_notify_cancel() else None
             with self._changed:
                 del self._busy_since[me]
-                self._ended.notify_all()
             # Only now: whoever gets the result may have more to do, for which this thread is there.
             if deliver is not None:
                 deliver()

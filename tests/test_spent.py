@@ -137,7 +137,7 @@ async def test_a_thread_that_nobody_waits_for_any_more_is_not_counted(clock: Clo
             clock.run(2)
         clock.run(4)
         opened.set()
-        await asyncio.to_thread(threads.wait_until_done)
+        await until_async(lambda: threads.is_done)
     assert account.parts() == {OTHER: 4, "redacting": 2, "disk, queued + redacting": 1}
 
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from memd.threads import Threads
+from memd.threads import NoThread, Threads
 from tests.wait import until_async
 
 
@@ -101,8 +102,8 @@ async def test_threads_without_work_end() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "ending"]
 
 
-async def test_the_end_of_all_work_can_be_waited_for() -> None:
-    """Until what runs has ended, and what waits has run or been taken back."""
+async def test_the_end_of_all_work_is_told() -> None:
+    """When what runs has ended, and what waits has run or been taken back."""
     threads, gate = Threads(1, "test"), Gate()
     running = asyncio.create_task(threads.run(gate))
     await until_async(lambda: gate.inside == 1)
@@ -112,15 +113,62 @@ async def test_the_end_of_all_work_can_be_waited_for() -> None:
     await asyncio.sleep(0)
     given_up.cancel()
     await asyncio.wait([given_up])
-    ending = threading.Thread(target=threads.wait_until_done)
-    ending.start()
-    assert ending.is_alive()
+    assert not threads.is_done
     gate.open.set()
-    await asyncio.to_thread(ending.join, 10)
-    assert not ending.is_alive()
+    await until_async(lambda: threads.is_done)
     await asyncio.wait([running, waiting])
     assert done == [1]
-    threads.wait_until_done()
+
+
+@pytest.fixture
+def no_room(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Whether the system refuses to begin threads."""
+    start = threading.Thread.start
+    is_refused = False
+
+    def starting(thread: threading.Thread) -> None:
+        if is_refused and thread.name == "test":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def refuse(wanted: bool) -> None:
+        nonlocal is_refused
+        is_refused = wanted
+
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    return refuse
+
+
+async def test_a_moment_without_threads_is_over_when_there_are_some(no_room: Callable[[bool], None]) -> None:
+    """Calls that nobody could take fail and are not made later; the next ones are made."""
+    threads = Threads(2, "test", idle_s=0.01)
+    no_room(True)
+    done: list[int] = []
+    for number in range(3):
+        with pytest.raises(NoThread):
+            await threads.run(done.append, number)
+    assert threads.count == 0
+    assert threads.is_done
+    no_room(False)
+    for number in range(3, 6):
+        await asyncio.wait_for(threads.run(done.append, number), 10)
+    assert done == [3, 4, 5]
+
+
+async def test_where_no_more_threads_begin_those_there_are_do_the_work(
+    no_room: Callable[[bool], None],
+) -> None:
+    """One after the other."""
+    threads, gate = Threads(3, "test"), Gate()
+    blocked = asyncio.create_task(threads.run(gate))
+    await until_async(lambda: gate.inside == 1)
+    no_room(True)
+    waiting = [asyncio.create_task(threads.run(abs, -number)) for number in range(5)]
+    await asyncio.sleep(0)
+    assert threads.count == 1
+    gate.open.set()
+    assert await asyncio.wait_for(asyncio.gather(*waiting), 10) == [0, 1, 2, 3, 4]
+    await blocked
 
 
 async def test_a_thread_that_waits_is_used_again() -> None:

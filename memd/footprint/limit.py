@@ -154,7 +154,7 @@ class MemoryLimit:
         if decision.give_up or self._gave_up:
             # Once more after a while: a search may have held on to them until now.
             self._gave_up = bool(decision.give_up)
-            await asyncio.to_thread(allocator.give_back)
+            await allocator.give_back_beside()
         for agent in decision.take_back:
             await self._take_back(agent)
         if held is not None:
@@ -237,7 +237,7 @@ class MemoryLimit:
             with contextlib.suppress(MemdError, TimeoutError):
                 async with asyncio.timeout(self._patience_s):
                     await vectors.release_pages()
-        await asyncio.to_thread(allocator.give_back)
+        await allocator.give_back_beside()
 
     def _in_vectors(self) -> int:
         """Memory that vectors take which could be given up."""

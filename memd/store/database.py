@@ -24,7 +24,7 @@ from memd.store.trouble import (
     StoreUnsynced,
     mapped_errors,
 )
-from memd.threads import Threads
+from memd.threads import NoThread, Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -387,8 +387,7 @@ class Database:
             finally:
                 self._readers.put(reader)
 
-        self._require_not_closing()
-        return await self._reading.run(snapshot)
+        return await self._on(self._reading, snapshot)
 
     def _new_reader(self) -> _Reader:
         generation = self._generation
@@ -411,23 +410,26 @@ class Database:
             for number in range(READERS):
                 self._readers.put(opened[number] if number < len(opened) else _Reader(None, 0))
 
+    async def _on(self, threads: Threads, work: Callable[[], T]) -> T:
+        # What begins once the connections are being closed would find none.
+        if self._closing:
+            raise StoreClosed("the store is closed")
+        try:
+            return await threads.run(work)
+        except NoThread as trouble:
+            raise StoreUnavailable(f"{self.file}: {trouble}") from trouble
+
     async def _on_writer(self, work: Callable[[], T]) -> T:
-        self._require_not_closing()
 
         def judged() -> T:
             with self._judging():
                 return work()
 
         try:
-            return await self._writing.run(judged)
+            return await self._on(self._writing, judged)
         except StoreUnavailable as trouble:
             self._note(trouble)
             raise
-
-    def _require_not_closing(self) -> None:
-        # What begins once the connections are being closed would find none.
-        if self._closing:
-            raise StoreClosed("the store is closed")
 
     # --- the file as a whole
 
@@ -500,8 +502,7 @@ class Database:
                 _release(reader.connection)
                 self._readers.put(reader)
 
-        self._require_not_closing()
-        await self._reading.run(of_readers)
+        await self._on(self._reading, of_readers)
         await self._on_writer(lambda: _release(self._writer))
 
     async def drop_copies(self, which: Collection[copies.Copy] | None = None) -> None:
@@ -654,13 +655,14 @@ class Database:
     async def close(self) -> None:
         """End all work, rolling back a write that is under way. May be called twice."""
         self._closing = True
-        ended = asyncio.ensure_future(asyncio.to_thread(self._end_work))
-        while not ended.done():
+        while not (self._reading.is_done and self._writing.is_done):
             # An interrupt reaches the statement that runs now: a long write needs more than one.
             self._interrupt()
-            await asyncio.wait([ended], timeout=0.01)
-        await ended
-        await asyncio.to_thread(self._close_connections)
+            await asyncio.sleep(0.01)
+        try:
+            await self._writing.run(self._close_connections)
+        except NoThread:
+            self._close_connections()
 
     def _interrupt(self) -> None:
         with self._connections_lock:
@@ -668,10 +670,6 @@ class Database:
         for connection in connections:
             with contextlib.suppress(apsw.ConnectionClosedError):
                 connection.interrupt()
-
-    def _end_work(self) -> None:
-        self._reading.wait_until_done()
-        self._writing.wait_until_done()
 
     def _close_connections(self) -> None:
         """The writer last: the last connection that closes folds the log into the file, and a reader may not write."""

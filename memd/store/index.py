@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from memd.store.copies import Copy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.threads import NoThread, Threads
 
 # Vectors that are taken in or forgotten in a few hundred microseconds.
 AT_ONCE = 500
@@ -62,6 +64,7 @@ class Index:
         self._held: Held | None = None
         self._space: Space | None = None  # of these vectors; changes together with them
         self._changing = asyncio.Lock()
+        self._following = Threads(1, f"memd-vectors-{file.stem}")
         self._adding: set[asyncio.Task[int]] = set()
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
@@ -371,8 +374,11 @@ class Index:
             held.add(came)
         else:
             # A branch that is checked out, or a note of many megabytes: nobody may wait for that.
-            await asyncio.to_thread(held.remove, gone)
-            await asyncio.to_thread(held.add, came)
+            for change in (partial(held.remove, gone), partial(held.add, came)):
+                try:
+                    await self._following.run(change)
+                except NoThread:
+                    change()  # what is written is searched, whatever it takes
         self._shelve_if_wanted()  # of one that is like another, nobody else sees to it
 
     async def tidy_keywords(self, *, begin: bool) -> bool:

@@ -10,7 +10,7 @@ from random import Random
 
 import structlog
 
-from memd.allocator import give_back
+from memd.allocator import give_back_beside
 from memd.backoff import delay_s
 from memd.errors import TransientError
 from memd.store.embeddings import EmbeddingStore, KnownVectors
@@ -182,7 +182,7 @@ class Renewal:
             log.info("rebuild.finished", agent=self._agent, took_s=round(time.monotonic() - began, 3))
             self._done()
             # What was built beside took as much memory again, which the allocator would keep for the next time.
-            await asyncio.to_thread(give_back)
+            await give_back_beside()
 
     async def _let_calm_down(self) -> None:
         if self._damage is None:
