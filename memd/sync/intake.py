@@ -88,6 +88,12 @@ class Intake:
         self._vectors = vectors
         self._let = let
         self._growing = Growing(settings, index, treatment.roots, files, dirty.mark)
+        self._is_between = (
+            False  # a short pass goes in between: it lets nobody through, or they would nest without end
+        )
+        self._later: dict[
+            object, list[Scan]
+        ] = {}  # passes over the index that serves -> what others have seen since
         self._is_hearing = False  # transcripts are being read for the index that serves
         self._unheard: set[Path] = set()  # transcripts that were due meanwhile
         self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
@@ -140,6 +146,16 @@ class Intake:
             StoreUnavailable, StoreDamaged: not all of it was done.
             Exhausted: the process has no more descriptors.
         """
+        this = object()
+        if index is not self._index:
+            return await self._run(index, taken, this)
+        self._later[this] = []
+        try:
+            return await self._run(index, taken, this)
+        finally:
+            del self._later[this]
+
+    async def _run(self, index: Index, taken: Taken, this: object) -> Done:
         with spent("looking"):
             before = await self._peek.look()
             seen = await self._look(taken)
@@ -150,10 +166,12 @@ class Intake:
             await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))
         if index is self._index:
             self._note_kept(work.kept, seen)
-        this = object()
+            for other, later in self._later.items():
+                if other is not this:
+                    later.append(seen)
         try:
             changed = await self._read_notes(index, work, known, this)
-            gone = await self._remove(index, work, known)
+            gone = await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
             with spent("looking"):
                 await self._peek.remember(seen.found.values(), before, within)
@@ -190,11 +208,11 @@ class Intake:
         }
         self._kept = {**others, **kept}
 
-    async def _remove(self, index: Index, work: Plan, known: Mapping[str, KnownFile]) -> int:
+    async def _remove(self, index: Index, work: Plan, this: object) -> int:
         """What is gone out of an index; how many files that were."""
-        # A pass that went in between may have met such a file again.
-        now = await index.known(work.remove) if work.remove else {}
-        gone = [path for path in work.remove if now.get(path) == known[path]]
+        # What a pass that went in between has looked for is as that one saw it: a file may be back where it was.
+        later = self._later.get(this, [])
+        gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
         if gone:
             with spent("writing"):
                 await index.remove(gone)
@@ -209,7 +227,7 @@ class Intake:
             self._reading[this] = (done, len(work.read))
             changed += await self._take_in(index, group, known)
             done += len(group)
-            if index is self._index:
+            if index is self._index and not self._is_between:
                 await self._let_through()
         return changed
 
@@ -239,7 +257,7 @@ class Intake:
             self._reading[this] = (done, len(work.notes) + len(due))
             changed += await self._take_in_sessions(index, group, known, force=taken.force)
             done += len(group)
-            if index is self._index:
+            if index is self._index and not self._is_between:
                 await self._let_through()
         return changed, False
 
@@ -265,9 +283,14 @@ class Intake:
 
     async def _let_through(self) -> None:
         urgent = self._dirty.take_due_paths()
-        if urgent is not None:
+        if urgent is None:
+            return
+        was_between, self._is_between = self._is_between, True
+        try:
             with spent("edits in between"):
                 await self._let(urgent)
+        finally:
+            self._is_between = was_between
 
     async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
         """Some files into an index; how many of them were indexed anew."""

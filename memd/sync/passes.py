@@ -123,7 +123,10 @@ class Passes:
             with account:
                 done = await self._make(taken)
             self._failures, self.trouble = 0, None
-            self._take_back_retry()
+            if (
+                not self._dirty.pending
+            ):  # else a pass that went in between has failed, and its marks wait for the retry
+                self._take_back_retry()
             self._succeeded(taken, done)
         except TransientError as failure:
             failed = str(failure)

@@ -1,7 +1,7 @@
 """One pass after the other."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,15 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
+from memd.sources.scan import Scan
 from memd.store.files import Replaced
 from memd.store.index import Index
-from memd.store.trouble import StoreClosed
+from memd.store.trouble import StoreClosed, StoreUnavailable
+from memd.sync import intake
 from memd.sync.passes import PassFailed
 from tests.clock import Clock, Ticking
 from tests.sync.looping import FINGERPRINT, Bench, running
+from tests.wait import until_async
 
 
 @pytest.fixture
@@ -134,3 +137,90 @@ async def test_all_that_a_pass_does_has_a_name(tmp_path: Path) -> None:
     )
     assert told["slowest"] in {"memory/a.md", "memory/b.md"}
     assert sum(told["parts"].values()) == told["took_ms"]
+
+
+async def test_passes_that_go_in_between_do_not_nest(tmp_path: Path) -> None:
+    """Wherever an edit and a search arrive while a group of files is written: the one under way ends before the next begins.
+
+    Else none of them would end as long as edits go on, and each would be a few frames deeper than the one before.
+    """
+    made = Bench(tmp_path)
+    async with running(made):
+        await made.settle()
+        real, edits, most = made.index.replace_all, 0, 0
+
+        async def written(*args: Any) -> list[Replaced]:
+            nonlocal edits, most
+            most = max(most, len(made.dirty.running_for_s()))
+            if edits < 30:
+                edits += 1
+                made.dirty.mark([made.write(f"memory/edit{edits}.md", f"apples {edits}")])
+                made.dirty.hurry()
+            return await real(*args)
+
+        made.index.replace_all = written  # type: ignore[method-assign, assignment]
+        made.write("memory/a.md", "pears")
+        await made.settle()
+        await until_async(lambda: not made.dirty.pending and not made.dirty.running_for_s())
+        assert len(await made.paths("apples")) == edits == 30
+    assert most == 2
+
+
+async def test_a_note_that_was_away_while_a_long_pass_looked_stays_where_a_later_one_has_seen_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moved away and back, with the same bytes and the same stamp; a note that is gone at the later look goes."""
+    made = Bench(tmp_path)
+    for number in range(100):
+        made.write(f"memory/{number}.md", f"note {number}")
+    away, gone = made.write("memory/away.md", "apples"), made.write("memory/gone.md", "pears")
+    async with running(made):
+        await made.settle()
+        real = intake.scan
+
+        def looked(*args: Any, within: Any, **kwargs: Any) -> Scan:
+            if within is not None:
+                return real(*args, within=within, **kwargs)
+            hidden = away.rename(away.with_suffix(".hidden"))
+            gone.unlink(missing_ok=True)
+            seen = real(*args, within=within, **kwargs)
+            hidden.rename(away)
+            return seen
+
+        monkeypatch.setattr(intake, "scan", looked)
+        number = made.loop.request(force=True)
+        await until_async(lambda: made.loop.progress)
+        made.dirty.mark([away, gone])
+        made.dirty.hurry()
+        await made.loop.settled(number)
+        assert await made.paths("apples") == {"memory/away.md"}
+        assert await made.paths("pears") == set()
+
+
+async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
+    tmp_path: Path,
+) -> None:
+    """The success of the long one is none of the other's."""
+    made = Bench(tmp_path)
+    for number in range(100):
+        made.write(f"memory/{number}.md", f"note {number}")
+    async with running(made):
+        await made.settle()
+        real, failed = made.index.replace_all, 0
+
+        async def locked(changes: Sequence[Any], *rest: Any) -> list[Replaced]:
+            nonlocal failed
+            if not failed and any(change.found.path == "memory/new.md" for change in changes):
+                failed += 1
+                raise StoreUnavailable("another program has it locked")
+            return await real(changes, *rest)
+
+        made.index.replace_all = locked  # type: ignore[method-assign, assignment]
+        number = made.loop.request(force=True)
+        await until_async(lambda: made.loop.progress)
+        made.dirty.mark([made.write("memory/new.md", "apples")])
+        made.dirty.hurry()
+        await made.loop.settled(number)
+        assert failed == 1
+        await until_async(lambda: not made.dirty.pending and not made.dirty.running_for_s(), 10)
+        assert await made.paths("apples") == {"memory/new.md"}
