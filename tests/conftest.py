@@ -2,12 +2,18 @@
 
 import os
 import signal
+import sys
 
 from hypothesis import HealthCheck, settings
 
 # With a key of whoever runs the tests, a daemon with provider = auto would send notes to its owner.
 for variable in ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY"):
     os.environ.pop(variable, None)
+
+# Where Python is told to keep no bytecode, each process that a test starts would compile all of memd (.25 s of the
+# processor), and each worker all tests (10 s).
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell starts what it runs in the background with SIGINT ignored, and so would all processes that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

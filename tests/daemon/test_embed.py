@@ -1,7 +1,7 @@
 """What a person says to the embedding of a daemon, and what its status says, with a provider over HTTP."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from memd_client.messages import Embedding
 from tests.daemon.inprocess import running as running_local
 from tests.daemon.inprocess import write
 from tests.daemon.remote import configure, reload, running, says, status
+from tests.daemon.trouble import comes_true
 from tests.fakes.embedding_server import KEY, EmbeddingServer, no_quota
 from tests.wait import until_async
 
@@ -117,7 +118,7 @@ async def test_a_rebuild_waits_for_its_confirmation_and_the_old_index_answers(ho
             await complete(client)
             assert len(embedded(server)) == 31  # a note of now does not wait for the person
             await client.embed("confirm")
-            await _until(lambda: _is_done(client, server))
+            await comes_true(lambda: _is_done(client, server))
             assert (await status(client)).vectors.waiting == 0
 
 
@@ -144,7 +145,7 @@ async def test_a_rebuild_that_waits_for_its_confirmation_survives_a_reload(home:
             await until_async(lambda: len(server.seen) > asked, 20)
             await comes(client, lambda one: one.state == "waiting_for_confirmation")
             await client.embed("confirm")
-            await _until(lambda: _is_rebuilt(client, chunks=30))
+            await comes_true(lambda: _is_rebuilt(client, chunks=30))
             assert len(embedded(server)) == 60
 
 
@@ -166,7 +167,7 @@ async def test_resume_asks_a_provider_again_that_has_refused(home: Path, *, is_k
             now = (await client.embed("resume")).agents["main"]
             assert now.state == "working" if is_known else "quota" in str(now.reason)
             await complete(client)
-            await _until(lambda: _is_well(client))
+            await comes_true(lambda: _is_well(client))
 
 
 async def _is_well(client: AsyncClient) -> bool:
@@ -176,12 +177,6 @@ async def _is_well(client: AsyncClient) -> bool:
 async def _is_done(client: AsyncClient, server: EmbeddingServer) -> bool:
     now = await status(client)
     return len(embedded(server)) == 62 and now.rebuild is None and now.vectors.done == 31
-
-
-async def _until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
-        while not await is_so():
-            pass
 
 
 async def test_batch_jobs_are_told(home: Path) -> None:
@@ -242,7 +237,7 @@ async def test_what_an_index_has_is_not_paid_for_again(home: Path) -> None:
             cost = await client.reindex(dry_run=True)
             assert (cost.cached, cost.to_embed) == (3, 0)
             await client.reindex()
-            await _until(lambda: _is_rebuilt(client))
+            await comes_true(lambda: _is_rebuilt(client))
             assert len(embedded(server)) == 3
 
 

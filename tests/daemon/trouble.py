@@ -1,6 +1,5 @@
 """What goes wrong in a store, and how a test sees that a daemon is well again."""
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import apsw
 import sqlite_vec
 
 from memd_client import AsyncClient, RequestFailed
+from tests.wait import until_told
 
 WORDS = ["lighthouse", "harbour", "ledger", "migration", "kettle", "violin", "orchard", "quokka", "chapel"]
 RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
@@ -25,10 +25,8 @@ def many_notes(workspace: Path, count: int) -> None:
 
 
 async def comes_true(ask: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> None:
-    """Ask until the answer is yes; each question is one or more requests, so that nobody sleeps."""
-    async with asyncio.timeout(timeout_s):
-        while not await ask():
-            pass
+    """Ask until the answer is yes, with a pause in between: a daemon that is asked without any has less time to heal."""
+    await until_told(ask, timeout_s)
 
 
 async def finds(client: AsyncClient, query: str, *paths: str) -> bool:

@@ -22,6 +22,7 @@ from tests.faults.life import PATIENCE_S
 from tests.faults.mixed.household import MINE
 from tests.faults.mixed.ledger import Ledger, Standing
 from tests.vanishing import vanish
+from tests.wait import until_told
 
 T = TypeVar("T")
 
@@ -237,6 +238,4 @@ class Steward:
 
 async def until_answered(question: Callable[[], Awaitable[bool]]) -> None:
     """Ask until there is an answer."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not await question():
-            pass
+    await until_told(question, PATIENCE_S)
