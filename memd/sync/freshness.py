@@ -8,10 +8,8 @@ from pathlib import Path
 from memd.spent import spent
 from memd.sync.dirty import Dirty
 from memd.sync.passes import Passes
-from memd.sync.peek import Peek
+from memd.sync.peek import LOOK_S, Peek
 from memd.watch.backlog import Backlog
-
-LOOK_S = 0.1  # what a look at a few files may take, however little a search is to wait
 
 
 class Freshness:
@@ -52,15 +50,16 @@ class Freshness:
 
     async def _catch_up(self, deadline: float) -> bool:
         late = False
-        changed: Collection[Path] | None = None
+        unwatched: Collection[Path] | None = None
         try:
-            changed = await self._backlog.drained(max(self._wait_s, LOOK_S))
+            unwatched = await self._backlog.drained(max(self._wait_s, LOOK_S))
         except TimeoutError:
             late = True  # whether it is the disk that does not answer, a look tells
-        if changed is None:
-            changed = await self._peek.changed(max(deadline - time.monotonic(), LOOK_S))
-        if changed is None:
+        changed = await self._changed(unwatched, max(deadline - time.monotonic(), LOOK_S))
+        if changed is None and unwatched is None:
             return False
+        if changed is None:
+            late, changed = True, unwatched
         if changed:
             self._dirty.mark(changed)
         try:
@@ -68,6 +67,18 @@ class Freshness:
                 return await self._passes_over_all_that_is_marked() and not late
         except TimeoutError:
             return False
+
+    async def _changed(
+        self, unwatched: Collection[Path] | None, patience_s: float
+    ) -> Collection[Path] | None:
+        """What has to be looked at beside what is marked; None: that cannot be told in time."""
+        if unwatched is None:
+            return await self._peek.changed(patience_s)
+        absent, unseen = self._backlog.absent, self._backlog.unseen
+        if not (absent or unseen):
+            return unwatched
+        beside = await self._peek.changed_in(absent, unseen, patience_s)
+        return None if beside is None else [*unwatched, *beside]
 
     async def _passes_over_all_that_is_marked(self) -> bool:
         """Wait for the passes that run and for those over what is marked; whether these are all, and went well."""

@@ -95,8 +95,18 @@ class Glance:
 
     def changed(self) -> list[Path]:
         """The paths that look different now; for a directory that was listed, what came, went or was replaced in it."""
+        return self._changed(list(self._looks))
+
+    def changed_in(self, directories: Collection[Path]) -> list[Path]:
+        """Those of them that lie in some directories."""
+        return self._changed(
+            [path for path in self._looks if any(path.is_relative_to(one) for one in directories)]
+        )
+
+    def _changed(self, paths: Iterable[Path]) -> list[Path]:
         changed: dict[Path, None] = {}
-        for path, look in self._looks.items():
+        for path in paths:
+            look = self._looks[path]
             now = _look(path, look)
             different = _different(path, look, now)
             changed.update(dict.fromkeys(different))

@@ -23,6 +23,7 @@ from memd.sync.intake import Done, Intake
 from memd.sync.passes import Passes, PassReport
 from memd.sync.peek import Peek
 from memd.sync.permission import Permission
+from memd.sync.poll import look_by_scan
 from memd.sync.proof import keep_proving
 from memd.sync.refill import keep_filled
 from memd.sync.renewal import Renewal
@@ -91,7 +92,11 @@ class SyncLoop:
         self.backlog = Backlog()  # for whoever follows the files
         # Threads of this agent's own: what its disk does not answer holds up nobody else.
         self._files = Threads(READERS, f"memd-files-{agent}")
-        self._peek = Peek(Glance(treatment.roots), Threads(1, f"memd-look-{agent}"))
+        self._peek = Peek(
+            Glance(treatment.roots),
+            Threads(1, f"memd-look-{agent}"),
+            look_by_scan(treatment.roots, treatment.max_bytes),
+        )
         self._embedders = Embedders(agent, spaces, use_cache=settings.cache.enabled)
         self._tidy = Tidy(index, self.damaged, self._left_over.set)
         writing = asyncio.Lock()

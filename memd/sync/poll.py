@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -92,18 +93,16 @@ async def poll(
         now_ns: Unix time in nanoseconds; see sources.notes.settled.
     """
     threads = Threads(1, "memd-poll")
-    places: frozenset[Path] = frozenset()
-    before: Looks = {}
+    comparison = Comparison(look, now_ns)
     failed = ""
     while True:
         wanted = unseen.take()
         if not wanted:
-            places, before = frozenset(), {}
+            comparison.forget()
             await unseen.changed(None)
             continue
-        began_ns = now_ns()
         try:
-            took_s, after = await threads.run(_timed, look, wanted)
+            changed = await threads.run(comparison.changed, wanted)
         except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on: the next look may succeed
             reason = postmortem.cause(failure)
             if reason != failed:
@@ -111,17 +110,49 @@ async def poll(
             failed = reason
             await unseen.changed(pace.failed_s)
             continue
-        if wanted == places:
-            changed = differences(before, after)
-            if len(changed) > _MANY_PATHS:
-                dirty.mark_all()
-            elif changed:
-                dirty.mark(changed)
-        else:
-            dirty.mark_all()  # nobody looked before: anything may have changed until now
-        places = wanted
-        before = {file: settled(stamp, began_ns) for file, stamp in after.items()}
-        await unseen.changed(pace.pause_s(took_s))
+        if changed is None or len(changed) > _MANY_PATHS:
+            dirty.mark_all()
+        elif changed:
+            dirty.mark(changed)
+        await unseen.changed(pace.pause_s(comparison.took_s))
+
+
+class Comparison:
+    """What the files in some places look like, compared with the look before."""
+
+    def __init__(self, look: Look, now_ns: Callable[[], int] = time.time_ns) -> None:
+        """Nobody has looked yet.
+
+        Args:
+            look: What the files in some places look like; it may block.
+            now_ns: Unix time in nanoseconds; see sources.notes.settled.
+        """
+        self._look = look
+        self._now_ns = now_ns
+        self._places: frozenset[Path] = frozenset()
+        self._before: Looks = {}
+        self.took_s = 0.0  # the last look
+        self.at = -math.inf  # when it ended, by time.monotonic
+
+    def changed(self, places: frozenset[Path]) -> frozenset[Path] | None:
+        """The files that came, went or look different; None: nobody looked there before, so anything may have changed.
+
+        Raises:
+            MemdError, OSError: the places could not be looked at; the next look is compared with the last that could.
+        """
+        # Measured where the work is done: what others keep the event loop busy with is not the disk's doing.
+        began, began_ns = time.monotonic(), self._now_ns()
+        after = self._look(places)
+        self.at = time.monotonic()
+        self.took_s = self.at - began
+        changed = differences(self._before, after) if places == self._places else None
+        self._places = places
+        self._before = {file: settled(stamp, began_ns) for file, stamp in after.items()}
+        return changed
+
+    def forget(self) -> None:
+        """The next look is the first."""
+        self._places, self._before = frozenset(), {}
 
 
 def differences(before: Looks, after: Looks) -> frozenset[Path]:
@@ -137,10 +168,3 @@ def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
         return {file.file: file.stamp for file in found.values()}
 
     return look
-
-
-def _timed(look: Look, places: frozenset[Path]) -> tuple[float, Looks]:
-    # Measured where the work is done: what others keep the event loop busy with is not the disk's doing.
-    began = time.monotonic()
-    looks = look(places)
-    return time.monotonic() - began, looks

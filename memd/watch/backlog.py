@@ -29,6 +29,8 @@ class Backlog:
         self._round = 0  # how often watches were set
         self._done = 0  # of what this round's tap told
         self._unwatched: frozenset[Path] = frozenset()
+        self._absent: frozenset[Path] = frozenset()
+        self._unseen: frozenset[Path] = frozenset()
         self._moved = asyncio.Event()
         self._waited_since: float | None = None  # for the watcher to move
 
@@ -38,16 +40,30 @@ class Backlog:
         """The watches are set anew; everything is announced after that."""
         self._tap, self._returns = None, True
 
-    def ends(self) -> None:
-        """Changes are not seen as they happen, at least not all of them, until it begins again."""
+    def ends(self, unseen: frozenset[Path] = frozenset()) -> None:
+        """No change is told as it happens until it begins again.
+
+        Args:
+            unseen: Where changes are made all the same; empty where this system never tells how much it has told.
+        """
         self._tap, self._returns = None, False
+        self._absent, self._unseen = frozenset(), unseen
         self._move()
 
-    def begins(self, tap: Tap) -> None:
-        """Watches are set, and that anything may have changed before was announced."""
+    def begins(
+        self, tap: Tap, *, absent: frozenset[Path] = frozenset(), unseen: frozenset[Path] = frozenset()
+    ) -> None:
+        """Watches are set, and that anything may have changed before was announced.
+
+        Args:
+            tap: Of the watches.
+            absent: Directories of roots that are not there, or closed, and so not watched.
+            unseen: Files and directories, with all below, that others may change without an event here.
+        """
         self._tap, self._returns = tap, True
         self._round += 1
         self._done, self._unwatched = 0, frozenset()
+        self._absent, self._unseen = absent, unseen
         self._move()
 
     def rests(self, unwatched: frozenset[Path]) -> None:
@@ -67,6 +83,16 @@ class Backlog:
 
     # --- what others ask
 
+    @property
+    def absent(self) -> frozenset[Path]:
+        """Directories of roots that were not there when watches were set: to be looked for."""
+        return self._absent
+
+    @property
+    def unseen(self) -> frozenset[Path]:
+        """The places of which nothing is told: all there is in them is to be looked at."""
+        return self._unseen
+
     async def drained(self, patience_s: float) -> frozenset[Path] | None:
         """Wait until all is passed on that was written, renamed or deleted before this call.
 
@@ -77,7 +103,7 @@ class Backlog:
 
         Returns:
             The directories that are not watched yet, and must be looked at to know what is in them; empty as a rule.
-            None: it cannot be told here.
+            That says nothing of `absent` and `unseen`. None: this system does not tell how much it has told.
 
         Raises:
             TimeoutError: that took too long.
@@ -85,7 +111,7 @@ class Backlog:
         if self._tap is not None and self._done == self._tap.told():
             return self._unwatched
         if not self._returns:
-            return None
+            return self._untold()
         now = self._clock()
         if self._waited_since is None:
             self._waited_since = now
@@ -104,4 +130,7 @@ class Backlog:
                     return self._unwatched
                 self._tap.hurry()
             await self._moved.wait()
-        return None
+        return self._untold()
+
+    def _untold(self) -> frozenset[Path] | None:
+        return frozenset() if self._unseen else None

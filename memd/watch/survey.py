@@ -79,6 +79,11 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Su
     return Survey(frozenset(flat), frozenset(deep), footing)
 
 
+def listable(directories: Iterable[Path]) -> list[Path]:
+    """Those of some directories that are there, can be listed and lie behind no symlink."""
+    return [directory for directory in directories if _is_listable(directory)]
+
+
 def footing_of(roots: Iterable[Root], mountinfo: str) -> Footing:
     """What memory hangs on just now.
 

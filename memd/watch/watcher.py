@@ -152,7 +152,7 @@ async def watch(
             failures = 0
             continue
         failures += 1
-        backlog.ends()
+        backlog.ends(frozenset(_place(root) for root in _notes(roots)))
         yield Health(
             ok=False,
             reason=f"changes are looked for every few seconds, not seen as they happen: {broken}",
@@ -185,13 +185,15 @@ async def _watched(
             settle.mark(clock())
             unwatched = places
         tap = feed.tap()
-        # A search waits for changes of notes. Transcripts are indexed when they are due, not when somebody asks.
-        notes = [root for root in roots if not isinstance(root, Sessions)]
-        sees_notes = all(root.directory in ground.flat for root in notes)
-        if tap is None or not sees_notes or unseen(notes, ground.footing.mounts):
+        notes = _notes(roots)
+        if tap is None:
             backlog.ends()
         else:
-            backlog.begins(tap)
+            backlog.begins(
+                tap,
+                absent=frozenset(root.directory for root in notes) - ground.flat,
+                unseen=frozenset(unseen(notes, ground.footing.mounts)),
+            )
         check_at = _next_check(clock(), pace, roots)
         while (due_at := settle.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
@@ -321,6 +323,11 @@ def _absence(directory: Path) -> str:
         if stat.S_ISLNK(status.st_mode) or os.path.realpath(directory) != str(directory):
             return f"{directory} is a symlink now, or lies behind one, and is not followed before memd is started again"
     return f"{directory} cannot be listed by this user; it is watched as soon as it can"
+
+
+def _notes(roots: Sequence[Root]) -> list[Root]:
+    """What a search waits for. Transcripts are indexed when they are due, not when somebody asks."""
+    return [root for root in roots if not isinstance(root, Sessions)]
 
 
 def _place(root: Root) -> Path:

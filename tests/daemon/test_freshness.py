@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from memd_client import Client
+from tests.daemon.namespaced import Namespaced
 from tests.daemon.process import Daemon
 from tests.wait import until
 
@@ -130,6 +131,57 @@ def test_every_change_is_found_at_once(watched: Daemon) -> None:
                 missed.append((how, word))
     assert missed == []
     assert stale <= 15
+
+
+MISSING = {
+    "extra path": ('extra_paths = ["{home}/not-yet"]', 0),
+    "extra file": ('extra_paths = ["{home}/not-yet.md"]', 0),
+    "openclaw": ('memory_presets = ["openclaw"]', 0),
+    "claude-code": ('memory_presets = ["claude-code"]', 0),
+    "codex": ('memory_presets = ["codex"]', 0),
+    "gemini": ('memory_presets = ["gemini"]', 0),
+    "no watches left": ("", 1),
+}
+
+
+@pytest.mark.parametrize("what", MISSING)
+def test_what_is_not_there_blinds_nobody_to_the_rest(home: Path, what: str) -> None:
+    """Whichever of hundreds of notes is edited: where some root is missing, or no watch can be set at all."""
+    settings, watches = MISSING[what]
+    daemon = Namespaced(home, settings=f"{SETTINGS}\n{settings.format(home=home)}")
+    for number in range(NOTES):
+        daemon.write(f"memory/{number}.md", f"note {number}\n")
+    rng = Random(3)
+    with daemon.start(environ={"HOME": str(home)}), daemon.client() as client:
+        if watches:
+            daemon.limit("max_inotify_watches", watches)
+            (daemon.workspace / "memory" / "new").mkdir()
+            until(lambda: not client.status().agents["main"].watcher.ok, PATIENCE_S)
+        client.sync()
+        missed, stale = [], 0
+        for number in range(60):
+            daemon.write(f"memory/{rng.randrange(NOTES)}.md", f"edited word{number}q\n")
+            answer = client.search(f"word{number}q")
+            stale += answer.stale
+            if not answer.stale and not any(f"word{number}q" in hit.snippet for hit in answer.results):
+                missed.append(number)
+        assert missed == []
+        assert stale <= 3
+
+
+def test_a_root_that_comes_is_found_at_once(home: Path) -> None:
+    """The first search after an extra path was made finds what is in it, before anybody has begun to watch it."""
+    daemon = Namespaced(home, settings=f'{SETTINGS}\nextra_paths = ["{home}/later", "{home}/later.md"]')
+    daemon.write("memory/a.md", "note\n")
+    with daemon.start(), daemon.client() as client:
+        client.sync()
+        (home / "later").mkdir()
+        (home / "later" / "b.md").write_text("it says word1q\n")
+        answer = client.search("word1q")
+        assert not answer.stale
+        assert any("word1q" in hit.snippet for hit in answer.results)
+        (home / "later.md").write_text("it says word2q\n")
+        assert any("word2q" in hit.snippet for hit in client.search("word2q").results)
 
 
 def test_an_edit_among_many_other_events_is_found(watched: Daemon) -> None:

@@ -94,3 +94,28 @@ async def test_an_edit_is_taken_in_while_a_long_pass_runs(bench: Bench) -> None:
     assert bench.loop.progress is not None, "the long pass was over before the short one began"
     await bench.loop.settled(ticket)
     assert len(await bench.paths("bulk")) > 0
+
+
+async def test_a_place_of_which_nothing_is_told_is_looked_at_whole(bench: Bench) -> None:
+    """Any of many notes that others changed there is found, and searches of other places wait for nothing."""
+    notes = [bench.write(f"memory/{number}.md", "apples") for number in range(60)]
+    await bench.settle()
+    bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
+    for number in (0, 30, 59):
+        assert await bench.loop.catch_up()
+        notes[number].write_text(f"pears{number}")
+        assert await bench.loop.catch_up()
+        assert await bench.paths(f"pears{number}") == {f"memory/{number}.md"}
+
+
+async def test_a_place_that_cannot_be_looked_at_in_time_makes_the_answer_stale(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others wrote there may be missing; what was written elsewhere is not."""
+    await bench.settle()
+    bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
+    monkeypatch.setattr("memd.sync.peek.LOOK_S", -1.0)
+    await bench.loop.catch_up()
+    bench.dirty.mark([bench.write("memory/a.md", "apples")])
+    assert not await bench.loop.catch_up()
+    assert await bench.paths("apples") == {"memory/a.md"}

@@ -2,15 +2,30 @@
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 
+import pytest
+
+from memd.model import Stamp
 from memd.paths import Root
+from memd.sources.fence import Exhausted
 from memd.sync.glance import Glance
-from memd.sync.peek import Peek
+from memd.sync.peek import LOOK_S, Peek
+from memd.sync.poll import Looks
 from memd.threads import Threads
 from tests.wait import until_async
 
 NOTE = Path("/w/memory/a.md")
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tmp_path.resolve()
+
+
+def nothing(_: frozenset[Path]) -> Looks:
+    return {}
 
 
 class Dead(Glance):
@@ -30,7 +45,7 @@ class Dead(Glance):
 async def test_a_disk_that_does_not_answer_is_waited_for_once() -> None:
     """The first search waits as long as it may, those after it not at all, and one thread is lost."""
     glance, threads = Dead(), Threads(1, "test")
-    peek = Peek(glance, threads)
+    peek = Peek(glance, threads, nothing)
     assert await peek.changed(0.05) is None
     async with asyncio.timeout(5):
         for _ in range(200):
@@ -45,7 +60,7 @@ async def test_a_disk_that_does_not_answer_is_waited_for_once() -> None:
 async def test_a_look_is_shared_by_those_that_asked_before_it_began() -> None:
     """Searches that ask while one look is under way share the next one, which begins after they asked."""
     glance, threads = Dead(), Threads(1, "test")
-    peek = Peek(glance, threads)
+    peek = Peek(glance, threads, nothing)
     first = asyncio.create_task(peek.changed(20.0))
     await until_async(lambda: glance.looks == 1)
     others = [asyncio.create_task(peek.changed(20.0)) for _ in range(50)]
@@ -58,10 +73,69 @@ async def test_a_look_is_shared_by_those_that_asked_before_it_began() -> None:
 async def test_a_search_that_gives_up_takes_nothing_from_others() -> None:
     """A look is waited for by many; one that is cancelled leaves it to the others."""
     glance = Dead()
-    peek = Peek(glance, Threads(1, "test"))
+    peek = Peek(glance, Threads(1, "test"), nothing)
     given_up, kept = asyncio.create_task(peek.changed(20.0)), asyncio.create_task(peek.changed(20.0))
     await until_async(lambda: glance.looks == 1)
     given_up.cancel()
     await asyncio.wait([given_up])
     glance.answers.set()
     assert await kept == [NOTE]
+
+
+W, NONE = frozenset({Path("/w")}), frozenset[Path]()
+
+
+class Mount:
+    """Files on a network mount, and how long it takes to look at them."""
+
+    def __init__(self) -> None:
+        self.files = {NOTE: Stamp(1, 1, 1)}
+        self.takes_s = 0.0
+        self.looks = 0
+
+    def __call__(self, places: frozenset[Path]) -> Looks:
+        assert places == W
+        self.looks += 1
+        time.sleep(self.takes_s)
+        return dict(self.files)
+
+
+async def test_all_of_an_unseen_place_is_compared() -> None:
+    """The first look tells nothing of what changed before it; each one after it tells what changed since, if anything."""
+    mount = Mount()
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), mount)
+    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == [Path("/w")]
+    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == []
+    mount.files[NOTE] = Stamp(1, 2, 1)
+    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == [NOTE]
+
+
+async def test_a_look_that_takes_long_is_no_search_s_to_wait_for() -> None:
+    """What is in such a place cannot be told, which is said at once; now and then it is tried whether it became quick."""
+    mount = Mount()
+    mount.takes_s = LOOK_S * 1.5
+    threads = Threads(1, "test")
+    peek = Peek(Glance(tuple[Root, ...]()), threads, mount)
+    await peek.changed_in(NONE, W, 20.0)
+    for _ in range(50):
+        assert await peek.changed_in(NONE, W, 20.0) is None
+    assert mount.looks == 1
+
+
+async def test_a_directory_that_came_is_told_with_all_in_it(base: Path) -> None:
+    """Neither one that is not there nor one that is a symlink is."""
+    (base / "came").mkdir()
+    (base / "link").symlink_to(base / "came")
+    absent = frozenset(base / name for name in ("came", "link", "none"))
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    assert list(await peek.changed_in(absent, NONE, 20.0) or ()) == [base / "came"]
+
+
+async def test_a_look_that_fails_tells_nothing() -> None:
+    """Without descriptors, nobody can say what has changed."""
+
+    def fails(_: frozenset[Path]) -> Looks:
+        raise Exhausted("no descriptors")
+
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), fails)
+    assert await peek.changed_in(NONE, W, 20.0) is None

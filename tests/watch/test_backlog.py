@@ -137,3 +137,14 @@ async def test_the_end_of_watching() -> None:
     assert await asked is None
     backlog.rests(NEW)
     assert await backlog.drained(LONG_S) is None
+
+
+async def test_places_of_which_nothing_is_told() -> None:
+    """Where the watches are broken all places are to be looked at; those that have none are, as long as it is so."""
+    backlog, tap = watching()
+    backlog.begins(tap, absent=NEW)
+    assert (await backlog.drained(0), backlog.absent, backlog.unseen) == (NOTHING, NEW, NOTHING)
+    backlog.ends(NEW)
+    assert (await backlog.drained(LONG_S), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NEW)
+    backlog.begins(tap)
+    assert (await backlog.drained(0), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NOTHING)
