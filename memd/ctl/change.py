@@ -27,6 +27,10 @@ class NewWorkspace(msgspec.Struct, frozen=True):
 class NewExtraPath(msgspec.Struct, frozen=True):
     """The directory is searched besides the workspace."""
 
+    is_workspace_too: bool = (
+        False  # for the agent has none: its workspace is that of a program that is not here
+    )
+
 
 Change = AlreadySearched | NewWorkspace | NewExtraPath
 
@@ -48,8 +52,16 @@ def agent_of(named: str | None, agents: dict[str, AgentSettings]) -> str:
     )
 
 
-def change_for(directory: Directory, agent: str, agents: dict[str, AgentSettings]) -> Change:
+def change_for(
+    directory: Directory, agent: str, agents: dict[str, AgentSettings], default_workspace: Path | None = None
+) -> Change:
     """What has to change for an agent to search a directory.
+
+    Args:
+        directory: To be searched.
+        agent: Its id.
+        agents: All there are.
+        default_workspace: Which nobody chose, so that it need not stay if it is not there.
 
     Raises:
         UsageError: the agent is new, and the directory cannot be its workspace.
@@ -73,4 +85,4 @@ def change_for(directory: Directory, agent: str, agents: dict[str, AgentSettings
         way = root.way if isinstance(root, Tree) else ()
         if parts is not None and len(parts) >= len(way) and descends(root, parts):
             return AlreadySearched(root.directory)
-    return NewExtraPath()
+    return NewExtraPath(settings.workspace == default_workspace and not os.path.lexists(default_workspace))

@@ -38,6 +38,26 @@ def test_what_is_passed_over_in_there_is_an_extra_path_of_its_own(
     assert change == NewExtraPath()
 
 
+@pytest.mark.parametrize(
+    ("workspace", "default", "replaced"),
+    [
+        ("none", "none", True),
+        ("workspace", "workspace", False),
+        ("none", "other", False),
+        ("link-to-none", "link-to-none", False),
+    ],
+)
+def test_a_workspace_that_nobody_chose_and_nobody_has_gives_way(
+    tmp_path: Path, ann: AgentSettings, workspace: str, default: str, replaced: bool
+) -> None:
+    """One that a person has named is waited for, and one that a dead symlink stands for may come back."""
+    (tmp_path / "link-to-none").symlink_to(tmp_path / "nowhere")
+    of_agent = AgentSettings(workspace=tmp_path / workspace)
+    notes = Directory(tmp_path / "other", is_workspace=False)
+    change = change_for(notes, "main", {"main": of_agent}, tmp_path / default)
+    assert change == NewExtraPath(is_workspace_too=replaced)
+
+
 def test_a_workspace_takes_the_place_of_another(tmp_path: Path, ann: AgentSettings) -> None:
     """Even one that was an extra path, where more of it was searched."""
     for name in ("other", "docs"):

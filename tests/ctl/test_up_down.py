@@ -80,6 +80,21 @@ def test_a_directory_with_a_memory_becomes_the_workspace(empty: House) -> None:
     assert empty.run("search", "anna").out.startswith("memory/2026-02-09.md:1-1  ")
 
 
+def test_a_directory_of_notes_where_there_is_no_workspace(empty: House) -> None:
+    """Nothing is missed that nobody has: the directory is the workspace too, and doctor finds nothing wrong with it."""
+    empty.make("notes/bread.md", "# Sourdough\n")
+    ran = empty.run("up", "notes")
+    assert ran.code == 0, ran
+    assert "main searches ~/notes now; ~/.config/memd/config.toml says so." in ran.out
+    agent = empty.data("status")["agents"]["main"]
+    assert (agent["workspace"], agent["extra_paths"]) == (f"{empty.home}/notes", [f"{empty.home}/notes"])
+    assert agent["watcher"] == {"ok": True, "reason": None}
+    assert empty.run("search", "sourdough").out.startswith(f"{empty.home}/notes/bread.md:1-1  ")
+    found = {one["name"]: one for one in json.loads(empty.run("doctor", "--json").out)["data"]}
+    assert [name for name, one in found.items() if "notes" in name and not one["ok"]] == []
+    assert empty.data("up", "notes")["changed"] is None
+
+
 def test_a_directory_without_one_becomes_an_extra_path(ours: House) -> None:
     """The daemon that runs reads the configuration again; it is the same daemon."""
     ours.make("docs/bread.md", "# Sourdough\n")

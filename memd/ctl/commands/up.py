@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memd.config import AgentSettings
-from memd.configfile.load import location, parse, read
+from memd.configfile.load import DEFAULT_WORKSPACE, location, parse, read
 from memd.ctl import catchup
 from memd.ctl.atomic import write_text
 from memd.ctl.call import Call
@@ -106,7 +106,8 @@ def _wanted(call: Call, running: StatusReport | None) -> Wanted:
     file = _file(call, running)
     agents = _agents(file, home)
     agent = agent_of(call.options.agent, agents)
-    return Wanted(directory, agent, change_for(directory, agent, agents), file)
+    default = home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
+    return Wanted(directory, agent, change_for(directory, agent, agents, default), file)
 
 
 def _file(call: Call, running: StatusReport | None) -> Path:
@@ -152,8 +153,10 @@ def _write(call: Call, wanted: Wanted) -> None:
             return
         case NewWorkspace():
             changed = with_workspace(text, wanted.agent, wanted.path)
-        case NewExtraPath():
+        case NewExtraPath(is_workspace_too=is_workspace_too):
             changed = with_extra_path(text, wanted.agent, wanted.path)
+            if is_workspace_too:
+                changed = with_workspace(changed, wanted.agent, wanted.path)
     # What the daemon would refuse must not be written.
     parse(changed, wanted.file, home)
     if os.path.lexists(wanted.file) and (question := _question(wanted, home)) is not None:
@@ -302,7 +305,8 @@ def _told(wanted: Wanted, home: Path) -> str:
         case NewWorkspace():
             return f"{new} is the workspace of {wanted.agent} now; {file} says so."
         case NewExtraPath():
-            return f"{wanted.agent} searches {new} as well now; {file} says so."
+            also = "" if wanted.change.is_workspace_too else " as well"
+            return f"{wanted.agent} searches {new}{also} now; {file} says so."
 
 
 def _next(call: Call, text: SyncReport) -> str:
