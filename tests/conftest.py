@@ -3,7 +3,10 @@
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # With a key of whoever runs the tests, a daemon with provider = auto would send notes to its owner.
@@ -33,3 +36,45 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("quick")
+
+# Where tests run daemons, programs or disks, or compute for long: nine tenths of the time, and a quarter of the tests.
+# All others are `quick`.
+_NOT_QUICK = (
+    "backends/qmd",
+    "benchmarks",
+    "client/test_examples.py",
+    "client/test_mcp.py",
+    "ctl/commands",
+    "ctl/test_demo.py",
+    "ctl/test_doctor.py",
+    "ctl/test_up_down.py",
+    "daemon",
+    "embed/batch",
+    "embed/test_local.py",
+    "embed/test_worker.py",
+    "faults",
+    "inspection",
+    "security",
+    "sync/test_vectors_remote.py",
+    "test_conftest.py",
+    "test_units.py",
+)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Twice as many workers as cores: half of the time a test waits for a process or a file system."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark the quick tests."""
+    root = Path(__file__).parent
+    slow = {root / place for place in _NOT_QUICK}
+    for place in slow:
+        if not place.exists():
+            raise pytest.UsageError(
+                f"{place} is in tests/conftest.py's list of what is not quick, and is not there"
+            )
+    for item in items:
+        if item.get_closest_marker("long") is None and slow.isdisjoint({item.path, *item.path.parents}):
+            item.add_marker(pytest.mark.quick)

@@ -36,6 +36,15 @@ UNKNOWN = [
     "猫",
 ]
 
+# One of each kind, for what is done with the answer: what a key is, is told by the tables above.
+SOME_DIRECT = [None, "agent:{agent}:telegram:direct:4711", "agent:{agent}:main:subagent:3"]
+SOME_OTHERS = [
+    "agent:{agent}:telegram:group:-100200",
+    "agent:{agent}:discord:channel:99",
+    "agent:{agent}:",
+    "direct",
+]
+
 
 def key_of(shape: str | None, agent: str) -> str | None:
     """A session key of an agent."""

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import apsw
+import pytest
 
 from tests.daemon.fresh import PATIENT, QUICK, becomes_fresh, holding, index_of
 from tests.daemon.process import Daemon
@@ -35,6 +36,7 @@ def fill(daemon: Daemon, numbers: range, text: str) -> None:
         )
 
 
+@pytest.mark.long
 def test_ten_thousand_notes(daemon: Daemon) -> None:
     """All are indexed as they are, and one more is found at once without the others being looked at."""
     memory = daemon.workspace / "memory"

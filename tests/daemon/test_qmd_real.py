@@ -16,6 +16,8 @@ from tests.daemon.process import Daemon
 from tests.realqmd import installed
 from tests.wait import until
 
+pytestmark = pytest.mark.long  # it is installed by npm, and takes seconds for each of its answers
+
 GROUP = "agent:main:telegram:group:7"
 NOTES = {
     "MEMORY.md": "# Long-term memory\n\nWe picked PostgreSQL for billing, since its backups are tested.\n",

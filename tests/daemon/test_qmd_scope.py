@@ -10,7 +10,7 @@ import pytest
 from memd_client import Client
 from memd_client.messages import Note
 from tests.daemon.chats import begun, directory, name_of, settings
-from tests.daemon.keys import DIRECT, SHARED, UNKNOWN, key_of
+from tests.daemon.keys import SOME_DIRECT, SOME_OTHERS, key_of
 from tests.daemon.process import Daemon
 from tests.fakes.qmd_standin import Standin
 from tests.wait import until
@@ -101,7 +101,7 @@ def disguises(served: Served) -> list[str]:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("shape", DIRECT)
+@pytest.mark.parametrize("shape", SOME_DIRECT)
 def test_the_owner_sees_everything(client: Client, served: Served, backend: str, shape: str | None) -> None:
     """Curated notes, the others and transcripts, from either engine."""
     key = key_of(shape, backend)
@@ -114,7 +114,7 @@ def test_the_owner_sees_everything(client: Client, served: Served, backend: str,
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("shape", [*SHARED, *UNKNOWN], ids=lambda shape: ascii(shape[:40]))
+@pytest.mark.parametrize("shape", SOME_OTHERS)
 def test_whoever_is_not_direct_is_denied(client: Client, served: Served, backend: str, shape: str) -> None:
     """No results, no error, and no way around by a path, the case of its letters, or the name of an agent."""
     key = key_of(shape, backend)
@@ -130,7 +130,7 @@ def test_whoever_is_not_direct_is_denied(client: Client, served: Served, backend
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("shape", [*SHARED, *UNKNOWN[:4]], ids=lambda shape: ascii(shape[:40]))
+@pytest.mark.parametrize("shape", SOME_OTHERS)
 def test_a_group_that_is_let_in_sees_notes_alone(
     client: Client, served: Served, backend: str, shape: str
 ) -> None:

@@ -5,6 +5,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.daemon.chats import AT_ONCE, directory, settings
 from tests.daemon.inprocess import running
 
@@ -24,6 +26,7 @@ def lay_out(home: Path) -> Path:
     return place
 
 
+@pytest.mark.long
 async def test_ten_thousand_transcripts_are_indexed_and_followed(home: Path) -> None:
     """All are found; a look at the unchanged ones is quick, and so is one more turn among them."""
     place = lay_out(home)

@@ -9,7 +9,7 @@ import pytest
 from memd_client import Client
 from memd_client.messages import Note
 from tests.daemon.chats import NEVER, begun, configured, name_of
-from tests.daemon.keys import DIRECT, SHARED, UNKNOWN, key_of
+from tests.daemon.keys import SOME_DIRECT, SOME_OTHERS, key_of
 from tests.daemon.process import Daemon
 
 OPEN = 'scope = { default = "allow", rules = [{ action = "allow" }] }'
@@ -37,7 +37,7 @@ def client(served: tuple[Daemon, str]) -> Iterator[Client]:
         yield one
 
 
-@pytest.mark.parametrize("shape", DIRECT)
+@pytest.mark.parametrize("shape", SOME_DIRECT)
 def test_the_owner_sees_transcripts(client: Client, served: tuple[Daemon, str], shape: str | None) -> None:
     """Without a key, in the main session and in direct messages, by search and by get."""
     key = key_of(shape, "main")
@@ -46,7 +46,7 @@ def test_the_owner_sees_transcripts(client: Client, served: tuple[Daemon, str], 
     assert "Curated" in client.get(served[1], session_key=key, agent="main").text
 
 
-@pytest.mark.parametrize("shape", [*SHARED, *UNKNOWN], ids=lambda shape: ascii(shape[:40]))
+@pytest.mark.parametrize("shape", SOME_OTHERS)
 def test_nobody_else_sees_any_whatever_the_rules(
     client: Client, served: tuple[Daemon, str], shape: str
 ) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from memd_client import Client
 from tests.daemon.process import Daemon
 from tests.wait import until
@@ -42,6 +44,7 @@ def test_an_edit_is_found_while_another_agent_indexes_thousands(home: Path) -> N
             assert is_indexing(client), "the other agent was done before this one was asked enough"
 
 
+@pytest.mark.long
 def test_fifty_agents_in_one_daemon(home: Path) -> None:
     """Each sees what happens in its own workspace as it happens, and answers; the threads of each are few."""
     names = [f"agent{number}" for number in range(49)]

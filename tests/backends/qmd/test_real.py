@@ -3,12 +3,16 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from memd.backends.qmd import commands, parse
 from memd.config import Redact, SessionSettings, UserRule
 from memd.model import Kind
 from tests.backends.qmd.bench import Bench, serving, transcript
 from tests.realqmd import RealQmd
 from tests.wait import until_async
+
+pytestmark = pytest.mark.long  # it is installed by npm, and takes seconds for each of its answers
 
 NOTES = {
     "MEMORY.md": "# Memory\n\nWe picked PostgreSQL for the database, because of transactions.\n",

@@ -15,6 +15,7 @@ from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
 
 KILLS = 20
+LONGEST = pytest.param("openai", KILLS, marks=pytest.mark.long)
 MORE = 280  # texts a life
 AT_ONCE = 280  # texts of a job; more than are kept at a time
 HELD = Response(delay_s=3600)
@@ -84,17 +85,16 @@ def orders(server: EmbeddingServer, name: str, file: Path) -> Callable[[int], Or
     return lambda texts: Orders(str(file), name, server.base_url(name), texts, AT_ONCE, 32)
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
-async def test_twenty_kills_lose_nothing_and_pay_for_nothing_twice(
-    server: EmbeddingServer, lives: Lives, tmp_path: Path, name: str
+@pytest.mark.parametrize(("name", "kills"), [*((name, 5) for name in PROVIDERS), LONGEST])
+async def test_kills_lose_nothing_and_pay_for_nothing_twice(
+    server: EmbeddingServer, lives: Lives, tmp_path: Path, name: str, kills: int
 ) -> None:
     """At points of every kind of a job's course; at the end each text has its vector, and was embedded once."""
     rng = Random(f"{name} 20")
-    points = POINTS if name == "openai" else rng.sample(POINTS, 4)
-    kills = KILLS if name == "openai" else 4
+    points = [POINTS[(number + kills * PROVIDERS.index(name)) % len(POINTS)] for number in range(kills)]
     to_do = orders(server, name, tmp_path / "e.sqlite")
     for number in range(kills):
-        reached = trap(server, points[number % len(points)], rng)
+        reached = trap(server, points[number], rng)
         pid = lives.begin(to_do(MORE * (number + 1)))
         assert await asyncio.to_thread(reached.wait, 20)
         lives.kill(pid)
