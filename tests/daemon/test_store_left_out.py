@@ -7,6 +7,7 @@ import apsw
 import pytest
 import structlog
 
+from memd.store import database
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import reloaded, running, write
 from tests.daemon.trouble import RED, bugs, comes_true, is_well
@@ -105,8 +106,11 @@ async def test_a_newer_cache_is_done_without(home: Path) -> None:
     assert file.read_bytes() == newer
 
 
-async def test_while_another_program_writes_searches_answer(home: Path) -> None:
+async def test_while_another_program_writes_searches_answer(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the index locked by somebody's tool: what is known is found, what is written meanwhile is found after."""
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 200)
     write(home, "memory/a.md", RED)
     async with running(home) as client:
         await client.sync()

@@ -215,6 +215,7 @@ async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Ind
     chunks = [chunk_of(f"text {number}") for number in range(2)]
     await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
     first, second = await index.waiting(10)
+    index._database._writer.set_busy_timeout(200)  # type: ignore[union-attr]
     other = apsw.Connection(str(index.file))
     other.execute("BEGIN IMMEDIATE")
     adding = asyncio.create_task(index.add_vectors([(first.id, first.hash, vector_of(1))]))
