@@ -773,9 +773,11 @@ def test_a_second_loop_beside_the_first(
         assert (await memd.get("last")).path == "last"
         await memd.close()
 
-    with serving(address, echoing(4), echoing(1), echoing(1), echoing(1)):
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(story())
+    with (
+        serving(address, echoing(4), echoing(1), echoing(1), echoing(1)),
+        asyncio.Runner(loop_factory=loop_factory) as runner,
+    ):
+        runner.run(story())
     gc.collect()
 
 
