@@ -15,8 +15,14 @@ from memd_client.context.conversation import Message
 
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """What the messages say; blocks of kinds that are not known count as their JSON."""
-    names = _tool_names(messages)
-    return [_message(part, names) for part in _parts(messages)]
+    told: list[Message] = []
+    names: dict[
+        str, str
+    ] = {}  # by the id of the call: of the nearest one before, since some servers use ids again
+    for message in messages:
+        names |= _tool_names(message)
+        told += [_message(part, names) for part, _ in _divided(message)]
+    return told
 
 
 def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:
@@ -26,8 +32,7 @@ def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) ->
         messages: What ``conversation`` was made of.
         pruned: As many messages as that gave.
     """
-    names = _tool_names(messages)
-    answers = iter(pruned)
+    answers = zip(conversation(messages), pruned, strict=True)
     result: list[dict[str, Any]] = []
     for message in messages:
         content = message.get("content")
@@ -36,19 +41,14 @@ def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) ->
             result.append(dict(message))
             continue
         blocks = list(content)
-        for part, places in _divided(message):
-            answer = next(answers)
-            if places is not None and answer != _message(part, names):
+        for _, places in _divided(message):
+            before, answer = next(answers)
+            if places is not None and answer != before:
                 blocks[places] = blocks[places] | {
                     "content": replaced(blocks[places].get("content"), answer.text)
                 }
         result.append({**message, "content": blocks})
     return result
-
-
-def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    for message in messages:
-        yield from (part for part, _ in _divided(message))
 
 
 def _divided(message: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], int | None]]:
@@ -87,10 +87,11 @@ def _message(part: Mapping[str, Any], names: Mapping[str, str]) -> Message:
     )
 
 
-def _tool_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    blocks = (block for message in messages for block in _blocks(message.get("content")))
+def _tool_names(message: Mapping[str, Any]) -> dict[str, str]:
     return {
-        str(block.get("id")): str(block.get("name")) for block in blocks if block.get("type") == "tool_use"
+        str(block.get("id")): str(block.get("name"))
+        for block in _blocks(message.get("content"))
+        if block.get("type") == "tool_use"
     }
 
 

@@ -25,8 +25,14 @@ _ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = MappingPr
 
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """What the messages say."""
-    names = {str(call.get("id")): _function(call) for message in messages for call in _calls(message)}
-    return [_message(message, names) for message in messages]
+    told: list[Message] = []
+    names: dict[
+        str, Any
+    ] = {}  # by the id of the call: of the nearest one before, since some servers use ids again
+    for message in messages:
+        names |= {str(call.get("id")): _function(call).get("name") for call in _calls(message)}
+        told.append(_message(message, names))
+    return told
 
 
 def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:
@@ -42,14 +48,14 @@ def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) ->
     ]
 
 
-def _message(message: Mapping[str, Any], names: Mapping[str, dict[str, Any]]) -> Message:
+def _message(message: Mapping[str, Any], names: Mapping[str, Any]) -> Message:
     content = message.get("content")
     role = _ROLES.get(str(message.get("role")), "user")
     images = images_of(content)
     match role:
         case "tool":
             call = str(message.get("tool_call_id") or "") or None
-            tool = message.get("name") or names.get(call or "", {}).get("name")
+            tool = message.get("name") or names.get(call or "")
             return Message(
                 role=role, text=text_of(content), images=images, tool=str(tool) if tool else None, call=call
             )

@@ -6,6 +6,8 @@ shortened once is shortened in the same way in each later request. That is kept 
 the session. The steps and constants are those of OpenClaw's ``cache-ttl`` mode.
 """
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -38,7 +40,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What has been shortened in a session so far. msgspec.json.encode makes it fit for a file."""
 
-    verdicts: dict[str, Verdict] = {}  # by the id of the call, or by "#" and the place of the message
+    verdicts: dict[str, Verdict] = {}  # by the id of the call and a digest of the result
     asked_at: float | None = None  # when the last request was made, in seconds; None: nobody knows
 
 
@@ -71,7 +73,13 @@ def prune(
         now_s: The time in seconds, on the clock of record.asked_at.
         rules: How.
     """
-    known = {key: verdict for key in _keys(messages) if (verdict := record.verdicts.get(key))}
+    # After a compaction, what was decided of a result that is gone may fit one that has just come.
+    keys = _keys(messages)
+    known = {
+        keys[at]: verdict
+        for at in _open_to_pruning(messages, rules)
+        if (verdict := record.verdicts.get(keys[at]))
+    }
     verdicts = known
     if record.asked_at is not None and now_s - record.asked_at >= rules.ttl_s:
         verdicts = decide(messages, window_tokens=window_tokens, rules=rules, earlier=known)
@@ -221,11 +229,18 @@ def _without_last_images(messages: Sequence[Message], places: list[int], keep: i
 
 
 def _keys(messages: Sequence[Message]) -> list[str]:
-    """A key for each message that stays the same while the conversation grows."""
+    """A key for each message that stays the same while the conversation grows, and fits no other when it has shrunk.
+
+    The id alone would not do: some providers give none, and some begin anew with each turn.
+    """
+    taken: Counter[str] = Counter()
     keys: list[str] = []
-    taken: set[str] = set()
-    for at, message in enumerate(messages):
-        key = message.call if message.call and message.call not in taken else f"#{at}"
-        taken.add(key)
-        keys.append(key)
+    for message in messages:
+        if message.role != "tool":
+            keys.append("")
+            continue
+        told = f"{message.tool}\0{message.images}\0{message.text}".encode("utf-8", "replace")
+        key = f"{message.call or ''}#{hashlib.blake2b(told, digest_size=8).hexdigest()}"
+        taken[key] += 1
+        keys.append(key if taken[key] == 1 else f"{key}#{taken[key]}")
     return keys

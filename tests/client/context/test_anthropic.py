@@ -91,3 +91,21 @@ def test_what_makes_no_sense_is_counted_and_passed_on() -> None:
     assert told[2] == Message(role="tool")
     assert len(told[3].text) == 128
     assert rebuilt(odd, told) == odd
+
+
+def test_a_result_has_the_name_of_the_nearest_call_of_its_id() -> None:
+    """Some servers that speak like Anthropic count anew in each turn."""
+    told = conversation(
+        [
+            message
+            for name in ("memory_get", "shell")
+            for message in (
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "t0", "name": name, "input": {}}],
+                },
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t0", "content": "x"}]},
+            )
+        ]
+    )
+    assert [message.tool for message in told if message.role == "tool"] == ["memory_get", "shell"]

@@ -75,3 +75,18 @@ def test_what_makes_no_sense_is_counted_and_passed_on() -> None:
     assert [message.role for message in told] == ["user", "tool", "assistant", "assistant"]
     assert told[2].text == 'x\n\n\n{"a":1}'.replace("\n\n\n", "\n\n")
     assert rebuilt(odd, told) == odd
+
+
+def test_a_result_has_the_name_of_the_nearest_call_of_its_id() -> None:
+    """Some servers count from call_0 in each turn."""
+    told = conversation(
+        [
+            message
+            for name in ("memory_get", "shell")
+            for message in (
+                {"role": "assistant", "tool_calls": [{"id": "call_0", "function": {"name": name}}]},
+                {"role": "tool", "tool_call_id": "call_0", "content": "x"},
+            )
+        ]
+    )
+    assert [message.tool for message in told if message.role == "tool"] == ["memory_get", "shell"]

@@ -210,7 +210,7 @@ def test_what_was_shortened_stays_shortened_in_the_same_way() -> None:
 def test_messages_that_are_gone_are_forgotten() -> None:
     """After a compaction the record is as small as the conversation."""
     first = prune(talk(result("a" * 70_000, "c1")), window_tokens=WINDOW, record=COLD, now_s=1e6)
-    assert first.record.verdicts == {"c1": "trim"}
+    assert list(first.record.verdicts.values()) == ["trim"]
     second = prune([said("user")], window_tokens=WINDOW, record=first.record, now_s=1e6 + 1)
     assert second.record.verdicts == {}
 
@@ -265,6 +265,44 @@ rules = st.builds(
     allow=st.sampled_from([(), ("read",)]),
     deny=st.sampled_from([(), ("exec",)]),
 )
+
+
+@given(messages, messages, rules, st.integers(0, 25), st.integers(1, 3_000))
+def test_after_a_compaction_nothing_new_is_shortened(
+    some: list[Message], later: list[Message], how: Rules, kept: int, window: int
+) -> None:
+    """While the cache is warm, only a result that was shortened before is, and none of the last turns."""
+    first = prune(some, window_tokens=window, record=COLD, now_s=1e6, rules=how)
+    done = [old for old, new in zip(some, first.messages, strict=True) if old is not new]
+    shrunk = [said("user", "what happened so far"), *some[len(some) - kept :], *later]
+    second = prune(shrunk, window_tokens=window, record=first.record, now_s=1e6 + 1, rules=how)
+    turns = [at for at, message in enumerate(shrunk) if message.role == "assistant"]
+    untouched = turns[-how.keep_assistants] if 0 < how.keep_assistants <= len(turns) else len(shrunk)
+    for at, (old, new) in enumerate(zip(shrunk, second.messages, strict=True)):
+        assert old is new or (old in done and at < untouched)
+
+
+@pytest.mark.parametrize("call", ["call_0", None])
+def test_the_newest_result_is_sent_after_a_compaction(call: str | None) -> None:
+    """Also where calls have no ids, or ids that begin anew in each turn; and although it says what an old one said."""
+    read = Message(role="tool", text="a" * 3_900, tool="read", call=call)
+    first = prune(
+        [said("system"), said("user"), *[said("assistant"), read] * 50, *[said("assistant")] * 3],
+        window_tokens=WINDOW,
+        record=COLD,
+        now_s=1e6,
+    )
+    assert first.cleared
+    newest = [
+        said("system"),
+        said("user"),
+        said("assistant"),
+        read,
+        said("assistant"),
+        msgspec.structs.replace(read, text="THE ANSWER"),
+    ]
+    second = prune(newest, window_tokens=WINDOW, record=first.record, now_s=1e6 + 1)
+    assert second.messages == tuple(newest)
 
 
 @given(messages, rules, st.integers(1, 3_000))
