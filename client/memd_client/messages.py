@@ -156,6 +156,8 @@ class Note(Message, frozen=True):
     end_line: int = 0  # of the last line in text; 0 where there is none
     next_line: int | None = None  # where to read on; None at the end of the file
     max_chars: int = 0  # what an agent is to read at once, as is configured; the text may have more
+    # Of the file; of a transcript, and only where there is no text, the last on which something is said.
+    total_lines: int | None = None
 
 
 class SyncReport(Message, frozen=True):

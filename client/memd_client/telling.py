@@ -209,8 +209,11 @@ def _excerpt(note: Note, text: str, end_line: int, next_line: int | None, remark
         "path": note.path,
         "text": text,
         "startLine": note.start_line,
-        "endLine": end_line,
     }
+    if end_line:
+        told["endLine"] = end_line
+    elif note.total_lines is not None:
+        told["totalLines"] = note.total_lines
     if next_line is not None:
         told["nextLine"] = next_line
     return {**told, **_remarked(remarks)}

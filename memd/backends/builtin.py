@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 
+import msgspec
 import structlog
 
 from memd.backends import turns
@@ -199,12 +200,16 @@ class Builtin:
             raise FilesBlocked(
                 f"the file was not read within {READ_S:g} s: is a network mount down?"
             ) from timeout
-        return excerpt(reading.document.lines, start_line, lines, max_chars)
+        text = reading.document.lines
+        return msgspec.structs.replace(excerpt(text, start_line, lines, max_chars), total_lines=len(text))
 
     async def _get_turns(self, path: str, start_line: int, lines: int, max_chars: int) -> Excerpt:
         with self._damage_noticed(), spent("reading turns"):
             found = await self._index.stretch(path, turns.line_of(start_line), lines, max_chars)
-        return turns.excerpt(found, start_line, max_chars, self._zone)
+            told = turns.excerpt(found, start_line, max_chars, self._zone)
+            if told.text or told.next_line is not None:
+                return told
+            return msgspec.structs.replace(told, total_lines=await self._index.last_turn_line(path))
 
 
 def excerpt(text: Sequence[str], start_line: int, lines: int, max_chars: int = MAX_CHARS) -> Excerpt:

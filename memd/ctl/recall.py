@@ -24,6 +24,8 @@ class DailyNote(msgspec.Struct, frozen=True):
 
     path: str
     text: str
+    is_from_start: bool = True
+    is_to_end: bool = True
 
 
 def question(prompt: str) -> str | None:
@@ -62,7 +64,9 @@ def of_notes(notes: Sequence[DailyNote], most_chars: int = MOST_CHARS) -> str | 
 
     Each may take its part of the room, and what the others leave.
     """
-    notes = [DailyNote(note.path, _inert(_tidy(note.text))) for note in notes if note.text.strip()]
+    notes = [
+        msgspec.structs.replace(note, text=_inert(_tidy(note.text))) for note in notes if note.text.strip()
+    ]
     if not notes:
         return None
     bare = marked("\n\n".join([_NOTES, *(_headed(note, "") for note in notes)]))
@@ -99,9 +103,9 @@ def _headed(note: DailyNote, text: str) -> str:
 def _end_of(note: DailyNote, room: int) -> str:
     """The last lines of a note that have room: what was written last is what goes on."""
     text = note.text
-    if len(text) <= room:
+    if len(text) <= room and note.is_from_start and note.is_to_end:
         return text
-    lead = "[earlier lines left out]\n"
+    lead = "[earlier lines left out]\n" if note.is_to_end else "[earlier and later text left out]\n"
     kept: list[str] = []
     left = room - len(lead)
     for line in reversed(text.split("\n")):

@@ -215,6 +215,7 @@ class Handlers:
             end_line=excerpt.end_line,
             next_line=excerpt.next_line,
             max_chars=agent.settings.limits.max_injected_chars,
+            total_lines=excerpt.total_lines,
         )
 
     # --- sync

@@ -353,6 +353,10 @@ class Index:
         """The turns of a transcript that begin on some lines of it, and where the next one does."""
         return await self._database.read(sessions.stretch, path, start_line, lines, most_chars)
 
+    async def last_turn_line(self, path: str) -> int:
+        """The last line of a transcript on which something is said; 0: there is none."""
+        return await self._database.read(sessions.last_line, path)
+
     async def tallies(self) -> dict[str, int]:
         """What was counted while files were read, of all of them together, by name."""
         return await self._database.read(sessions.tallies)

@@ -128,6 +128,15 @@ def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int,
     return Stretch(tuple(found), _next_line(connection, path, start_line + lines))
 
 
+def last_line(connection: apsw.Connection, path: str) -> int:
+    """The last line of a transcript that a turn stands on; 0: there is none."""
+    row = connection.execute(
+        "SELECT max(turns.end_line) FROM files JOIN turns ON turns.file_id = files.id WHERE files.path = ?",
+        (path,),
+    ).fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])
+
+
 def _next_line(connection: apsw.Connection, path: str, line: int) -> int | None:
     """The line from a line on that the next turn begins on."""
     row = connection.execute(

@@ -101,6 +101,14 @@ async def test_a_client_searches_reads_and_looks(daemon: Daemon) -> None:
         assert status["agents"]["main"]["vectors"] == {"done": 21, "waiting": 0}
 
 
+async def test_beyond_the_end_of_a_note_it_is_told_where_that_is(daemon: Daemon) -> None:
+    """And no line is named that there is not."""
+    async with connected("--socket", daemon.socket) as client:
+        failed, read = await called(client, "memory_get", path="memory/3.md", **{"from": 99})
+    assert not failed
+    assert read == {"path": "memory/3.md", "text": "", "startLine": 99, "totalLines": 3}
+
+
 async def test_the_tools_are_told_of_as_reading_only(daemon: Daemon) -> None:
     """A client need not ask its user; and nothing is so long that Claude Code would cut it."""
     async with connected("--socket", daemon.socket) as client:

@@ -94,6 +94,22 @@ def test_of_a_long_note_the_end_is_brought() -> None:
     assert MOST_CHARS - 20 < len(block) <= MOST_CHARS
 
 
+@pytest.mark.parametrize(
+    ("is_from_start", "is_to_end", "lead"),
+    [
+        (True, True, ""),
+        (False, True, "[earlier lines left out]\n"),
+        (False, False, "[earlier and later text left out]\n"),
+    ],
+)
+def test_what_was_not_read_is_told(is_from_start: bool, is_to_end: bool, lead: str) -> None:
+    """Also where all that was read has room."""
+    note = DailyNote("memory/2026-02-09.md", "- a\n- b\n", is_from_start, is_to_end)
+    block = of_notes([note])
+    assert block is not None
+    assert f"memory/2026-02-09.md:\n{lead}- a\n- b\n" in block
+
+
 def test_marks_take_no_room_that_is_not_there() -> None:
     """A text full of them fills a block like any other."""
     for block in (of_hits([hit(BEGIN * 500)]), of_notes([DailyNote("memory/2026-02-09.md", END * 500)])):

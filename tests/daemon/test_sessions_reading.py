@@ -43,15 +43,17 @@ async def test_a_hit_of_a_session_is_read_where_it_stands(home: Path) -> None:
         assert told.endswith("Assistant: the kettle is painted vermilion")
         assert beside.endswith("User: we talked of matter 42")
         assert (note.start_line, note.end_line, note.next_line) == (83, 85, 87)
-        read, start = "", 1
+        read, start, end_line = "", 1, 0
         for _ in range(100):
             note = await memd.get(hit.path, start_line=start, lines=7)
             assert len(note.text) <= 12_000
-            read += note.text
+            read, end_line = read + note.text, note.end_line
             if note.next_line is None:
                 break
             start = note.next_line
         assert all(read.count(text) == 1 for text in texts)
+        beyond = await memd.get(hit.path, start_line=10_000)
+        assert (beyond.text, beyond.end_line, beyond.next_line, beyond.total_lines) == ("", 0, None, end_line)
         missing = await memd.get("sessions/chats/other.jsonl")
         assert missing.missing
 

@@ -54,7 +54,8 @@ def _read(memd: Client, call: Call) -> Note:
 
 def _notes(note: Note) -> tuple[str, ...]:
     if not note.text and not note.end_line:
-        return (f"Nothing from line {note.start_line} on.",)
+        has = f": there are {note.total_lines} lines" if note.total_lines else ""
+        return (f"Nothing from line {note.start_line} on{has}.",)
     if note.next_line is None:
         return ()
     return (f"Lines {note.start_line}-{note.end_line}; read on with --from {note.next_line}.",)

@@ -29,7 +29,8 @@ _HITS = 6
 # seven of eight requests that need no memory ("run the tests") have a hit above the usual .35, and two above this; no
 # answer to a question is lost.
 _CLOSE = 0.6
-_PIECES = 8  # of a daily note; one is 120 lines or 12,000 characters
+_PIECES = 8  # of the end of a daily note; one is 120 lines or 12,000 characters
+_END_LINES = 120
 _YESTERDAY = -1
 
 
@@ -81,15 +82,35 @@ def _session_started(call: Call, told: HookInput, until: float) -> Iterator[Dail
 
 
 def _note(call: Call, path: str, until: float) -> DailyNote:
-    text, line = "", 1
+    """The note, or of a long one its last lines."""
+    with _client(call, until) as memd:
+        beginning = memd.get(path, **_asker(call))
+        if beginning.next_line is None:
+            return DailyNote(path, beginning.text)
+        last_line = beginning.total_lines or 1
+        from_end = last_line - _END_LINES + 1
+        if from_end <= beginning.next_line:
+            whole = _read_on(call, memd, path, beginning.next_line)
+            if whole.is_to_end:
+                return DailyNote(path, f"{beginning.text}\n{whole.text}")
+        # Of lines that are so long that there are too many pieces, the last alone.
+        for line in (from_end, last_line):
+            end = _read_on(call, memd, path, max(line, 1))
+            if end.is_to_end:
+                break
+        return msgspec.structs.replace(end, is_from_start=False)
+
+
+def _read_on(call: Call, memd: Client, path: str, line: int) -> DailyNote:
+    """What stands from a line on, in so many pieces at most."""
+    pieces: list[str] = []
+    following: int | None = line
     for _ in range(_PIECES):
-        with _client(call, until) as memd:
-            note = memd.get(path, start_line=line, **_asker(call))
-        text = f"{text}\n{note.text}" if text else note.text
-        if note.next_line is None:
-            break
-        line = note.next_line
-    return DailyNote(path, text)
+        if following is not None:
+            note = memd.get(path, start_line=following, **_asker(call))
+            pieces.append(note.text)
+            following = note.next_line
+    return DailyNote(path, "\n".join(pieces), is_to_end=following is None)
 
 
 def _found(call: Call, asked: str, until: float) -> list[Hit]:

@@ -31,6 +31,10 @@ def test_lines_are_printed_as_they_are(run: Run, address: Path) -> None:
     [
         (Note(path="a.md", text="x", end_line=120, next_line=121), "Lines 1-120; read on with --from 121.\n"),
         (Note(path="a.md", text="", start_line=90), "Nothing from line 90 on.\n"),
+        (
+            Note(path="a.md", text="", start_line=90, total_lines=7),
+            "Nothing from line 90 on: there are 7 lines.\n",
+        ),
         (Note(path="a.md", text="", start_line=3, end_line=3), ""),
     ],
 )

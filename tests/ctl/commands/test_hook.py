@@ -88,6 +88,21 @@ def test_a_session_begins_with_the_notes_of_two_days(daemon: Daemon) -> None:
     assert f"memory/{day(0)}.md:" in context
 
 
+@pytest.mark.parametrize(
+    ("lines", "width"), [(150, 20), (500, 10), (2_000, 0), (100, 3_000)], ids=["150", "500", "2000", "wide"]
+)
+def test_of_a_long_day_a_session_gets_the_end(lines: int, width: int) -> None:
+    """However long it is: what was written last is what goes on."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as home:
+        daemon = Daemon(Path(home))
+        daemon.write(f"memory/{day(0)}.md", "".join(f"- {'x' * width} {n}\n" for n in range(1, lines + 1)))
+        with daemon:
+            brought = hook("session-start", daemon.socket, {"session_id": "s"}).context
+    assert "\n[earlier lines left out]\n" in brought
+    assert unmarked(brought) == ""
+    assert brought.splitlines()[-2].endswith(f" {lines}")
+
+
 def test_a_session_begins_with_what_was_written_just_before(daemon: Daemon) -> None:
     """The note is as it is on the disk."""
     path = f"memory/{day(0)}.md"
