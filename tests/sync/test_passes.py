@@ -9,7 +9,7 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from memd.sources.scan import Scan
+from memd.sources.scan import Scan, scan
 from memd.store.files import Replaced
 from memd.store.index import Index
 from memd.store.trouble import StoreClosed, StoreUnavailable
@@ -176,7 +176,7 @@ async def test_a_note_that_was_away_while_a_long_pass_looked_stays_where_a_later
     away, gone = made.write("memory/away.md", "apples"), made.write("memory/gone.md", "pears")
     async with running(made):
         await made.settle()
-        real = intake.scan
+        real = scan
 
         def looked(*args: Any, within: Any, **kwargs: Any) -> Scan:
             if within is not None:
