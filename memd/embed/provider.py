@@ -177,3 +177,16 @@ class Provider(Protocol):
     async def close(self) -> None:
         """End worker, connections and threads."""
         ...
+
+
+@runtime_checkable
+class EmbedsTogether(Protocol):
+    """A provider that embeds several questions in one request."""
+
+    async def embed_queries(self, texts: Sequence[str]) -> "Sequence[Vector | EmbedUnavailable]":
+        """For each question its vector, or why it has none.
+
+        Raises:
+            EmbedUnavailable: none has one.
+        """
+        ...

@@ -21,10 +21,11 @@ from memd.embed.provider import (
     Provider,
     failures_of,
 )
+from memd.embed.question_queue import QuestionQueue
 from memd.embed.remote.call import BadReply, KeyRefused, TooMuch, Unacceptable
 from memd.embed.remote.recipe import Recipe
 from memd.engines.standing import Patience
-from memd.engines.watched import Failure, Watched
+from memd.engines.watched import Failure, watched
 from memd.errors import MemdError
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.store.providers import ProviderStore
@@ -82,6 +83,7 @@ class Member:
         """
         self.candidate = candidate
         self.provider: Provider | None = None  # None: what it is like is not known yet
+        self.questions: QuestionQueue | None = None  # to the provider
         self.queue: VectorQueue | None = None
         self.trouble: Trouble | None = None
         self.longest_wait_s = PROBE_CAP_S  # between two questions while it does not answer
@@ -148,7 +150,7 @@ class Member:
         candidate = self.candidate
         if not isinstance(candidate, Recipe):
             self._live(candidate)
-            self._living.append(self._start(self._warm(Watched(candidate, self._heard))))
+            self._living.append(self._start(self._warm(watched(candidate, self._heard))))
             if self._is_watched:
                 self._task = self._start(self._keep_acquainted(_Known(candidate), None))
             return
@@ -178,6 +180,8 @@ class Member:
     async def close(self) -> None:
         """End requests, queue and connections; work that is under way is given up."""
         self._is_closed = True
+        if self.questions is not None:
+            self.questions.close()
         await _end([*self._living, *([] if self._task is None else [self._task])])
         if self.provider is not None:
             await self.provider.close()
@@ -243,7 +247,10 @@ class Member:
     def _live(self, provider: Provider) -> None:
         # One that embeds here says by itself how it is, once it has loaded its model; what it takes to leave it for another
         # one is seen from here.
-        self.provider = Watched(provider, self._heard if self._is_watched else self._relieved)
+        if self.questions is not None:
+            self.questions.close()
+        self.provider = watched(provider, self._heard if self._is_watched else self._relieved)
+        self.questions = QuestionQueue(self.provider)
         self.queue = queue = self._queue(self.provider)
         self._living.append(self._start(queue.run()))
         if isinstance(self.candidate, Recipe):

@@ -1,9 +1,11 @@
 """What embeds for one agent."""
 
+from collections.abc import Hashable
 from typing import Protocol
 
 from memd.config import AgentSettings
-from memd.embed.provider import Identity, Provider
+from memd.embed.provider import Calibration, Identity, Vector
+from memd.embed.question_queue import QuestionQueue
 from memd.engines.engine import Engine
 from memd.engines.member import Member
 from memd.engines.standing import FellBack
@@ -15,6 +17,40 @@ QUERY_TIMEOUT_S = (
     2.0  # for the vector of a question where nothing was configured; after that, keywords answer alone
 )
 SPARE_S = 0.25  # a provider ends by itself at its deadline
+
+
+class Speaker:
+    """One agent's questions to one provider."""
+
+    def __init__(self, questions: QuestionQueue, patience_s: float, asker: Hashable) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            questions: Of all who ask the provider.
+            patience_s: How long a question waits if nothing is answered meanwhile.
+            asker: By which agents take turns.
+        """
+        self._questions = questions
+        self._patience_s = patience_s
+        self._asker = asker
+
+    @property
+    def identity(self) -> Identity:
+        """What its vectors may be compared with."""
+        return self._questions.provider.identity
+
+    @property
+    def calibration(self) -> Calibration:
+        """The range of its model's cosines."""
+        return self._questions.provider.calibration
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed a question.
+
+        Raises:
+            EmbedUnavailable: answer without it.
+        """
+        return await self._questions.ask(text, self._patience_s, self._asker)
 
 
 class Registry(Protocol):
@@ -77,21 +113,19 @@ class Supply:
         member = self._member(space)
         return None if member is None else member.queue
 
-    def speaker(self, space: Space | None) -> Provider | None:
+    def speaker(self, space: Space | None) -> Speaker | None:
         """Who can embed a question for the vectors of a space; None: nobody."""
         member = self._member(space)
-        return None if member is None else member.provider
+        if member is None or member.questions is None:
+            return None
+        configured_s = member.query_timeout_s
+        patience_s = QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
+        return Speaker(member.questions, patience_s, self)
 
     def is_answering(self, space: Space | None) -> bool:
         """Whether that is somebody who answers, as far as is known."""
         member = self._member(space)
         return member is not None and member.is_answering
-
-    def patience_s(self, space: Space | None) -> float:
-        """How long a search waits for the vector of its question."""
-        member = self._member(space)
-        configured_s = None if member is None else member.query_timeout_s
-        return QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
 
     def hold(self, spaces: frozenset[Space]) -> None:
         """Keep whoever has these spaces, and nobody else's for this agent."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from memd.embed.provider import (
     Calibration,
+    EmbedsTogether,
     EmbedTerminal,
     EmbedUnavailable,
     Identity,
@@ -15,6 +16,13 @@ from memd.embed.provider import (
 )
 
 Failure = EmbedUnavailable | EmbedTerminal
+
+
+def watched(provider: Provider, told: Callable[[Failure | None], None]) -> "Watched":
+    """A provider whose requests are heard of; it takes several questions at once if the provider does."""
+    return (
+        WatchedTogether(provider, told) if isinstance(provider, EmbedsTogether) else Watched(provider, told)
+    )
 
 
 class Watched:
@@ -62,9 +70,7 @@ class Watched:
             with failures_of(self.identity.provider):
                 vector = await self._provider.embed_query(text)
         except EmbedUnavailable as failure:
-            # A question is answered without a vector whatever the cause; whether it will pass is told by that.
-            cause = failure.__cause__
-            self._told(cause if isinstance(cause, EmbedTerminal) else failure)
+            self._tell_of_question(failure)
             raise
         self._told(None)
         return vector
@@ -72,3 +78,28 @@ class Watched:
     async def close(self) -> None:
         """End what the provider has open."""
         await self._provider.close()
+
+    def _tell_of_question(self, failure: EmbedUnavailable) -> None:
+        # A question is answered without a vector whatever the cause; whether it will pass is told by that.
+        cause = failure.__cause__
+        self._told(cause if isinstance(cause, EmbedTerminal) else failure)
+
+
+class WatchedTogether(Watched):
+    """The same of a provider that embeds several questions in one request."""
+
+    async def embed_queries(self, texts: Sequence[str]) -> Sequence[Vector | EmbedUnavailable]:
+        """Embed questions; raises as the provider does."""
+        assert isinstance(self._provider, EmbedsTogether)
+        try:
+            with failures_of(self.identity.provider):
+                outcomes = await self._provider.embed_queries(texts)
+        except EmbedUnavailable as failure:
+            self._tell_of_question(failure)
+            raise
+        failures = [outcome for outcome in outcomes if isinstance(outcome, EmbedUnavailable)]
+        if len(failures) == len(outcomes):
+            self._tell_of_question(failures[0])
+        else:
+            self._told(None)
+        return outcomes

@@ -105,13 +105,9 @@ class _Interpreter:
         if provider is None or space_of(provider.identity) != space:
             silence = self._speakers.silence(space)
             return silence or Degraded("provider", "nobody embeds questions for the vectors in the index")
-        patience_s = self._speakers.patience_s(space)
         try:
             with spent("question's vector"):
-                async with asyncio.timeout(patience_s):
-                    return _Meant(await provider.embed_query(self._text), provider.calibration)
-        except TimeoutError:
-            return Degraded("query_embedding", f"the question had no vector after {patience_s:g} s")
+                return _Meant(await provider.embed_query(self._text), provider.calibration)
         except EmbedUnavailable as failure:
             return Degraded("query_embedding", str(failure))
 

@@ -2,9 +2,31 @@
 
 from typing import Protocol
 
-from memd.embed.provider import Provider
+from memd.embed.provider import Calibration, Identity, Vector
 from memd.model import Degraded
 from memd.store.embeddings import Space
+
+
+class Speaker(Protocol):
+    """Who embeds questions for the vectors of one space."""
+
+    @property
+    def identity(self) -> Identity:
+        """What its vectors may be compared with."""
+        ...
+
+    @property
+    def calibration(self) -> Calibration:
+        """The range of its model's cosines."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed a question, in a time that is bounded.
+
+        Raises:
+            EmbedUnavailable: answer without it.
+        """
+        ...
 
 
 class Speakers(Protocol):
@@ -20,12 +42,8 @@ class Speakers(Protocol):
         """Of its model."""
         ...
 
-    def speaker(self, space: Space) -> Provider | None:
+    def speaker(self, space: Space) -> Speaker | None:
         """Who can embed a question for the vectors of a space; None: nobody."""
-        ...
-
-    def patience_s(self, space: Space) -> float:
-        """How long a search waits for the vector of its question."""
         ...
 
     def silence(self, space: Space | None) -> Degraded | None:

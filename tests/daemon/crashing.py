@@ -1,28 +1,28 @@
-"""`memd run` with an embedder that fails in a way that nobody expects, and quotes what it was given."""
+"""`memd run` that fails in a way that nobody expects when it stores vectors, and quotes what it was given."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from memd import daemon
 from memd.config import AgentSettings
 from memd.embed.choose import Choice
-from memd.embed.provider import Vectors
+from memd.sync.served import Request, Served
+from memd.sync.storing import Storing
 from tests.fakes import HashingProvider
 
 
-class CrashingProvider(HashingProvider):
-    """Bears no passage."""
-
-    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        raise ZeroDivisionError("\n".join(texts))
+async def crash(self: Storing, served: Served, request: Request, outcome: object) -> NoReturn:
+    """Bear no passage."""
+    raise ZeroDivisionError("\n".join(request.texts.values()))
 
 
 def choose(_: AgentSettings) -> Choice:
-    """The embedder that crashes."""
-    return Choice(CrashingProvider(), None)
+    """An embedder of which nothing is wrong."""
+    return Choice(HashingProvider(), None)
 
 
 if __name__ == "__main__":
+    Storing.settle = crash  # type: ignore[method-assign]
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

@@ -59,8 +59,5 @@ class OneSpeaker:
     def speaker(self, space: Space) -> Provider | None:
         return self.provider if space_of(self.provider.identity) == space else None
 
-    def patience_s(self, space: Space) -> float:
-        return 5.0
-
     def silence(self, space: Space | None) -> Degraded | None:
         return None

@@ -1,16 +1,18 @@
-"""`memd run` with an embedder that fails in every way that nobody expects, and each time quotes what it was given."""
+"""`memd run` that fails in every way that nobody expects, and each time quotes what it was given."""
 
 import asyncio
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from memd import daemon
 from memd.config import AgentSettings
 from memd.embed.choose import Choice
-from memd.embed.provider import Vector, Vectors
+from memd.embed.provider import Vector
+from memd.search import query
+from memd.sync.served import Request, Served
+from memd.sync.storing import Storing
 from tests.fakes import HashingProvider
 
 
@@ -36,7 +38,7 @@ async def _fail_later(text: str) -> NoReturn:
 
 
 class Failing(HashingProvider):
-    """Does what a question says; fails at a passage that speaks of a crash."""
+    """Does what a question says."""
 
     async def embed_query(self, text: str) -> Vector:
         loop = asyncio.get_running_loop()
@@ -50,20 +52,30 @@ class Failing(HashingProvider):
                 threading.Thread(target=_fail, args=(text,), name=text).start()
             case "object":
                 _Gone(text)
-            case "handler":
-                try:
-                    _fail(text)
-                except ValueError as failure:
-                    raise KeyError(text) from failure
             case _:
                 pass
         return await super().embed_query(text)
 
-    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        for text in texts:
-            if "crash" in text:
-                raise LookupError(text)
-        return await super().embed_passages(texts)
+
+def parse(text: str) -> query.Query:
+    """A question, unless it says that a request is to fail."""
+    if text.startswith("handler"):
+        try:
+            _fail(text)
+        except ValueError as failure:
+            raise KeyError(text) from failure
+    return _parse(text)
+
+
+async def settle(self: Storing, served: Served, request: Request, outcome: Any) -> None:
+    """Store what came, unless it speaks of a crash."""
+    for text in request.texts.values():
+        if "crash" in text:
+            raise LookupError(text)
+    await _settle(self, served, request, outcome)
+
+
+_parse, _settle = query.parse, Storing.settle
 
 
 def choose(_: AgentSettings) -> Choice:
@@ -72,5 +84,6 @@ def choose(_: AgentSettings) -> Choice:
 
 
 if __name__ == "__main__":
+    query.parse, Storing.settle = parse, settle  # type: ignore[method-assign]
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

@@ -62,7 +62,7 @@ def test_no_failure_tells_what_it_was_about(daemon: Daemon) -> None:
     assert SECRET not in daemon.printed()
     assert f"KeyError: <{len('handler ' + SECRET)} characters>" in told["server.request_failed"]
     assert "direct cause" in told["server.request_failed"]
-    assert "in embed_query" in told["server.request_failed"]
+    assert "in parse" in told["server.request_failed"]
     assert f"ValueError: <{len('thread ' + SECRET)} characters>" in told["thread"]
     assert f"ValueError: <{len('object ' + SECRET)} characters>" in told["object"]
     assert "daemon.callback_failed" in told

@@ -110,29 +110,50 @@ class RemoteProvider:
         Raises:
             EmbedUnavailable: answer without it.
         """
+        [outcome] = await self.embed_queries([text])
+        if isinstance(outcome, EmbedUnavailable):
+            raise outcome
+        return outcome
+
+    async def embed_queries(self, texts: Sequence[str]) -> Sequence[Vector | EmbedUnavailable]:
+        """For each question its vector, or why it has none; of those that are longer than the model takes, the beginning.
+
+        Raises:
+            EmbedUnavailable: none has one.
+        """
         loop = asyncio.get_running_loop()
         self._breaker.check(loop.time())
+        heads = [split(sendable(text), self._dialect.input_tokens)[0] for text in texts]
+        some = [Piece(head, number, estimate_tokens(head)) for number, head in enumerate(heads)]
+        outcomes: list[Vector | EmbedUnavailable] = []
         try:
-            vector = await self._question(text)
+            for group in requests(some, self._limits):
+                outcomes += await self._questions(group)
         except EmbedUnavailable as failure:
             self._breaker.failed(failure, loop.time())
             raise
         self._breaker.succeeded()
-        return vector
+        return outcomes
 
-    async def _question(self, text: str) -> Vector:
-        [head, *_] = split(sendable(text), self._dialect.input_tokens)
+    async def _questions(self, group: Sequence[Piece]) -> Sequence[Vector | EmbedUnavailable]:
+        """The outcomes of one request; of those that are refused together, in halves."""
         try:
             async with asyncio.timeout(self._query_timeout_s):
-                rows = await self._ask([head], Side.QUERY, self._query_timeout_s, self._asking)
+                texts = [piece.text for piece in group]
+                return list(await self._ask(texts, Side.QUERY, self._query_timeout_s, self._asking))
         except TimeoutError as late:
             raise EmbedUnavailable(
                 f"{self._dialect.provider}: the question had no vector after {self._query_timeout_s:g} s"
             ) from late
-        except (EmbedTerminal, TooMuch, Unacceptable) as refusal:
+        except EmbedTerminal as refusal:
             raise EmbedUnavailable(str(refusal)) from refusal
-        first: Vector = rows[0]
-        return first
+        except (TooMuch, Unacceptable) as refusal:
+            if len(group) == 1:
+                failure = EmbedUnavailable(str(refusal))
+                failure.__cause__ = refusal
+                return [failure]
+        middle = len(group) // 2
+        return [*await self._questions(group[:middle]), *await self._questions(group[middle:])]
 
     async def embed(self, texts: Sequence[str], side: Side) -> Vectors:
         """Embed a few short texts as they are, in one request.

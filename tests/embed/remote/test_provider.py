@@ -495,3 +495,17 @@ async def test_the_endpoint_and_the_shape_are_part_of_the_identity(server: Embed
     assert len(identities) == 4
     async with asking(server, "openai-compatible", {"api_key": "another-key-1"}) as provider:
         assert provider.identity in identities
+
+
+async def test_questions_go_together(server: EmbeddingServer) -> None:
+    """In one request; of several that are refused together, each by itself."""
+    questions = ["which database?", "which keys?", "a FORBIDDEN one", "which trees?"]
+    async with asking(server, "openai") as provider:
+        rows = await provider.embed_queries([questions[0], questions[1]])
+        np.testing.assert_allclose(rows, told(server, questions[:2]), atol=1e-6)  # type: ignore[arg-type]
+        assert len(server.seen) == 1
+        server.plan = lambda seen: (
+            says.bad_text("openai") if any("FORBIDDEN" in text for text in seen.texts) else None
+        )
+        outcomes = await provider.embed_queries(questions)
+    assert [isinstance(one, EmbedUnavailable) for one in outcomes] == [False, False, True, False]
