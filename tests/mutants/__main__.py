@@ -1,0 +1,218 @@
+"""Puts faults into the product, one at a time, and tells which of them its tests do not notice.
+
+    python -m tests.mutants --since HEAD~1               # on the lines that changed since a commit
+    python -m tests.mutants memd/chunk --sample 40       # 40 places of a package, drawn by --seed
+    python -m tests.mutants memd/store/files.py          # all of a file: minutes to hours
+
+The tests are those of the same package: tests/chunk for memd/chunk, those named for the file first. Each fault is tried in
+a copy of the checkout, several at once (--jobs). Ends with status 1 where a fault was not noticed that is not in
+equivalent.txt, in which a line has the file, the line as it is and as it would be, and why that is no fault, divided by " | ".
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import cache_from_source
+from pathlib import Path
+from queue import Queue
+from random import Random
+
+import msgspec
+
+from tests.mutants.faults import Fault, faults
+
+ROOT = Path(__file__).parents[2]
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+_LIMIT_S = 900  # for the tests of one fault
+
+
+class Mutant(msgspec.Struct, frozen=True):
+    """A fault of a file."""
+
+    file: str  # from the root of the checkout
+    source: str  # of it
+    fault: Fault
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What names it: the file, the line as it is, and as it would be."""
+        return (self.file, *self.fault.shown(self.source))
+
+
+def noticing(file: str, root: Path) -> list[str]:
+    """Where the tests of a source file are: those named for it first, then all of its package."""
+    path = Path(file)
+    parts = ("client", *path.parts[2:]) if path.parts[0] == "client" else path.parts[1:]
+    package = Path("tests", *parts[:-1])
+    while not (root / package).is_dir():
+        package = package.parent
+    named = sorted(str(one.relative_to(root)) for one in (root / "tests").rglob(f"test_{path.stem}*.py"))
+    inside = [one for one in named if Path(one).is_relative_to(package)]
+    if len(parts) == 1 and path.parts[0] != "client":  # of no package: memd/zone.py
+        return inside or named
+    while package.parent != Path("tests") and package != Path("tests"):
+        package = package.parent  # memd/sources/redact is tested by tests/sources, too
+    return [*inside, str(package)]
+
+
+def equivalents(text: str) -> Mapping[tuple[str, str, str], str]:
+    """Why a change is no fault, by file, the line as it is, and the line as it would be."""
+    found = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            file, old, new, reason = line.split(" | ")
+            found[file, old, new] = reason
+    return found
+
+
+def changed(since: str) -> dict[str, set[int]]:
+    """The lines of each source file that changed since a commit, the working tree included."""
+    ran = subprocess.run(
+        ["git", "diff", "-U0", since, "--", "memd", "client/memd_client"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found: dict[str, set[int]] = {}
+    file = ""
+    for line in ran.stdout.splitlines():
+        if line.startswith("+++ b/"):
+            file = line.removeprefix("+++ b/")
+        elif match := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(match[1]), int(match[2] or 1)
+            found.setdefault(file, set()).update(range(first, first + count))
+    return {file: lines for file, lines in found.items() if file.endswith(".py") and (ROOT / file).exists()}
+
+
+class Copy:
+    """A copy of the checkout, in which one fault at a time is tried."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        listed = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for name in listed.stdout.splitlines():
+            if (ROOT / name).is_file():
+                (directory / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, directory / name)
+
+    def is_noticed(self, mutant: Mutant, tests: Sequence[str]) -> bool:
+        """Whether a test fails with this fault."""
+        file = self._directory / mutant.file
+        self._write(file, mutant.fault.applied(mutant.source))
+        try:
+            return self.fails(tests)
+        finally:
+            self._write(file, mutant.source)
+
+    def _write(self, file: Path, source: str) -> None:
+        file.write_text(source, "utf-8")
+        # Bytecode of one fault would pass for that of the next one, of the same second and size.
+        Path(cache_from_source(str(file))).unlink(missing_ok=True)
+
+    def fails(self, tests: Sequence[str]) -> bool:
+        """Whether one of these tests fails here, or does not end."""
+        paths = os.pathsep.join((str(self._directory), str(self._directory / "client")))
+        environ = os.environ | {"PYTHONPATH": paths}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "0",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not long",
+            *tests,
+        ]
+        try:
+            ran = subprocess.run(
+                command, cwd=self._directory, env=environ, capture_output=True, timeout=_LIMIT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return True
+        return ran.returncode != 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Try, and tell; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description="Which faults do the tests not notice?"
+    )
+    parser.add_argument("places", nargs="*", metavar="FILE", help="source files, or directories of them")
+    parser.add_argument("--since", metavar="COMMIT", help="only on the lines that changed since then")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many faults, drawn at random")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="how many at once")
+    parser.add_argument("--tests", nargs="+", metavar="PATH", help="instead of those of the package")
+    chosen = parser.parse_args(arguments)
+    if not chosen.places and chosen.since is None:
+        parser.error("name files, or a commit with --since")
+    lines = None if chosen.since is None else changed(chosen.since)
+    mutants = [mutant for file in _files(chosen.places, lines) for mutant in _mutants(file, lines)]
+    known = equivalents(EQUIVALENT.read_text("utf-8"))
+    mutants = [mutant for mutant in mutants if mutant.key not in known]
+    if chosen.sample is not None:
+        mutants = Random(chosen.seed).sample(mutants, min(chosen.sample, len(mutants)))
+    missed = _try_all(mutants, chosen.jobs, chosen.tests)
+    print(f"{len(mutants)} faults, {len(mutants) - missed} noticed")  # noqa: T201 - the outcome of a program
+    return 1 if missed else 0
+
+
+def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) -> int:
+    """Try each; how many no test noticed."""
+    told = threading.Lock()
+    with tempfile.TemporaryDirectory(prefix="memd-mutants-") as scratch, ThreadPoolExecutor(jobs) as pool:
+        copies: Queue[Copy] = Queue()
+        for number in range(jobs):
+            copies.put(Copy(Path(scratch, str(number))))
+
+        def is_missed(mutant: Mutant) -> bool:
+            copy = copies.get()
+            try:
+                noticed = copy.is_noticed(mutant, tests or noticing(mutant.file, ROOT))
+            finally:
+                copies.put(copy)
+            with told:
+                _, old, new = mutant.key
+                word = "noticed" if noticed else "MISSED "
+                print(f"{word} {mutant.file}:{mutant.fault.line}: {old}  ->  {new}", flush=True)  # noqa: T201 - likewise
+            return not noticed
+
+        return sum(pool.map(is_missed, mutants))
+
+
+def _files(places: Sequence[str], lines: Mapping[str, set[int]] | None) -> list[str]:
+    """The source files that are meant."""
+    if not places:
+        return sorted(lines or ())
+    found: set[str] = set()
+    for place in places:
+        path = (ROOT / place).resolve()
+        every = [path] if path.is_file() else sorted(path.rglob("*.py"))
+        if not every:
+            raise SystemExit(f"there is no Python at {place}")
+        found.update(str(file.relative_to(ROOT)) for file in every)
+    return sorted(file for file in found if lines is None or file in lines)
+
+
+def _mutants(file: str, lines: Mapping[str, set[int]] | None) -> list[Mutant]:
+    source = (ROOT / file).read_text("utf-8")
+    every = (Mutant(file, source, fault) for fault in faults(source))
+    return [mutant for mutant in every if lines is None or mutant.fault.line in lines[file]]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
