@@ -100,6 +100,12 @@ class Supply:
         return self.engine.used is not None
 
     @property
+    def is_being_found_out(self) -> bool:
+        """Whether a model is being asked what it is like, so that what is wanted is known soon."""
+        used = self.engine.used
+        return used is not None and used.provider is None and used.trouble is None
+
+    @property
     def version(self) -> int:
         """Grows with each change of any engine."""
         return self._registry.version

@@ -272,9 +272,7 @@ class Handlers:
                 hint="memd-ctl status shows how far it is.",
             )
         if request.vectors:
-            await patience.spend(
-                *(queue.wait_for(agent.index) for agent in agents if (queue := agent.sync.queue) is not None)
-            )
+            await patience.spend(*(agent.sync.wait_for_vectors() for agent in agents))
         return await _report(agents, passes)
 
     async def _warm(self, request: wire.Warm) -> wire.SyncReport:
@@ -492,7 +490,7 @@ def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> 
 
 
 async def _report(agents: Sequence[Agent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:
-    counts = [await agent.index.counts() for agent in agents]
+    counts = [await agent.sync.counts() for agent in agents]
     waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
     embedding = [agent for agent in agents if not agent.sync.vectors_rest]
     keyword_only = [

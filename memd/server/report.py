@@ -184,7 +184,7 @@ class _Held(msgspec.Struct, frozen=True):
 async def _held(agent: Agent) -> _Held:
     try:
         async with asyncio.timeout(COUNT_S):
-            counts = await agent.index.counts()
+            counts = await agent.sync.counts()
             return _Held(counts, await agent.index.session_counts(), await agent.index.tallies())
     except StoreClosed:
         raise

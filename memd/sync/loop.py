@@ -9,6 +9,7 @@ import msgspec
 
 from memd.config import AgentSettings
 from memd.embed.provider import space_of
+from memd.store.chunks import Counts
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.sync.adaptation import Adaptation
@@ -30,7 +31,7 @@ from memd.sync.renewal import Renewal
 from memd.sync.spaces import Spaces
 from memd.sync.tidy import Tidy
 from memd.sync.treatment import Treatment
-from memd.sync.vectors import VectorQueue
+from memd.sync.vectors import STALLED_S, VectorQueue
 from memd.sync.wipe import keep_wiping
 from memd.threads import Threads
 from memd.watch.backlog import Backlog
@@ -38,6 +39,7 @@ from memd.watch.backlog import Backlog
 READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild
 # What a pass is about that fills an index built beside.
 EVERYTHING = Taken(0, frozenset(), everything=True, force=False, eager=True)
+LOOK_S = 0.2  # between two looks whether an index that is built for other vectors is there
 BLOCKED_S = 5.0  # a look that takes longer is waiting for a disk that does not answer
 
 
@@ -81,6 +83,8 @@ class SyncLoop:
             rng: Source of the jitter of a backoff.
             clock: Seconds, monotonic, by which passes are measured.
         """
+        self._agent = agent
+        self._clock = clock
         self._treatment = treatment
         self._index = index
         self._dirty = dirty
@@ -222,6 +226,59 @@ class SyncLoop:
     async def catch_up(self) -> bool:
         """See Freshness.catch_up. An index that holds what was not on the disk when somebody looked is not up to date."""
         return await self._freshness.catch_up() and not self._intake.kept
+
+    async def counts(self) -> Counts:
+        """How much the index holds. Vectors of another model than the one that is wanted now are not done: all wait.
+
+        Raises:
+            StoreUnavailable, StoreDamaged.
+        """
+        counts = await self._index.counts()
+        if self._has_wanted_space:
+            return counts
+        done, _ = self._beside.progress or (0, 0)
+        done = min(done, counts.chunks)
+        return msgspec.structs.replace(counts, done=done, waiting=counts.chunks - done, set_aside=0)
+
+    @property
+    def _has_wanted_space(self) -> bool:
+        spaces = self._embedders.spaces
+        if spaces is None or not self._embedders.embeds or self._index.space is None:
+            return True  # what there is, is all there is to be; or nothing is done
+        wanted = spaces.wanted
+        return wanted is not None and space_of(wanted) == self._index.space
+
+    async def wait_for_vectors(self) -> None:
+        """Wait until all chunks have the vectors that are wanted by then, or nothing moves.
+
+        Raises:
+            StoreUnavailable, StoreDamaged.
+        """
+        spaces = self._embedders.spaces
+        moved_at, seen = self._clock(), object()
+        while spaces is not None and self._embedders.embeds:
+            version, wanted = spaces.version, spaces.wanted
+            if wanted is None and not spaces.is_being_found_out:
+                return
+            if wanted is None:
+                await spaces.changed_since(version)
+                continue
+            space = space_of(wanted)
+            queue = spaces.queue(space)
+            if self._index.space == space and queue is not None:
+                await queue.wait_for(self._index)
+                if spaces.version == version:
+                    return
+                continue
+            # Another index is being built, with those vectors.
+            trouble = self._renewal.trouble or (queue and queue.trouble_of(self._agent))
+            is_left = queue is not None and queue.only_jobs_left(self._agent)
+            progress = self._beside.progress, self._intake.progress
+            if progress != seen:
+                moved_at, seen = self._clock(), progress
+            if trouble or is_left or self._clock() - moved_at > STALLED_S:
+                return
+            await asyncio.sleep(LOOK_S)
 
     def rebuild(self, reason: str, *, force: bool = False) -> None:
         """Build the index anew beside the one that serves, and swap.

@@ -21,6 +21,11 @@ class Spaces(Protocol):
         ...
 
     @property
+    def is_being_found_out(self) -> bool:
+        """Whether a model is being asked what it is like, so that what is wanted is known soon."""
+        ...
+
+    @property
     def cache(self) -> EmbeddingStore | None:
         """Where vectors are kept by text hash; None: the agent has no cache."""
         ...

@@ -141,6 +141,11 @@ class VectorQueue:
         served = self._served.get(agent)
         return self.bulk.note if served is not None and served.held else None
 
+    def only_jobs_left(self, agent: str) -> bool:
+        """Whether all that waits of an agent is in batch jobs that nobody waits for."""
+        served = self._served.get(agent)
+        return served is not None and served.only_jobs_left and not self.bulk.is_waited_for
+
     def next_try_s(self, agent: str) -> float | None:
         """Seconds until what failed is tried again."""
         state = self.state_of(agent)

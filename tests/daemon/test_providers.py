@@ -16,6 +16,7 @@ from memd.embed.remote import replies
 from memd.engines.standing import Patience
 from memd.model import TextHash
 from memd.store.index import Index
+from memd_client import AsyncClient
 from tests.daemon.inprocess import write
 from tests.daemon.remote import (
     alike,
@@ -107,6 +108,41 @@ async def test_a_known_model_is_used_at_once_at_the_next_start(home: Path) -> No
         async with running(home) as client:
             assert (await client.search("lighthouse red")).mode == "hybrid"
         assert len([text for text in server.embedded() if "painted red" in text]) == before == 1
+
+
+@pytest.mark.parametrize("how", ["restart", "reload"])
+async def test_vectors_of_another_model_are_not_done(home: Path, how: str) -> None:
+    """After a change of the model nothing is complete before the new vectors are there, whoever asks and however early."""
+    for number in range(5):
+        write(home, f"memory/{number}.md", f"The lighthouse number {number} was painted red.\n")
+    with EmbeddingServer() as server:
+        configure(home, settings(server))
+        async with running(home) as client:
+            assert (await client.sync()).vectors == "complete"
+            if how == "reload":
+                server.delay_s = 0.3
+                configure(home, settings(server).replace("some-model", "another-model"))
+                reload()
+                await until_async(lambda: len(server.requests("embed")) > 3)
+                await another_model_is_embedded(client)
+                return
+        server.delay_s = 0.3
+        configure(home, settings(server).replace("some-model", "another-model"))
+        async with running(home) as client:
+            await another_model_is_embedded(client)
+
+
+async def another_model_is_embedded(client: AsyncClient) -> None:
+    """What is said until all five chunks have their new vectors, and then."""
+    now = await status(client)
+    assert (now.vectors.done, now.vectors.waiting) == (0, 5)
+    early = await client.sync(vectors=False)
+    assert (early.vectors, early.waiting_chunks) == ("waiting", 5)
+    report = await client.sync()
+    assert (report.vectors, report.waiting_chunks, report.reason) == ("complete", 0, None)
+    now = await status(client)
+    assert (now.model, now.vectors.done, now.vectors.waiting, now.rebuild) == ("another-model", 5, 0, None)
+    assert (await client.search("lighthouse number 1")).model == "another-model"
 
 
 async def test_without_a_key_keywords_answer(home: Path) -> None:
