@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 # Scripts written without spaces between words, and Hangul, whose words carry their particles with them.
 _CJK = (
@@ -18,7 +18,6 @@ _CJK = (
 _CJK_CHARACTER = re.compile(f"[{_CJK}]")
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _OTHER_WORD = re.compile(f"[^\\W_{_CJK}]+")
-_TOKEN = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")
 _LETTER = re.compile(f"[^\\W_{_CJK}]|[\u0300-\u036f]")  # of a word; accents may stand by themselves
 
 # What a character costs beyond the quarter of a token that every character costs. Common CJK is one token; the
@@ -34,8 +33,102 @@ _RARE_COSTS = tuple((cost, re.compile(f"[{block}]+")) for cost, block in _RARE)
 DEAREST_QUARTERS = 1 + max(cost for cost, _ in _RARE)  # what no character costs more than
 _ANY_RARE = re.compile(f"[{''.join(block for _, block in _RARE)}]")
 
+# Of what fts_text gives: as FTS5's tokenizer "ascii" has it.
+WORD_CHARACTER = r"[0-9a-z\x80-\U0010ffff]"
+_TOKEN = re.compile(f"{WORD_CHARACTER}+")
+# By their shapes: a run of conjoining jamo, which make syllables; a CJK character or a symbol with its marks; a word.
+_PLACE = re.compile("j+m*|cm*|[wm]+")
+
+_ALIKE = {"\u0131": "i", "\u0451": "\u0435", "\u0450": "\u0435", "\u045d": "\u0438"}  # ı ё ѐ ѝ
+_ZERO_WIDTH_SPACE = "\u200b"
 _JOINER = "\u200d"
 _LONGEST_CLUSTER = 32
+
+
+class _Forms(dict[int, str]):
+    """What becomes of each character of a folded text, worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        ch = chr(code)
+        form = self[code] = f" {ch} " if is_cjk(ch) else _form(ch)
+        return form
+
+
+class _FormsOfRuns(_Forms):
+    """The same, but that CJK characters are not set apart."""
+
+    def __missing__(self, code: int) -> str:
+        ch = chr(code)
+        form = self[code] = ch if is_cjk(ch) else _form(ch)
+        return form
+
+
+def _form(ch: str) -> str:
+    """A character of a word without its accents; a symbol set apart; a blank in the place of what sets tokens apart."""
+    category = unicodedata.category(ch)
+    match category[0]:
+        case "L" | "N":
+            bare = unicodedata.normalize("NFD", ch)[0]
+            # The accents of Latin and Greek come and go; other scripts have letters that only look like that.
+            return bare if bare.isascii() or "\u0370" <= bare <= "\u03ff" else _ALIKE.get(ch, ch)
+        case "M":
+            return "" if _is_accent(ch, category) else ch
+        case _:
+            pass
+    match category:
+        case "So" | "Co":
+            return (
+                " " if "\u2500" <= ch <= "\u259f" or ch == "\ufffd" else f" {ch} "
+            )  # frames and bars of tables
+        case "Sk":
+            return "" if "\U0001f3fb" <= ch <= "\U0001f3ff" else " "  # the skin of an emoji
+        case "Cf":
+            return " " if ch == _ZERO_WIDTH_SPACE else ""
+        case "Cn":
+            return ch  # of a newer Unicode: most of what comes are letters
+        case _:
+            return " "
+
+
+def _is_mark(ch: str) -> bool:
+    return unicodedata.category(ch)[0] == "M"
+
+
+def _is_accent(ch: str, category: str) -> bool:
+    """Whether a mark tells nothing that a question would: an accent, a vowel point of Hebrew or Arabic, an enclosing circle.
+
+    By canonical combining classes (unicode.org/reports/tr44, table 15): those of the signs that Indic scripts and those of
+    South East Asia are spelt with are others.
+    """
+    place = unicodedata.combining(ch)
+    is_variant = "\ufe00" <= ch <= "\ufe0f" or "\U000e0100" <= ch <= "\U000e01ef" or ch == "\u034f"
+    return category == "Me" or is_variant or place in {1, 8} or 10 <= place <= 36 or place >= 200
+
+
+_FORMS = _Forms()
+
+
+class _Shapes(dict[int, str]):
+    """What each character of a text is to its division, in one character: see _PLACE. A blank sets tokens apart."""
+
+    def __missing__(self, code: int) -> str:
+        ch = chr(code)
+        made = _TOKEN.findall(fts_text(ch))
+        if "\u1100" <= ch <= "\u11ff":
+            shape = "j"
+        elif (
+            not ch.isascii() and len(_TOKEN.findall(fts_text(f"a{ch}a"))) == 1 and (not made or _is_mark(ch))
+        ):
+            shape = "m"
+        elif not made:
+            shape = " "
+        else:
+            shape = "c" if all(is_cjk(token) or _form(token[0]) != token[0] for token in made) else "w"
+        self[code] = shape
+        return shape
+
+
+_SHAPES = _Shapes()
 
 
 def is_cjk(ch: str) -> bool:
@@ -56,19 +149,51 @@ def cjk_share(text: str) -> float:
     return cjk / (cjk + len(_OTHER_WORD.findall(text))) if cjk else 0.0
 
 
-def tokens(text: str) -> Iterator[re.Match[str]]:
-    """Words, and CJK characters each by itself, as the keyword index divides a text."""
-    return _TOKEN.finditer(text)
+def folded(text: str) -> str:
+    """A text without the differences that do not count: of case, and of compatibility forms (Unicode's NFKC and case folding)."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def fts_text(text: str) -> str:
+    """What the keyword index holds for a text: its tokens, folded and without accents.
+
+    A token is a word, which its letters, digits and the marks of its script make; or a CJK character or a symbol, such as an
+    emoji, by itself. Every other character sets tokens apart. The index and its questions both pass through here, and
+    FTS5's tokenizer ("ascii") divides what comes of it where this function does: at ASCII characters that are neither
+    letters nor digits. So a run of CJK characters is a phrase of single ones.
+    """
+    return text.lower() if text.isascii() else folded(text).translate(_FORMS)
+
+
+def words_and(kept: str) -> Callable[[str], str]:
+    """What takes everything out of a text but its tokens, as fts_text does, and some ASCII characters.
+
+    CJK characters are not set apart: a run of them is one word.
+    """
+    forms = _FormsOfRuns({ord(ch): ch for ch in kept})
+    return lambda text: folded(text).translate(forms)
+
+
+def tokens(text: str) -> Iterator[tuple[str, int, int]]:
+    """The tokens of fts_text with where they stand in the text, as (token, start, end).
+
+    Those that are one with another in the text, as the letters of a ligature or of a sign that is an abbreviation, stand in
+    the same place.
+    """
+    if text.isascii():
+        for found in _TOKEN.finditer(text.lower()):
+            yield found[0], found.start(), found.end()
+        return
+    for place in _PLACE.finditer(text.translate(_SHAPES)):
+        for token in _TOKEN.findall(fts_text(text[place.start() : place.end()])):
+            yield token, place.start(), place.end()
 
 
 def words_beginning(beginnings: Iterable[str]) -> re.Pattern[str]:
-    """What finds the words, of scripts that set spaces between them, that begin in one of these ways."""
-    return re.compile(f"(?<![^\\W_{_CJK}])(?:{'|'.join(map(re.escape, beginnings))})[^\\W_{_CJK}]*")
-
-
-def folded(text: str) -> str:
-    """A text without the differences that do not count: of case, and of compatibility forms (NFKC)."""
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower()
+    """What finds the tokens that begin in one of these ways, in what fts_text gives."""
+    return re.compile(f"(?<!{WORD_CHARACTER})(?:{'|'.join(map(re.escape, beginnings))}){WORD_CHARACTER}*")
 
 
 def quarter_tokens(text: str) -> int:
@@ -87,16 +212,6 @@ def quarter_tokens(text: str) -> int:
 def estimate_tokens(text: str) -> int:
     """How many tokens an embedding model will see, estimated without one: 4 Latin or 1 CJK character a token."""
     return -(-quarter_tokens(text) // 4)
-
-
-def fts_text(text: str) -> str:
-    """What the keyword index holds for a text: NFKC, lower case, every CJK character set apart by spaces.
-
-    The index and the queries both pass through here, so that a run of CJK characters is a phrase of single ones.
-    """
-    if text.isascii():
-        return text.lower()
-    return _CJK_RUN.sub(lambda run: f" {' '.join(run[0])} ", folded(text))
 
 
 def cut(text: str, n: int) -> str:

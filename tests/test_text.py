@@ -1,10 +1,11 @@
-import unicodedata
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd import text
+from tests.awkward.characters import characters
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,17 @@ def test_quarters_add_up(one: str, other: str) -> None:
         ("ＡＰＩ　ｶﾀｶﾅ", "api カ タ カ ナ"),
         ("한국어 메모", "한 국 어 메 모"),
         ("々〇", "々 〇"),
-        ("Straße", "straße"),
+        ("Straße", "strasse"),
+        ("İstanbul IŞIK ışık", "istanbul isik isik"),
+        ("за́мок Ёлка мой", "замок елка мой"),
+        ("ọ̀rẹ́ café cafe\u0301", "ore cafe cafe"),
+        ("ΟΔΟΣ οδός", "οδοσ οδοσ"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("می\u200cخواهم שָׁלוֹם", "میخواهم שלום"),
+        ("co\u00adop zero\u200bwidth", "coop zero width"),
+        ("a🦭b 👍🏽 👩\u200d💻", "a 🦭 b 👍 👩 💻"),
+        ("\ue0a0main", "\ue0a0 main"),
+        ("├── tree", "tree"),
     ],
 )
 def test_keyword_text_sets_cjk_characters_apart(given_text: str, expected: str) -> None:
@@ -56,11 +67,37 @@ def test_keyword_text_sets_cjk_characters_apart(given_text: str, expected: str) 
     assert text.fts_text(given_text).split() == expected.split()
 
 
+def words(keyword_text: str) -> list[str]:
+    """What FTS5 makes of it: its tokenizer "ascii" divides at ASCII characters that are neither letters nor digits."""
+    return re.findall(r"[0-9a-z\u0080-\U0010ffff]+", keyword_text)
+
+
+def test_every_code_point_is_divided_alike_in_texts_questions_and_places() -> None:
+    """Alone, inside a word and beside one: the tokens of a text have places, and dividing them again changes nothing.
+
+    Surrogates are no characters: of them nothing is left. FTS5 itself is asked in tests/search/test_query.py.
+    """
+    for ch in characters():
+        code = ord(ch)
+        alone = words(text.fts_text(ch))
+        assert bool(alone) or not any(map(str.isalnum, text.folded(ch))), hex(code)
+        assert not (0xD800 <= code <= 0xDFFF and alone)
+        for given_text in (ch, f"ab{ch}cd", f"x {ch} y"):
+            divided = words(text.fts_text(given_text))
+            assert [token for token, _, _ in text.tokens(given_text)] == divided, hex(code)
+            assert words(text.fts_text(" ".join(divided))) == divided, hex(code)
+
+
 @given(st.text())
-def test_keyword_text_keeps_every_letter(given_text: str) -> None:
-    """Nothing is lost but case and compatibility forms."""
-    folded = unicodedata.normalize("NFKC", given_text).lower()
-    assert "".join(text.fts_text(given_text).split()) == "".join(folded.split())
+def test_any_text_is_divided_alike_in_texts_and_places(given_text: str) -> None:
+    """Places follow each other and are inside the text; what stands there has the token."""
+    found = list(text.tokens(given_text))
+    assert [token for token, _, _ in found] == words(text.fts_text(given_text))
+    ends = [0, *(end for _, _, end in found)]
+    for (token, start, end), ended in zip(found, ends, strict=False):
+        assert 0 <= start < end <= len(given_text)
+        assert start >= ended or end == ended
+        assert token in words(text.fts_text(given_text[start:end]))
 
 
 @pytest.mark.parametrize("ch", list("中々〇あアーㄅ가ㄱ㐀豈\U00020000\U0003134a"))

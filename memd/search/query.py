@@ -1,21 +1,22 @@
 """A question as the keyword index and the embedding model want it."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from itertools import chain, pairwise
 
 import msgspec
 
-from memd.text import cut, fts_text, is_cjk
+from memd.text import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
 _MAX_WORDS = 48
 _MAX_PHRASES = 16
 _MAX_READ_CHARS = 20_000  # of a question; the rest adds no term that would be chosen
 _MAX_EMBED_CHARS = 2_000  # about what a model of 512 tokens reads
 _QUOTED = re.compile(r'["“”「『]([^"“”「」『』\n]{2,200})["“”」』]')
-_RUN = re.compile(r"[^\W_]+(?:(?:[._\-/:@]|(?:'|’)(?=[^\W_]))+[^\W_]+)*")
-_PART = re.compile(r"[^\W_]+")
+_MARKS = "._-/:@'"  # which join words to names
+_RUN = re.compile(f"{WORD_CHARACTER}+(?:(?:[._\\-/:@]|'(?={WORD_CHARACTER}))+{WORD_CHARACTER}+)*")
+_PART = re.compile(f"{WORD_CHARACTER}+")
+_names_and_words = words_and(_MARKS)
 _SUFFIXES = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em"})
 
 # The words English questions are built of. They tell nothing about what is asked for.
@@ -87,11 +88,11 @@ def parse(text: str) -> Query:
     ``memd.search`` or ``2026-02-09`` as a phrase besides its parts, and what stands in quotation marks as a phrase. All are
     alternatives: bm25 puts the chunks that hold more of them, and the rarer ones, first.
     """
-    folded = _folded(text)
-    quoted = [" ".join(_tokens(quotation)) for quotation in _QUOTED.findall(folded)]
-    names, words = _named(_QUESTION_WORDS.sub(" ", folded))
+    read = _read(text)
+    quoted = [" ".join(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
+    names, words = _named(_QUESTION_WORDS.sub(" ", read))
     words = _chosen(
-        _telling(words) or _named(folded)[1], _MAX_WORDS
+        _telling(words) or _named(read)[1], _MAX_WORDS
     )  # a question of such words alone asks for them
     phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + names, _MAX_PHRASES)
     if not phrases and not words:
@@ -106,12 +107,12 @@ def parse(text: str) -> Query:
 
 def left_out(text: str) -> tuple[str, ...]:
     """The words of a question that are not looked for: those that ask, grammar, and of very many the shortest."""
-    folded = _folded(text)
-    spoken = _named(_QUESTION_WORDS.sub(" ", folded))[1]
+    read = _read(text)
+    spoken = _named(_QUESTION_WORDS.sub(" ", read))[1]
     if not _telling(spoken):
         return ()  # it consists of such words alone, and so they are what it asks for
     asked = parse(text)
-    asking = _QUESTION_WORDS.findall(folded)
+    asking = _QUESTION_WORDS.findall(read)
     return tuple(word for word in dict.fromkeys([*asking, *spoken]) if word not in asked.words)
 
 
@@ -120,9 +121,9 @@ def _telling(words: list[str]) -> list[str]:
     return [word for word in words if word not in _STOP_WORDS and not _GRAMMAR.issuperset(word)]
 
 
-def _folded(text: str) -> str:
+def _read(text: str) -> str:
     # Cut once more: there are characters that stand for eighteen others.
-    return unicodedata.normalize("NFKC", text[:_MAX_READ_CHARS]).lower()[:_MAX_READ_CHARS]
+    return folded(text[:_MAX_READ_CHARS])[:_MAX_READ_CHARS].replace("’", "'")
 
 
 def _bits(words: list[str]) -> tuple[int, ...]:
@@ -140,7 +141,7 @@ def _contents(word: str) -> list[str]:
 
 def _named(question: str) -> tuple[list[str], list[str]]:
     """The names with marks in them, as phrases, and all words."""
-    found = [_parts(run) for run in _RUN.findall(question)]
+    found = [_parts(run) for run in _RUN.findall(_names_and_words(question))]
     return [name for names, _ in found for name in names], [word for _, words in found for word in words]
 
 
@@ -149,7 +150,7 @@ def _parts(run: str) -> tuple[list[str], list[str]]:
     parts = _tokens(run)
     if any(is_cjk(part[0]) for part in parts):
         return [], [term for part in _counted(parts) for term in _pairs(part)]
-    if len(parts) > 1 and parts[-1] in _SUFFIXES and ("'" in run or "’" in run):
+    if len(parts) > 1 and parts[-1] in _SUFFIXES and "'" in run:
         parts = parts[:-1]  # whose, not what: "Ann's" asks for Ann
     if len(parts) < 2:
         return [], parts

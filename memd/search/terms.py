@@ -1,16 +1,14 @@
 """Where the terms of a question stand in a text."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 
 import msgspec
 
-from memd.text import folded, is_cjk, words_beginning
-from memd.text import tokens as text_tokens
+from memd.text import fts_text, is_cjk, tokens, words_beginning
 
-_GAP = re.compile(r"[\W_]+")
 _ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|ly|y|e)$")
 _VOWEL = re.compile("[aeiouy]")
 _SHORTEST_ROOT = 3
@@ -22,13 +20,6 @@ class Occurrence(msgspec.Struct, frozen=True):
     term: int  # its index among the terms
     start: int
     end: int
-
-
-def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """(folded token, start, end): words, and CJK characters each by itself, as the keyword index divides a text."""
-    if text.isascii():
-        return ((token[0], token.start(), token.end()) for token in text_tokens(text.lower()))
-    return ((folded(token[0]), token.start(), token.end()) for token in text_tokens(text))
 
 
 def occurrences(text: str, terms: Sequence[str]) -> list[Occurrence]:
@@ -70,9 +61,9 @@ def held(texts: Iterable[str], terms: Sequence[str]) -> set[int]:
     sought = _sought(tuple(terms))
     found: set[int] = set()
     for text in texts:
-        plain = folded(text)
-        if sought.cjk:
-            run = _GAP.sub("", plain)
+        plain = fts_text(text)
+        if sought.cjk and not text.isascii():
+            run = plain.replace(" ", "")
             found.update(n for n, term in sought.cjk if term in run)
         if sought.beginnings is not None:
             roots = set(map(root, sought.beginnings.findall(plain)))

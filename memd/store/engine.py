@@ -36,10 +36,7 @@ def _try_keywords() -> str | None:
     connection = apsw.Connection(":memory:")
     try:
         keywords.prepare(connection)
-        connection.execute(
-            "CREATE VIRTUAL TABLE keywords USING fts5 (text, context, content = '', contentless_delete = 1,"
-            " tokenize = 'porter unicode61 remove_diacritics 2')"
-        )
+        keywords.make(connection)
         connection.executemany(
             "INSERT INTO keywords (rowid, text, context) VALUES (?, ?, '')",
             [(1, fts_text("我们选了数据库")), (2, fts_text("据说猫在库里数数"))],

@@ -135,6 +135,7 @@ class Index:
 
         def prepare(connection: apsw.Connection) -> Held | None:
             stored = meta.get_fingerprint(connection)
+            keywords.begin(connection)
             meta.put_fingerprint(connection, _kept(stored, fingerprint))
             if fingerprint.dimensions is None:
                 return None

@@ -11,6 +11,13 @@ from memd.text import fts_text
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
 CONTEXT_WEIGHT = 1.0
 
+# Contentless: the text is in chunks. The rows hold what fts_text gives, which "ascii" divides at the same places, whatever
+# the version of Unicode that SQLite knows. The migrations have an earlier tokenizer.
+_TABLE = (
+    "CREATE VIRTUAL TABLE keywords USING fts5 (text, context, content = '', contentless_delete = 1,"
+    " tokenize = 'porter ascii')"
+)
+
 MERGED_PAGES = 100  # in one step: some ten milliseconds
 
 
@@ -26,6 +33,18 @@ def prepare(connection: apsw.Connection) -> None:
     # A file that cannot be read fails here, where the error tells why. The schema does not fit into its first page.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     connection.register_fts5_function("held", _held)
+
+
+def make(connection: apsw.Connection) -> None:
+    """Make an empty keyword index."""
+    connection.execute(_TABLE)
+
+
+def begin(connection: apsw.Connection) -> None:
+    """Give a database that has no chunks yet the keyword index of now."""
+    if not connection.execute("SELECT EXISTS (SELECT 1 FROM chunks)").get:
+        connection.execute("DROP TABLE keywords")
+        make(connection)
 
 
 def _held(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:

@@ -8,7 +8,7 @@ import msgspec
 # Raised by whoever changes what memd.chunk, memd.text.cjk_share or memd.text.fts_text gives for the same file: indexes are
 # then rebuilt.
 CHUNKING = 3
-TOKENIZER = 1
+TOKENIZER = 2
 # Raised likewise for what memd.chunk.turns gives, or memd.sync.apply_sessions to place it.
 TURNS = 1
 

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.search.terms import held, occurrences, root, tokens
+from memd.search.terms import held, occurrences, root
+from memd.text import tokens
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from memd.search.query import Query
-from memd.text import folded, is_cjk, tokens
+from memd.text import is_cjk, tokens
 
 MOST_TERMS = 12
 _MOST_CHARS = 2_000
@@ -50,13 +50,15 @@ def unsaid(text: str) -> tuple[str, ...]:
     message.
     """
     found: set[str] = set()
-    for form in {text[: 4 * _MOST_CHARS].lower(), folded(text[: 4 * _MOST_CHARS])}:
-        before: re.Match[str] | None = None
-        for token in tokens(form):
-            if not is_cjk(token[0]):
-                if len(token[0]) > 2 or token[0].isdigit():
-                    found.add(token[0])
-            elif before is not None and is_cjk(before[0]) and before.end() == token.start():
-                found.add(before[0] + token[0])
-            before = token
+    asked = text[: 4 * _MOST_CHARS]
+    before, ended = "", 0
+    for token, start, end in tokens(asked):
+        if not is_cjk(token):
+            # As it is looked for, and as it was written.
+            found.update(
+                form for form in (token, asked[start:end].lower()) if len(form) > 2 or form.isdigit()
+            )
+        elif before and is_cjk(before) and ended == start:
+            found.add(before + token)
+        before, ended = token, end
     return tuple(found)
