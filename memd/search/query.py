@@ -10,6 +10,9 @@ from memd.text import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
 _MAX_WORDS = 48
 _MAX_PHRASES = 16
+# SQLite walks the lists of all words of a phrase in step, and cannot be interrupted there: a phrase of 10,000 words held a
+# reader for 39 s. Names and quotations are told apart by their first words.
+_MAX_PHRASE_WORDS = 12
 _MAX_READ_CHARS = 20_000  # of a question; the rest adds no term that would be chosen
 _MAX_EMBED_CHARS = 2_000  # about what a model of 512 tokens reads
 _QUOTED = re.compile(r'["“”「『]([^"“”「」『』\n]{2,200})["“”」』]')
@@ -89,7 +92,7 @@ def parse(text: str) -> Query:
     alternatives: bm25 puts the chunks that hold more of them, and the rarer ones, first.
     """
     read = _read(text)
-    quoted = [" ".join(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
+    quoted = [_phrase(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
     names, words = _named(_QUESTION_WORDS.sub(" ", read))
     words = _chosen(
         _telling(words) or _named(read)[1], _MAX_WORDS
@@ -154,9 +157,22 @@ def _parts(run: str) -> tuple[list[str], list[str]]:
         parts = parts[:-1]  # whose, not what: "Ann's" asks for Ann
     if len(parts) < 2:
         return [], parts
-    return [" ".join(parts)], [
+    return [_phrase(parts)], [
         part for part in parts if len(part) > 1 and not (part.isdigit() and len(part) < 3)
     ]
+
+
+def _phrase(parts: list[str]) -> str:
+    """The first of some words, CJK characters counting one by one."""
+    left = _MAX_PHRASE_WORDS
+    kept: list[str] = []
+    for part in parts:
+        size = len(part) if is_cjk(part[0]) else 1
+        kept.append(part[:left] if size > 1 else part)
+        left -= size
+        if left <= 0:
+            break
+    return " ".join(kept)
 
 
 def _counted(parts: list[str]) -> list[str]:

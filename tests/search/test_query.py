@@ -278,3 +278,23 @@ def test_every_character_is_found_by_the_string_that_holds_it() -> None:
     assert [
         text for match, rowid, text in asked if not connection.execute(found, (match, rowid)).fetchall()
     ] == []
+
+
+@pytest.mark.parametrize("joint", [*"._-/:@'’", " ", '" "', "」「", "𝟏.", "ﷺ-"])
+@pytest.mark.parametrize("word", ["a", "的", "walrus", "1", "數据", "a.b c"])
+def test_no_question_makes_a_long_phrase(word: str, joint: str) -> None:
+    """Whatever joins 20,000 characters: a phrase has a dozen words, and there are a few dozen terms."""
+    for text in (f"{word}{joint}" * 10_000, f'"{f"{word}{joint}" * 60}' * 50, f"「{word * 90}」"):
+        match = parse(text).match
+        phrases = [] if match is None else re.findall(r'"([^"]*)"', match)
+        assert len(phrases) <= 64
+        assert max((len(phrase.split()) for phrase in phrases), default=0) <= 12
+
+
+def test_a_long_name_is_found_by_its_beginning() -> None:
+    """As a phrase, before others that hold its words apart."""
+    name = ".".join(f"part{n}" for n in range(30))
+    apart = " ".join(f"part{n}" for n in reversed(range(30)))
+    asked = parse(name)
+    assert asked.phrases == (" ".join(f"part{n}" for n in range(12)),)
+    assert found(f'"{asked.phrases[0]}"', name, apart) == {0}
