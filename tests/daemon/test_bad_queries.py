@@ -79,7 +79,7 @@ def found(served: Daemon, query: str) -> Found:
         '"',
         '""',
         "* ^ - ( ) :",
-        "🐈",
+        "——",
         "。、「」",
         "\u202e",
         "\u0301",
