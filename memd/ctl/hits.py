@@ -1,7 +1,9 @@
 """Search results as text. Pure."""
 
 from collections.abc import Sequence
+from typing import get_args
 
+from memd.config import Embedder
 from memd.ctl.paint import Paint
 from memd.ctl.words import clause, visible
 from memd_client.messages import Found, Hit
@@ -36,7 +38,9 @@ def notes(found: Found) -> tuple[str, ...]:
     remarks += [f"{one.part.replace('_', ' ')}: {clause(one.reason)}" for one in found.degraded]
     if found.fallback:
         reason = f": {clause(found.fallback_reason)}" if found.fallback_reason else ""
-        remarks.append(f"{found.backend} answered instead of {found.fallback_from}{reason}")
+        is_provider = found.fallback_from in get_args(Embedder)
+        stand_in = found.provider if is_provider else found.backend
+        remarks.append(f"{stand_in} answered instead of {found.fallback_from}{reason}")
     told = visible("; ".join(remarks))
     said = [f"Note: {told}{'' if told.endswith('?') else '.'}"] if remarks else []
     return (*([] if found.results else ["No hits."]), *said)

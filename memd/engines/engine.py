@@ -153,9 +153,19 @@ class Engine:
             return used.trouble.reason
         if used.provider is None:
             return f"{used.name}: {used.host} is being asked what its model {used.model} is like"
-        if isinstance(self.standing, FellBack):
-            return f"{self.standing.reason}; {used.name} stands in"
+        if self.is_on_fallback:
+            return f"{self.why_fallback}; {used.name} stands in"
         return None
+
+    @property
+    def why_fallback(self) -> str | None:
+        """Why the first provider is not used, as far as is known just now; None: it is."""
+        if not isinstance(self.standing, FellBack):
+            return None
+        if not self.standing.answers or self._primary is None:
+            return self.standing.reason
+        stay = f"{self._tools.patience.stay_s / 60:.0f} minutes"
+        return f"{self._primary.name} answers again, and is used again {stay} after it was left"
 
     @property
     def instead_of(self) -> tuple[str, str] | None:

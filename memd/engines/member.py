@@ -339,10 +339,7 @@ class _Known:
 def in_words(failure: MemdError, candidate: Candidate) -> str:
     """What went wrong, and what a person can do about it."""
     if isinstance(failure, KeyRefused) and isinstance(candidate, Recipe):
-        where = " or ".join([*candidate.variables[:1], "remote.api_key"])
-        return (
-            f"{failure}. Set {where}, then restart memd, or send it SIGHUP if the configuration has the key"
-        )
+        return f"{failure}. Set {candidate.key_places}, then restart memd, or send it SIGHUP if the configuration has the key"
     return str(failure)
 
 

@@ -28,8 +28,10 @@ class FellBack(msgspec.Struct, frozen=True):
     """The fallback is used."""
 
     since: float
-    reason: str  # why the first one is not
+    reason: str  # why the first one was not, when it was asked last
     is_final: bool = False
+    answers: bool = False  # the first one did when it was asked last, and has not been left for long enough
+    is_doubted: bool = False  # a person says that something has changed: its first answer leads back
 
 
 Standing = Well | Failing | FellBack
@@ -49,7 +51,9 @@ def failed(
         has_fallback: Whether there is anybody to go to.
     """
     if isinstance(before, FellBack):
-        return FellBack(before.since, reason, is_final or before.is_final)
+        return FellBack(
+            before.since, reason, is_final or before.is_final, is_doubted=before.is_doubted and not is_final
+        )
     since = before.since if isinstance(before, Failing) else now
     is_lasting = is_final or now - since >= patience.down_s
     if has_fallback and is_lasting:
@@ -59,13 +63,21 @@ def failed(
 
 def doubted(before: Standing) -> Standing:
     """A person says that something has changed: what was final is so no longer, unless it is met again."""
-    return before if isinstance(before, Well) else msgspec.structs.replace(before, is_final=False)
+    match before:
+        case Well():
+            return before
+        case Failing():
+            return msgspec.structs.replace(before, is_final=False)
+        case FellBack():
+            return msgspec.structs.replace(before, is_final=False, is_doubted=True)
 
 
 def answered(before: Standing, now: float, patience: Patience) -> Standing:
-    """The first provider answered. After a change to the fallback it is come back to, though not at once."""
+    """The first provider answered. After a change to the fallback it is come back to, though not at once by itself."""
     if not isinstance(before, FellBack):
         return Well()
-    if before.is_final or now - before.since < patience.stay_s:
+    if before.is_final:
         return before
-    return Well()
+    if before.is_doubted or now - before.since >= patience.stay_s:
+        return Well()
+    return msgspec.structs.replace(before, answers=True)

@@ -8,7 +8,6 @@ from memd.embed.provider import Calibration, Identity, Vector
 from memd.embed.question_queue import QuestionQueue
 from memd.engines.engine import Engine
 from memd.engines.member import Member
-from memd.engines.standing import FellBack
 from memd.model import Degraded, FallbackUse
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.sync.vectors import VectorQueue
@@ -200,8 +199,8 @@ class Supply:
         fallback, primary = engine.fallback, engine.primary
         if fallback is None or primary is None:
             return None
-        if isinstance(engine.standing, FellBack):
-            return FallbackUse(primary.name, engine.standing.reason)
+        if engine.why_fallback is not None:
+            return FallbackUse(primary.name, engine.why_fallback)
         if space is not None and fallback.space == space and primary.space != space:
             return FallbackUse(
                 primary.name,

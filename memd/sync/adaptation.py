@@ -116,6 +116,16 @@ class Adaptation:
             self._renewal.keep_space(wanted)
             return
         stored = await self._index.fingerprint()
-        before = "another one" if stored is None else f"{stored.provider}/{stored.model}"
-        reason = f"the embedding model changed from {before} to {wanted.provider}/{wanted.model}"
-        self._renewal.want_space(reason, wanted)
+        self._renewal.want_space(why(stored, wanted), wanted)
+
+
+def why(stored: Fingerprint | None, wanted: Fingerprint) -> str:
+    """Why an index needs vectors of another space, for people."""
+    now = f"{wanted.provider}/{wanted.model}"
+    before = "another one" if stored is None else f"{stored.provider}/{stored.model}"
+    if before != now:
+        return f"the embedding model changed from {before} to {now}"
+    return (
+        f"{now} gives other vectors than before: its address, a setting that shapes vectors, or the model behind its name"
+        " has changed"
+    )

@@ -77,6 +77,17 @@ def test_a_snippet_cannot_command_the_terminal() -> None:
             Found(results=[HIT], fallback=True, fallback_from="qmd", fallback_reason="Is it there?"),
             ("Note: builtin answered instead of qmd: Is it there?",),
         ),
+        (
+            Found(
+                results=[HIT],
+                backend="builtin",
+                provider="local",
+                fallback=True,
+                fallback_from="voyage",
+                fallback_reason="the key was not accepted",
+            ),
+            ("Note: local answered instead of voyage: the key was not accepted.",),
+        ),
     ],
 )
 def test_what_is_missing_is_remarked(found: Found, said: tuple[str, ...]) -> None:

@@ -221,7 +221,7 @@ async def test_a_wrong_key_is_said_and_mended_by_a_reload(home: Path) -> None:
         async with running(home) as client:
             await client.sync()
             now = await says(client, "not accepted")
-            assert "OPENAI_API_KEY" in (now.provider_health.reason or "")
+            assert "Set remote.api_key, then" in (now.provider_health.reason or "")
             found = await client.search("lighthouse red")
             assert found.mode == "keyword"
             asked = len(server.seen)
@@ -408,11 +408,11 @@ async def test_a_refused_key_is_reason_enough_for_the_fallback(home: Path) -> No
 
 
 async def test_a_word_of_its_owner_leads_back_from_the_fallback(home: Path) -> None:
-    """Once the quota was paid for, resume has the first provider asked again; while it refuses, nothing changes."""
+    """Once the quota was paid for, resume has the first provider asked again, and used at once; while it refuses, nothing changes."""
     write(home, "memory/a.md", RED)
     with EmbeddingServer() as server:
         configure(home, settings(server, more='fallback = "local"'))
-        async with running(home, patience=QUICK) as client:
+        async with running(home, patience=Patience(down_s=0.5, ask_s=0.2)) as client:
             await comes(client, "lighthouse red", mode="hybrid", provider="openai")
             assert (await client.sync()).vectors == "complete"
             server.plan = lambda seen: no_quota(seen.provider)

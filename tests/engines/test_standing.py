@@ -15,6 +15,9 @@ PATIENCE = Patience(down_s=600, stay_s=1800)
         (Well(), 5.0, True, True, FellBack(5.0, "why", is_final=True)),
         (Well(), 5.0, True, False, Failing(5.0, "why", is_final=True)),
         (FellBack(5.0, "old"), 9.0, True, True, FellBack(5.0, "why", is_final=True)),
+        (FellBack(5.0, "old", answers=True), 9.0, False, True, FellBack(5.0, "why")),
+        (FellBack(5.0, "old", is_doubted=True), 9.0, False, True, FellBack(5.0, "why", is_doubted=True)),
+        (FellBack(5.0, "old", is_doubted=True), 9.0, True, True, FellBack(5.0, "why", is_final=True)),
     ],
 )
 def test_only_a_lasting_cause_leads_to_the_fallback(
@@ -29,8 +32,9 @@ def test_only_a_lasting_cause_leads_to_the_fallback(
     [
         (Well(), 5.0, Well()),
         (Failing(1.0, "why"), 5.0, Well()),
-        (FellBack(100.0, "why"), 1899.0, FellBack(100.0, "why")),
+        (FellBack(100.0, "why"), 1899.0, FellBack(100.0, "why", answers=True)),
         (FellBack(100.0, "why"), 1900.0, Well()),
+        (FellBack(100.0, "why", is_doubted=True), 101.0, Well()),
         (FellBack(100.0, "why", is_final=True), 9e9, FellBack(100.0, "why", is_final=True)),
     ],
 )
@@ -46,10 +50,10 @@ def test_the_first_provider_is_come_back_to_when_it_answers(
     [
         (Well(), Well()),
         (Failing(5.0, "why", is_final=True), Failing(5.0, "why")),
-        (FellBack(5.0, "why", is_final=True), FellBack(5.0, "why")),
-        (FellBack(5.0, "why"), FellBack(5.0, "why")),
+        (FellBack(5.0, "why", is_final=True), FellBack(5.0, "why", is_doubted=True)),
+        (FellBack(5.0, "why"), FellBack(5.0, "why", is_doubted=True)),
     ],
 )
 def test_what_is_final_lasts_until_a_person_doubts_it(before: Standing, after: Standing) -> None:
-    """From then on the first answer leads back, as after an outage."""
+    """From then on the first answer leads back, at once: a person has asked for it."""
     assert doubted(before) == after

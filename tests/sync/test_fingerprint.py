@@ -10,6 +10,7 @@ from memd.config import AgentSettings, Chunking, Redact, SessionSettings, UserRu
 from memd.embed.provider import Identity
 from memd.sources.redact.engine import rules_key
 from memd.store.meta import Fingerprint, usable_part, why_rebuild
+from memd.sync.adaptation import why
 from memd.sync.fingerprint import wanted_fingerprint
 
 _SETTINGS = AgentSettings(workspace=Path("/ws"))
@@ -117,3 +118,14 @@ def test_the_provider_is_part_of_it() -> None:
     wanted = wanted_fingerprint(_SETTINGS, _IDENTITY)
     assert wanted.vector_part == ("local", "m", "k", 384)
     assert wanted_fingerprint(_SETTINGS, None).vector_part == (None, None, None, None)
+
+
+def test_why_other_vectors_are_wanted_is_told_as_it_is() -> None:
+    """A change of the address alone is none from a model to itself."""
+    before = Fingerprint("c", "t", ("memory",), "openai", "m", "k", 384)
+    assert why(before, msgspec.structs.replace(before, model="n")).endswith(
+        "changed from openai/m to openai/n"
+    )
+    assert why(None, before).endswith("changed from another one to openai/m")
+    same = why(before, msgspec.structs.replace(before, key="l"))
+    assert same.startswith("openai/m gives other vectors than before: its address")

@@ -56,7 +56,9 @@ def late(before: Standing, reason: str, now: float, *, began_at: float) -> Stand
 
 def unsupported(before: Standing, reason: str, now: float) -> Standing:
     """The provider has no batches, for this model or this key: there is nothing to try again soon."""
-    return failed(before, reason, now, weight=FAILURES)
+    return (
+        Standing(is_on=False, failures=before.failures + 1, reason=reason, at=now) if before.is_on else before
+    )
 
 
 def turned_on(_: Standing) -> Standing:

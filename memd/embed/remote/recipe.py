@@ -26,7 +26,7 @@ class Recipe(msgspec.Struct, frozen=True):
     account: Account
     key_header: str | None  # where the key goes; None: Authorization, as a bearer
     query_timeout_s: float
-    variables: tuple[str, ...] = ()  # of the environment, where the key usually is
+    key_places: str = "remote.api_key"  # where another key would be looked for, for people
 
     @property
     def provider(self) -> str:
@@ -73,7 +73,19 @@ def recipe(name: Name, model: str, remote: Remote, environ: Mapping[str, str], r
         case _:
             assert_never(name)
     who = account(name, home, remote, environ, read)
-    return Recipe(dialect, who, key_header, remote.query_timeout_ms / 1000, home.variables)
+    return Recipe(dialect, who, key_header, remote.query_timeout_ms / 1000, _key_places(home, who, remote))
+
+
+def _key_places(home: Home, who: Account, remote: Remote) -> str:
+    """Where the key for an address is looked for: a variable of the environment counts for the provider's own host alone."""
+    if remote.api_key:
+        return "remote.api_key"
+    if remote.api_key_env:
+        return "the variable that remote.api_key_env names"
+    if remote.api_key_file:
+        return "the file that remote.api_key_file names"
+    is_home = bool(home.base_url) and origin_of(Home(who.base_url)) == origin_of(home)
+    return " or ".join([*home.variables[:is_home], "remote.api_key"])
 
 
 def speaker(base_url: str) -> Name:

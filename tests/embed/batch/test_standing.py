@@ -50,7 +50,9 @@ def test_a_late_job_changes_nothing_once_batches_are_off() -> None:
 
 def test_what_is_not_supported_is_off_at_once() -> None:
     """There is no use in asking twice."""
-    assert not unsupported(Standing(), "there is no such endpoint", 1).is_on
+    assert unsupported(Standing(), "there is no such endpoint", 1) == Standing(
+        is_on=False, failures=1, reason="there is no such endpoint", at=1
+    ), "one failure is told as one"
 
 
 def test_failures_of_jobs_that_end_after_the_rest_change_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memd.config import Remote
@@ -81,3 +82,23 @@ def test_a_recipe_tells_no_key() -> None:
 def test_an_address_tells_whose_it_is(base_url: str, name: str) -> None:
     """A provider's own origin, Ollama's port or path; anything else speaks as OpenAI does."""
     assert speaker(base_url) == name
+
+
+@pytest.mark.parametrize(
+    ("provider", "settings", "places"),
+    [
+        ("openai", {}, "OPENAI_API_KEY or remote.api_key"),
+        ("openai", {"api_key": "sk-1"}, "remote.api_key"),
+        ("openai", {"api_key_env": "MINE"}, "the variable that remote.api_key_env names"),
+        # A key of the provider's own service does not go to another host, so to set it would not help.
+        ("openai", {"base_url": "https://proxy.example/v1", "headers": {"api-key": "k"}}, "remote.api_key"),
+        ("openai-compatible", {"base_url": "https://proxy.example/v1"}, "remote.api_key"),
+    ],
+)
+def test_where_another_key_would_be_looked_for_is_told(
+    provider: Name, settings: dict[str, object], places: str
+) -> None:
+    """The place that counts with these settings."""
+    remote = msgspec.convert(settings, Remote)
+    made = recipe(provider, "m", remote, {"OPENAI_API_KEY": "sk-2", "MINE": "sk-3"}, _nothing)
+    assert made.key_places == places
