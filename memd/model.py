@@ -37,6 +37,7 @@ class Stamp(msgspec.Struct, frozen=True, gc=False):
     size: int  # bytes
     mtime_ns: int
     inode: int
+    ctime_ns: int = 0  # when the inode was changed last, which nobody can set; 0: not known
 
     @classmethod
     def of(cls, status: os.stat_result) -> "Stamp":
@@ -50,6 +51,7 @@ class Stamp(msgspec.Struct, frozen=True, gc=False):
             size=status.st_size,
             mtime_ns=max(-_INT64_MAX, min(status.st_mtime_ns, _INT64_MAX)),
             inode=inode - (1 << 64) if inode > _INT64_MAX else inode,
+            ctime_ns=max(-_INT64_MAX, min(status.st_ctime_ns, _INT64_MAX)),
         )
 
 

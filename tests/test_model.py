@@ -24,8 +24,8 @@ def status(file: Path, *, inode: int, mtime_ns: int) -> os.stat_result:
 def test_every_stamp_fits_into_sqlite(tmp_path: Path, inode: int, mtime_ns: int) -> None:
     """Whatever a file system gives, SQLite keeps it and gives the same back."""
     stamp = Stamp.of(status(tmp_path, inode=inode, mtime_ns=mtime_ns))
-    values = stamp.size, stamp.mtime_ns, stamp.inode
-    assert apsw.Connection(":memory:").execute("SELECT ?, ?, ?", values).fetchone() == values
+    values = stamp.size, stamp.mtime_ns, stamp.inode, stamp.ctime_ns
+    assert apsw.Connection(":memory:").execute("SELECT ?, ?, ?, ?", values).fetchone() == values
 
 
 def test_no_two_inodes_become_one(tmp_path: Path) -> None:

@@ -109,11 +109,16 @@ def settled(stamp: Stamp, now_ns: int) -> Stamp:
     """The stamp, or one that equals no other while a second write could still leave it as it is.
 
     A stamp a little ahead of the clock is that of a write between the two looks at them. One far ahead was set, or
-    the clock was put back since: the next write will have another.
+    the clock was put back since: the next write will have another. The time of change counts as the time of writing does:
+    who has set that back may write again in the same tick.
     """
-    tick_ns = _COARSE_TICK_NS if stamp.mtime_ns % _SECOND_NS == 0 else _TICK_NS
-    is_fresh = -_COARSE_TICK_NS <= now_ns - stamp.mtime_ns <= tick_ns
+    is_fresh = any(_is_fresh(time_ns, now_ns) for time_ns in (stamp.mtime_ns, stamp.ctime_ns or stamp.mtime_ns))
     return msgspec.structs.replace(stamp, mtime_ns=_NEVER_NS) if is_fresh else stamp
+
+
+def _is_fresh(time_ns: int, now_ns: int) -> bool:
+    tick_ns = _COARSE_TICK_NS if time_ns % _SECOND_NS == 0 else _TICK_NS
+    return -_COARSE_TICK_NS <= now_ns - time_ns <= tick_ns
 
 
 def _read(descriptor: int, max_bytes: int) -> bytes | None:

@@ -16,7 +16,7 @@ from memd.store.sessions import SessionChange
 from memd.store.trouble import StoreDamaged
 from memd.text import cjk_share
 
-_KNOWN = "SELECT path, kind, size, mtime_ns, inode, hash FROM files"
+_KNOWN = "SELECT path, kind, size, mtime_ns, inode, ctime_ns, hash FROM files"
 _MANY_PLACES = 100  # so many are not asked for one by one
 
 
@@ -66,17 +66,17 @@ def known(connection: apsw.Connection, within: Collection[str] | None = None) ->
         )
     )
     return {
-        path: KnownFile(path, _kind(kind), Stamp(size, mtime_ns, inode), content_hash)
-        for path, kind, size, mtime_ns, inode, content_hash in found
+        path: KnownFile(path, _kind(kind), Stamp(size, mtime_ns, inode, ctime_ns), content_hash)
+        for path, kind, size, mtime_ns, inode, ctime_ns, content_hash in found
     }
 
 
 def find(connection: apsw.Connection, path: str) -> KnownFile | None:
     """One file, if it is indexed."""
     row = connection.execute(
-        "SELECT kind, size, mtime_ns, inode, hash FROM files WHERE path = ?", (path,)
+        "SELECT kind, size, mtime_ns, inode, ctime_ns, hash FROM files WHERE path = ?", (path,)
     ).fetchone()
-    return None if row is None else KnownFile(path, _kind(row[0]), Stamp(row[1], row[2], row[3]), row[4])
+    return None if row is None else KnownFile(path, _kind(row[0]), Stamp(*row[1:5]), row[5])
 
 
 def _kind(value: int) -> Kind:
@@ -86,11 +86,15 @@ def _kind(value: int) -> Kind:
         raise StoreDamaged(f"a file in the index is of kind {value!r}, which there is not") from error
 
 
+def _stamped(stamp: Stamp) -> tuple[int, int, int, int]:
+    return stamp.size, stamp.mtime_ns, stamp.inode, stamp.ctime_ns
+
+
 def restamp(connection: apsw.Connection, found: FoundFile) -> None:
     """Remember the new stamp of a file whose content is the same."""
     connection.execute(
-        "UPDATE files SET size = ?, mtime_ns = ?, inode = ? WHERE path = ?",
-        (found.stamp.size, found.stamp.mtime_ns, found.stamp.inode, found.path),
+        "UPDATE files SET size = ?, mtime_ns = ?, inode = ?, ctime_ns = ? WHERE path = ?",
+        (*_stamped(found.stamp), found.path),
     )
 
 
@@ -183,22 +187,17 @@ def _put_file(
 
     One that was of another kind begins without chunks: theirs are seen by others.
     """
-    values = (
-        int(found.kind),
-        found.stamp.size,
-        found.stamp.mtime_ns,
-        found.stamp.inode,
-        content_hash,
-        found.path,
-    )
+    values = (int(found.kind), *_stamped(found.stamp), content_hash, found.path)
     row = connection.execute("SELECT id, kind FROM files WHERE path = ?", (found.path,)).fetchone()
     if row is None:
         connection.execute(
-            "INSERT INTO files (kind, size, mtime_ns, inode, hash, path) VALUES (?, ?, ?, ?, ?, ?)", values
+            "INSERT INTO files (kind, size, mtime_ns, inode, ctime_ns, hash, path) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            values,
         )
         return connection.last_insert_rowid(), ()
     connection.execute(
-        "UPDATE files SET kind = ?, size = ?, mtime_ns = ?, inode = ?, hash = ? WHERE path = ?", values
+        "UPDATE files SET kind = ?, size = ?, mtime_ns = ?, inode = ?, ctime_ns = ?, hash = ? WHERE path = ?",
+        values,
     )
     file_id, old_kind = row
     gone = _remove_chunks(connection, file_id) if old_kind != found.kind else ()

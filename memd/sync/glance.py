@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.model import FoundFile, Kind
+from memd.model import FoundFile, Kind, Stamp
 from memd.paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace, is_markdown
 
 NEWEST = 24
@@ -29,7 +29,7 @@ _NO_MATTER = -1  # neither a directory nor called like a note
 class Look(msgspec.Struct, frozen=True):
     """What something looks like."""
 
-    stamp: tuple[int, int, int]  # size, mtime_ns, inode
+    stamp: Stamp
     # Of a directory: name -> inode, or _NO_MATTER. None: it is a file, or cannot be listed.
     entries: Mapping[str, int] | None = None
 
@@ -81,8 +81,7 @@ class Glance:
         for path in self._paths():
             now = before[path] if path in before else _look(path, None)
             if path in met:
-                stamp = met[path]
-                looks[path] = Look((stamp.size, stamp.mtime_ns, stamp.inode))
+                looks[path] = Look(met[path])
             elif (
                 path not in self._looks
                 or about is None
@@ -146,7 +145,7 @@ def _look(path: Path, last: Look | None) -> Look | None:
         status = path.lstat()
     except OSError:
         return None
-    stamp = status.st_size, status.st_mtime_ns, status.st_ino
+    stamp = Stamp.of(status)
     if last is not None and last.stamp == stamp:
         return last
     return Look(stamp, _entries(path) if stat.S_ISDIR(status.st_mode) else None)
@@ -172,6 +171,6 @@ def _different(path: Path, one: Look | None, other: Look | None) -> list[Path]:
         return [path]
     changed = one.entries.items() ^ other.entries.items()
     # Nothing shows why it changed where a note was deleted and came again under the number of the old one.
-    if not changed or one.stamp[2] != other.stamp[2]:
+    if not changed or one.stamp.inode != other.stamp.inode:
         return [path]
     return [path / name for name, inode in sorted(changed) if inode != _NO_MATTER]

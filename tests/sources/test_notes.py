@@ -112,7 +112,7 @@ def test_reads_a_note(workspace: Path) -> None:
     reading = read_note("memory/a.md", [Workspace(workspace)], max_bytes=MAX_BYTES, now_ns=LATER_NS)
     assert reading.document == Document("memory/a.md", Kind.NOTE, ("# Tag", "日记"))
     assert reading.sha256 == hashlib.sha256(raw).digest()
-    assert reading.stamp == Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+    assert reading.stamp == Stamp.of(status)
 
 
 def test_reads_from_every_root(workspace: Path) -> None:
@@ -208,8 +208,10 @@ def test_growing_past_the_limit(workspace: Path) -> None:
 )
 def test_settled(mtime_ns: int, age_ns: int, kept: bool) -> None:
     """A stamp counts only when the next write must change it: by the tick of the clock that stamps the file."""
-    stamp = Stamp(size=1, mtime_ns=mtime_ns, inode=2)
-    assert (settled(stamp, mtime_ns + age_ns) == stamp) is kept
+    long_ago = 1 - 10**18
+    for written_ns, changed_ns in ((mtime_ns, 0), (mtime_ns, mtime_ns), (long_ago, mtime_ns)):
+        stamp = Stamp(size=1, mtime_ns=written_ns, inode=2, ctime_ns=changed_ns)
+        assert (settled(stamp, mtime_ns + age_ns) == stamp) is kept
 
 
 def test_a_write_in_the_same_tick_is_not_missed(workspace: Path) -> None:
@@ -221,7 +223,7 @@ def test_a_write_in_the_same_tick_is_not_missed(workspace: Path) -> None:
     file.write_text("new")
     os.utime(file, ns=(written_ns, written_ns))
     status = file.stat()
-    assert reading.stamp != Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+    assert reading.stamp != Stamp.of(status)
 
 
 def read_by_other_user(workspace: str) -> str:

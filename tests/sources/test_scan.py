@@ -68,9 +68,7 @@ def test_found_file(base: Path) -> None:
     file = base / "ws" / "memory" / "a.md"
     status = file.stat()
     assert look(Workspace(base / "ws")).found == {
-        "memory/a.md": FoundFile(
-            "memory/a.md", file, Kind.NOTE, Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
-        )
+        "memory/a.md": FoundFile("memory/a.md", file, Kind.NOTE, Stamp.of(status))
     }
 
 

@@ -1,5 +1,6 @@
 """Files into an index, as they are now."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -71,6 +72,7 @@ async def test_the_same_bytes_change_nothing_but_the_stamp(
     assert first == Applied(frozenset({"memory/a.md"}), 1, {})
     ids = [chunk.id for chunk in (await index.read(lambda reader: reader.texts(SOME))).values()]
     os.utime(note, ns=(5, 5))
+    await asyncio.sleep(0.05)  # until the time of change is no longer that of a write that may go on
     again = await apply(index, roots, found(roots), await index.known())
     assert again == Applied(frozenset({"memory/a.md"}), 0, {})
     assert (await index.known())["memory/a.md"].stamp.mtime_ns == 5
@@ -129,6 +131,7 @@ async def test_a_note_of_any_time_is_taken_in_once(
     note.write_text("# A\n\none\n")
     seconds = int(datetime.fromisoformat(f"{when}T00:00:00+00:00").timestamp())
     os.utime(note, (seconds, seconds))
+    await asyncio.sleep(0.05)  # until the time of change is no longer that of a write that may go on
     assert await apply(index, roots, found(roots), {}) == Applied(frozenset({"memory/a.md"}), 1, {})
     [seen] = found(roots)
     assert (await index.known())["memory/a.md"].stamp == seen.stamp

@@ -8,7 +8,7 @@ from memd.sync.glance import NEWEST, Glance
 
 def found(file: Path) -> FoundFile:
     status = file.stat()
-    return FoundFile(file.name, file, Kind.NOTE, Stamp(status.st_size, status.st_mtime_ns, status.st_ino))
+    return FoundFile(file.name, file, Kind.NOTE, Stamp.of(status))
 
 
 def after_a_pass(glance: Glance, *files: Path, within: frozenset[Path] | None = None) -> None:

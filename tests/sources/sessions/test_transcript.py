@@ -334,7 +334,7 @@ def test_the_stamp_is_that_of_what_was_read(follower: Follower) -> None:
     """From before the first byte."""
     status = follower.file.stat()
     assert follower.last is not None
-    assert follower.last.stamp == Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+    assert follower.last.stamp == Stamp.of(status)
 
 
 def test_a_file_that_was_just_written_is_looked_at_again(file: Path) -> None:

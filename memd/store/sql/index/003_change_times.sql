@@ -1,0 +1,2 @@
+-- When the inode was changed last, in nanoseconds: unlike mtime_ns, nobody can set it. 0: not known, so the file is read again.
+ALTER TABLE files ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0;
