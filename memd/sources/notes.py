@@ -112,7 +112,9 @@ def settled(stamp: Stamp, now_ns: int) -> Stamp:
     the clock was put back since: the next write will have another. The time of change counts as the time of writing does:
     who has set that back may write again in the same tick.
     """
-    is_fresh = any(_is_fresh(time_ns, now_ns) for time_ns in (stamp.mtime_ns, stamp.ctime_ns or stamp.mtime_ns))
+    is_fresh = any(
+        _is_fresh(time_ns, now_ns) for time_ns in (stamp.mtime_ns, stamp.ctime_ns or stamp.mtime_ns)
+    )
     return msgspec.structs.replace(stamp, mtime_ns=_NEVER_NS) if is_fresh else stamp
 
 

@@ -107,6 +107,7 @@ class Scan(msgspec.Struct, frozen=True):
     blind: Mapping[str, Blind]  # prefix -> why the scan could not look there: what is known below stays
     mounts: frozenset[MountPoint]  # that the scan passed
     looked: frozenset[str] | None  # prefixes of a partial scan; None: everywhere
+    linked: frozenset[tuple[Path, int]] = frozenset()  # files with several names, each with its inode
 
     def covers(self, name: str) -> bool:
         """Whether the scan was about this name: it is found, skipped, or not there, unless the scan was blind."""
@@ -206,6 +207,7 @@ class _Search:
         self._skipped: dict[str, Skip] = {}
         self._blind: dict[str, Blind] = {}
         self._mounts: set[MountPoint] = set()
+        self._linked: set[tuple[Path, int]] = set()
         self.met_double = False
 
     def meets_first(self, root: Sessions, parts: Parts, group: Iterable[Sessions]) -> bool:
@@ -269,6 +271,7 @@ class _Search:
             blind=self._blind,
             mounts=frozenset(self._mounts),
             looked=looked,
+            linked=frozenset(self._linked),
         )
 
     def _whole(self, root: Root, base: int) -> None:
@@ -366,7 +369,9 @@ class _Search:
         if status.st_size > self._max_bytes and kind is not Kind.SESSION:
             self._skip(path, Skip.TOO_LARGE)
             return
-        self.met_double |= status.st_nlink > 1
+        if status.st_nlink > 1:
+            self.met_double = True
+            self._linked.add((file, status.st_ino))
         stamp = Stamp.of(status)
         rank = _rank(root, parts, path)
         self._candidates.append(

@@ -30,6 +30,7 @@ from memd.sync.plan import Plan, groups, plan
 from memd.sync.treatment import Treatment
 from memd.sync.waiting import first_of
 from memd.threads import Threads
+from memd.watch.backlog import Backlog
 
 log = structlog.get_logger()
 
@@ -62,6 +63,7 @@ class Intake:
         *,
         dirty: Dirty,
         peek: Peek,
+        backlog: Backlog,
         files: Threads,
         vectors: Callable[[Space | None], KnownVectors | None],
         let: Callable[[Taken], Awaitable[None]],
@@ -75,6 +77,7 @@ class Intake:
             index: The one that serves.
             dirty: What has changed.
             peek: Remembers what the newest files looked like.
+            backlog: Is told of files with several names.
             files: Where files are read.
             vectors: What is cached of a space.
             let: Makes a short pass over what is urgent, in the middle of a long one.
@@ -84,6 +87,7 @@ class Intake:
         self._index = index
         self._dirty = dirty
         self._peek = peek
+        self._backlog = backlog
         self._files = files
         self._vectors = vectors
         self._let = let
@@ -166,6 +170,8 @@ class Intake:
             await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))
         if index is self._index:
             self._note_kept(work.kept, seen)
+            if seen.looked is None:
+                self._backlog.has_linked(seen.linked)
             for other, later in self._later.items():
                 if other is not this:
                     later.append(seen)

@@ -121,6 +121,7 @@ class SyncLoop:
             index,
             dirty=dirty,
             peek=self._peek,
+            backlog=self.backlog,
             files=self._files,
             vectors=self._embedders.known,
             let=self._passes.attempt,

@@ -7,14 +7,19 @@ from pathlib import Path
 
 from memd.watch.raw import Tap
 
+Linked = tuple[Path, int]  # a file, and its inode: another file may take its place
+
+_MOST_LINKED = 1000  # each costs a watch: a tree of hard links must not use up what a user may have
+
 
 class Backlog:
     """How far the watcher is, for those who wait for it.
 
     Linux queues an event before the call that caused it returns. So whoever has written something and asks now is told
     when that event has been passed on, be there others behind it or not. Who writes does not matter. What is written to
-    a mapping of a file (mmap), by way of a hard link outside of the roots, or on another machine, makes no event here. A
-    disk that is mounted over a root, or a directory above one that is renamed, is noticed within a second or so.
+    a mapping of a file (mmap), or on another machine, makes no event here, and nor does a hard link that is made outside of
+    the roots: what is written under that name is told once the file is known to have several. A disk that is mounted over a
+    root, or a directory above one that is renamed, is noticed within a second or so.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,6 +36,8 @@ class Backlog:
         self._unwatched: frozenset[Path] = frozenset()
         self._absent: frozenset[Path] = frozenset()
         self._unseen: frozenset[Path] = frozenset()
+        self._linked: frozenset[Linked] = frozenset()
+        self._followed: frozenset[Linked] = frozenset()
         self._moved = asyncio.Event()
         self._waited_since: float | None = None  # for the watcher to move
 
@@ -63,7 +70,7 @@ class Backlog:
         self._tap, self._returns = tap, True
         self._round += 1
         self._done, self._unwatched = 0, frozenset()
-        self._absent, self._unseen = absent, unseen
+        self._absent, self._unseen, self._followed = absent, unseen, frozenset()
         self._move()
 
     def rests(self, unwatched: frozenset[Path]) -> None:
@@ -76,12 +83,27 @@ class Backlog:
             self._done, self._unwatched = self._tap.given, unwatched
             self._move()
 
+    @property
+    def to_follow(self) -> frozenset[Linked]:
+        """Files with several names that are not watched by themselves yet."""
+        return self._linked - self._followed
+
+    def follows(self, files: frozenset[Linked]) -> None:
+        """These are watched by themselves from now on, as far as they can be."""
+        self._followed |= files
+
     def _move(self) -> None:
         self._waited_since = None
         self._moved.set()
         self._moved.clear()
 
-    # --- what others ask
+    # --- what others say and ask
+
+    def has_linked(self, files: frozenset[Linked]) -> None:
+        """These are the files that have several names, as somebody saw who looked at all of them."""
+        self._linked = frozenset(sorted(files)[:_MOST_LINKED])
+        if self._tap is not None and self.to_follow:
+            self._tap.hurry()
 
     @property
     def absent(self) -> frozenset[Path]:
@@ -102,14 +124,14 @@ class Backlog:
             patience_s: How long to wait. Where somebody has waited for longer in vain, nobody waits once more.
 
         Returns:
-            The directories that are not watched yet, and must be looked at to know what is in them; empty as a rule.
+            The directories, and files with several names, that are not watched yet, and must be looked at to know what is in them; empty as a rule.
             That says nothing of `absent` and `unseen`. None: this system does not tell how much it has told.
 
         Raises:
             TimeoutError: that took too long.
         """
         if self._tap is not None and self._done == self._tap.told():
-            return self._unwatched
+            return self._to_look_at()
         if not self._returns:
             return self._untold()
         now = self._clock()
@@ -127,10 +149,14 @@ class Backlog:
                 # What comes meanwhile is not waited for. A later round is good enough: it began with looking at everything.
                 goal = goal or (self._round, self._tap.told())
                 if (self._round, self._done) >= goal:
-                    return self._unwatched
+                    return self._to_look_at()
                 self._tap.hurry()
             await self._moved.wait()
         return self._untold()
+
+    def _to_look_at(self) -> frozenset[Path]:
+        to_follow = self.to_follow
+        return self._unwatched.union(file for file, _ in to_follow) if to_follow else self._unwatched
 
     def _untold(self) -> frozenset[Path] | None:
         return frozenset() if self._unseen else None

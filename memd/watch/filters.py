@@ -27,6 +27,7 @@ def sight(
     roots: Iterable[Root],
     ground: Survey,
     is_directory: Callable[[Path], bool],
+    has_other_names: Callable[[Path], bool] = lambda _: False,
 ) -> Sighting:
     """Keep the events that concern memory.
 
@@ -37,6 +38,7 @@ def sight(
         roots: As sources.roots gives them.
         ground: What is watched: a path among it was a directory.
         is_directory: Whether a path is one now, symlinks not followed.
+        has_other_names: Whether a path is a file that has another name: that of a note, maybe.
     """
     roots = tuple(roots)
     paths: set[Path] = set()
@@ -61,4 +63,10 @@ def sight(
             stands_for_files = False
         if stands_for_files or any(admits(root, parts) for root, parts in below):
             paths.add(path)
+        elif (
+            change is Change.added
+            and any(descends(root, parts[:-1]) for root, parts in below if parts)
+            and has_other_names(path)
+        ):
+            paths.add(path.parent)
     return Sighting(frozenset(paths), frozenset(unwatched))

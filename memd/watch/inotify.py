@@ -12,7 +12,7 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from watchfiles import Change
@@ -33,12 +33,15 @@ DELETE_SELF = 0x400
 MOVE_SELF = 0x800
 UNMOUNT = 0x2000
 Q_OVERFLOW = 0x4000
+_ISDIR = 0x40000000
 _ONLYDIR = 0x01000000
 _DONT_FOLLOW = 0x02000000
 
 _CAME = CREATE | MOVED_TO
 _WENT = DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF | UNMOUNT
 _WANTED = MODIFY | ATTRIB | CLOSE_WRITE | _CAME | DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF
+
+_WRITTEN = MODIFY | ATTRIB | CLOSE_WRITE  # of a file by itself; ATTRIB: it has more or fewer names
 
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
 _INT = struct.Struct("i")
@@ -100,6 +103,11 @@ class InotifyFeed:
         self._loop.add_reader(self._descriptor, self._on_readable)
         return batch_of(raw, self._paths)
 
+    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
+        """Set a watch on each; see raw.Feed."""
+        assert self._descriptor is not None
+        return await Threads(1, "memd-watch").run(self._set_on_files, self._descriptor, tuple(files))
+
     def tap(self) -> Tap:
         """Itself."""
         return self
@@ -155,6 +163,18 @@ class InotifyFeed:
                 raise Broken(_refused(why, len(directories)))
             # It went away since it was found. The watch of the one above tells that, or the look after this one.
 
+    def _set_on_files(self, descriptor: int, files: Iterable[Path]) -> frozenset[Path]:
+        watched: set[Path] = set()
+        for file in files:
+            if self._stopped:
+                break
+            number = _libc.inotify_add_watch(descriptor, os.fsencode(file), _WRITTEN | _DONT_FOLLOW)
+            # Where there is no watch left, or the file went, directories are watched all the same.
+            if number >= 0 and file not in (paths := self._paths.setdefault(number, [])):
+                paths.append(file)
+                watched.add(file)
+        return frozenset(watched)
+
 
 def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> Batch:
     """What the kernel wrote, as raw events.
@@ -164,6 +184,8 @@ def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> Batch:
         paths: The directories of each watch.
     """
     events: set[RawEvent] = set()
+    created: set[str] = set()
+    closed: set[str] = set()
     incomplete = False
     for record in _records(raw):
         number, mask, _, _ = _HEAD.unpack_from(record)
@@ -174,8 +196,13 @@ def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> Batch:
         name = os.fsdecode(record[_HEAD.size :].rstrip(b"\0"))
         for path in paths.get(number, ()):
             # Joined by hand: pathlib takes ten times as long, and the event loop waits.
-            events.add((change, f"{str(path).rstrip('/')}/{name}" if name else str(path)))
-    return Batch(frozenset(events), incomplete=incomplete)
+            place = f"{str(path).rstrip('/')}/{name}" if name else str(path)
+            events.add((change, place))
+            if mask & CREATE and not mask & _ISDIR:
+                created.add(place)
+            elif mask & CLOSE_WRITE and name:
+                closed.add(place)
+    return Batch(frozenset(events), incomplete=incomplete, begun=frozenset(created - closed))
 
 
 def _records(raw: bytes) -> set[bytes]:

@@ -4,7 +4,7 @@ It tells nothing of an overflow of the system's queue: whoever gets very many ev
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from anyio.to_thread import current_default_thread_limiter
@@ -50,6 +50,10 @@ class LibraryFeed:
             events |= self._batches.get_nowait()
         self._raise_failure()
         return Batch(frozenset(events))
+
+    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see raw.Feed
+        """None: these systems tell of a file by the name that it is written under."""
+        return frozenset()
 
     def tap(self) -> None:
         """Events are on their way here for some time, and nobody knows how many."""

@@ -1,5 +1,7 @@
 """What a source of raw events of the file system is to the watcher."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -16,6 +18,9 @@ class Batch(msgspec.Struct, frozen=True):
 
     events: frozenset[RawEvent] = frozenset()
     incomplete: bool = False  # events were lost: the system had no room left for them
+    # Files that came and were not closed by whoever wrote them under that name: one that was written under another, and
+    # linked to this one, goes on being written with events for the other name alone.
+    begun: frozenset[str] = frozenset()
 
 
 class Broken(MemdError):
@@ -57,6 +62,10 @@ class Feed(Protocol):
         Raises:
             Broken: no more will come.
         """
+        ...
+
+    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
+        """Watch some files by themselves, whatever name they are written under; those that are watched since this call."""
         ...
 
     def tap(self) -> Tap | None:

@@ -24,6 +24,7 @@ from memd.watch.filters import sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.library import LibraryFeed
 from memd.watch.mounts import Mount, read_mounts, unseen
+from memd.watch.names import Names
 from memd.watch.raw import Broken, Feed
 from memd.watch.survey import Footing, Survey, footing_of, identities_of, survey
 
@@ -128,11 +129,12 @@ async def watch(
     clock = asyncio.get_running_loop().time
     reason = "watching began"
     failures, broken = 0, ""
+    names = Names(backlog)
     backlog.pauses()
     while True:
         armed_at: float | None = None
         try:
-            async with aclosing(_watched(roots, reason, ways, pace, threads, backlog)) as events:
+            async with aclosing(_watched(roots, reason, ways, pace, threads, backlog, names)) as events:
                 async for event in events:
                     if isinstance(event, Health):
                         armed_at = clock()
@@ -162,9 +164,24 @@ async def watch(
 
 
 async def _watched(
-    roots: Sequence[Root], reason: str, ways: Ways, pace: Pace, threads: Threads, backlog: Backlog
+    roots: Sequence[Root],
+    reason: str,
+    ways: Ways,
+    pace: Pace,
+    threads: Threads,
+    backlog: Backlog,
+    names: Names,
 ) -> AsyncGenerator[Event, None]:
     """The events until other directories must be watched.
+
+    Args:
+        roots: As for watch.
+        reason: Of the rescan that it begins with.
+        ways: As for watch.
+        pace: As for watch.
+        threads: Where the disk is looked at.
+        backlog: Is told how far it is.
+        names: Knows which files are to be watched by themselves.
 
     Raises:
         Broken: watching is not possible, or no longer.
@@ -184,31 +201,28 @@ async def _watched(
             # A directory that came between the survey and the watch of the one above it was announced to nobody.
             settle.mark(clock())
             unwatched = places
-        tap = feed.tap()
-        notes = _notes(roots)
-        if tap is None:
-            backlog.ends()
-        else:
-            backlog.begins(
-                tap,
-                absent=frozenset(root.directory for root in notes) - ground.flat,
-                unseen=frozenset(unseen(notes, ground.footing.mounts)),
-            )
+        _begin(backlog, feed, _notes(roots), ground)
+        if again := await names.follow_again(feed):
+            yield Changed(again)
         check_at = _next_check(clock(), pace, roots)
         while (due_at := settle.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
             batch = await feed.next(until=check_at if due_at is None else min(check_at, due_at))
+            changed: frozenset[Path] = frozenset()
             if batch.incomplete or len(batch.events) > _MANY_EVENTS:
                 settle.mark(clock())
                 unwatched = places  # directories may be among them
                 yield Rescan("very many files changed at once")
             elif batch.events:
-                sighting = await threads.run(sight, batch.events, roots, ground, _is_directory)
+                sighting = await threads.run(
+                    sight, batch.events, roots, ground, _is_directory, _has_other_names
+                )
                 if sighting.restructured:
                     settle.mark(clock())
                     unwatched |= sighting.unwatched
-                if sighting.paths:
-                    yield Changed(sighting.paths)
+                changed = sighting.paths
+            if changed := changed | await names.follow(feed, batch, changed):
+                yield Changed(changed)
             if clock() >= check_at:
                 if await check.finds_another(pace.check_patience_s):
                     return
@@ -217,6 +231,18 @@ async def _watched(
         backlog.pauses()
         check.cancel()
         await feed.stop()
+
+
+def _begin(backlog: Backlog, feed: Feed, notes: Sequence[Root], ground: Survey) -> None:
+    tap = feed.tap()
+    if tap is None:
+        backlog.ends()
+        return
+    backlog.begins(
+        tap,
+        absent=frozenset(root.directory for root in notes) - ground.flat,
+        unseen=frozenset(unseen(notes, ground.footing.mounts)),
+    )
 
 
 def _next_check(now: float, pace: Pace, roots: Sequence[Root]) -> float:
@@ -332,6 +358,14 @@ def _notes(roots: Sequence[Root]) -> list[Root]:
 
 def _place(root: Root) -> Path:
     return root.directory / (only_file(root) or "")
+
+
+def _has_other_names(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def _is_directory(path: Path) -> bool:

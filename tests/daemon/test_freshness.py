@@ -1,5 +1,7 @@
 """What was written a moment ago is found, whichever note it is and however it got there."""
 
+import ctypes
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -29,6 +31,13 @@ def watched(daemon: Daemon) -> Daemon:
     with daemon.client() as client:
         client.sync(wait=True)
     return daemon
+
+
+def linkat(descriptor: int, to: Path) -> None:
+    """Give an open file without a name a name."""
+    source = f"/proc/self/fd/{descriptor}".encode()
+    at_cwd, follow = -100, 0x400
+    assert ctypes.CDLL(None).linkat(at_cwd, source, at_cwd, bytes(to), follow) == 0
 
 
 class Writer:
@@ -116,6 +125,92 @@ class Writer:
     def _let_another_process_write(self, word: str) -> None:
         command = f"echo 'elsewhere {word}' > {self._pick()}"
         subprocess.run(["sh", "-c", command], check=True)
+
+
+def _says(client: Client, word: str) -> bool:
+    """Whether a word is found, or the answer says that it is not up to date."""
+    answer = client.search(word)
+    return answer.stale or any(word in hit.snippet for hit in answer.results)
+
+
+def _write_on(descriptor: int, text: str) -> None:
+    os.write(descriptor, f"{text}\n".encode())
+
+
+@pytest.mark.parametrize("nameless", [False, True], ids=["a draft", "no name"])
+@pytest.mark.parametrize("looked", [False, True], ids=["unasked", "asked in between"])
+def test_a_note_that_is_written_on_under_a_name_it_has_no_longer(
+    watched: Daemon, nameless: bool, looked: bool
+) -> None:
+    """A program opens a draft, links it to its name, takes the first name away, and writes on for as long as it likes."""
+    memory = watched.workspace / "memory"
+    draft, final = memory / "draft.tmp", memory / "final.md"
+    if nameless:
+        descriptor = os.open(memory, os.O_WRONLY | os.O_TMPFILE)
+    else:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT)
+    with watched.client() as client:
+        try:
+            _write_on(descriptor, "word0q")
+            if nameless:
+                linkat(descriptor, final)
+            else:
+                os.link(draft, final)
+                draft.unlink()
+            if looked:
+                assert _says(client, "word0q")
+            for number in range(1, 6):
+                _write_on(descriptor, f"word{number}q")
+                assert _says(client, f"word{number}q")
+        finally:
+            os.close(descriptor)
+        assert not client.search("word5q").stale
+
+
+@pytest.mark.parametrize(
+    ("other", "running"),
+    [
+        ("outside.md", False),
+        ("workspace/kept/other.md", False),
+        ("workspace/memory/other.txt", False),
+        ("workspace/memory/other.txt", True),
+    ],
+)
+def test_a_note_that_is_written_under_another_name(watched: Daemon, other: str, running: bool) -> None:
+    """By a hard link that is outside of what is watched, or that is no note by its name; also with its time set back."""
+    note, link = watched.workspace / "memory" / "7.md", watched.home / other
+    link.parent.mkdir(exist_ok=True)
+    if not running:
+        watched.stop()
+    os.link(note, link)
+    if not running:
+        watched.start()
+    with watched.client() as client:
+        if not running:
+            client.sync()
+        for number in range(5):
+            with link.open("a") as file:
+                file.write(f"word{number}q\n")
+            assert _says(client, f"word{number}q")
+        before = link.stat()
+        link.write_text(link.read_text().replace("word4q", "word9q"))
+        os.utime(link, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert _says(client, "word9q")
+        assert not client.search("word9q").stale
+
+
+def test_a_note_of_the_same_size_and_time_that_was_changed_while_nobody_watched(watched: Daemon) -> None:
+    """Who sets the time of a file back cannot set back when that was done."""
+    note = watched.workspace / "memory" / "7.md"
+    before = note.stat()
+    watched.stop()
+    note.write_text("apes 7\n")
+    os.utime(note, ns=(before.st_atime_ns, before.st_mtime_ns))
+    watched.start()
+    with watched.client() as client:
+        client.sync()
+        assert _says(client, "apes")
+        assert not client.search("apes").stale
 
 
 def test_every_change_is_found_at_once(watched: Daemon) -> None:

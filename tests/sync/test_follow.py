@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -118,6 +118,9 @@ class Deaf:
     async def next(self, until: float) -> Batch:
         await asyncio.sleep(until - asyncio.get_running_loop().time())
         return Batch()
+
+    async def watch_files(self, _: Iterable[Path]) -> frozenset[Path]:
+        return frozenset()
 
     def tap(self) -> None:
         pass

@@ -148,3 +148,27 @@ async def test_places_of_which_nothing_is_told() -> None:
     assert (await backlog.drained(LONG_S), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NEW)
     backlog.begins(tap)
     assert (await backlog.drained(0), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NOTHING)
+
+
+async def test_files_with_several_names() -> None:
+    """Until one is watched by itself, it is to be looked at; another file in its place is another one."""
+    backlog, tap = watching()
+    note = Path("/w/a.md")
+    backlog.has_linked(frozenset({(note, 1)}))
+    assert tap.hurries == 1
+    assert await backlog.drained(0) == {note}
+    backlog.follows(backlog.to_follow)
+    backlog.has_linked(frozenset({(note, 1)}))
+    assert (tap.hurries, await backlog.drained(0)) == (1, NOTHING)
+    backlog.has_linked(frozenset({(note, 2)}))
+    assert await backlog.drained(0) == {note}
+    backlog.begins(tap)
+    backlog.has_linked(frozenset())
+    assert await backlog.drained(0) == NOTHING
+
+
+async def test_a_tree_of_hard_links_uses_up_no_watches() -> None:
+    """So many are watched, and the others are found as far as looking goes."""
+    backlog, _ = watching()
+    backlog.has_linked(frozenset((Path(f"/w/{number}.md"), number) for number in range(5000)))
+    assert len(backlog.to_follow) == 1000

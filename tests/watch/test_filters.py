@@ -132,6 +132,24 @@ def test_a_batch() -> None:
     assert seen.unwatched == {Path("/vault/d")}
 
 
+@pytest.mark.parametrize(
+    ("change", "path", "told"),
+    [
+        (ADDED, "/ws/memory/a.txt", {"/ws/memory"}),
+        (ADDED, "/ws/MEMORY.bak", {"/ws"}),
+        (ADDED, "/vault/sub/a.txt", {"/vault/sub"}),
+        (ADDED, "/elsewhere/a.txt", set()),
+        (ADDED, "/ws/src/a.txt", set()),
+        (MODIFIED, "/ws/memory/a.txt", set()),
+        (ADDED, "/ws/memory/a.md", {"/ws/memory/a.md"}),
+    ],
+)
+def test_a_file_that_is_no_note_may_be_another_name_of_one(change: Change, path: str, told: set[str]) -> None:
+    """A hard link that comes beside notes has these looked at; what only changes, or lies elsewhere, does not."""
+    seen = sight([(change, path)], ROOTS, FLAT, DIRECTORIES.__contains__, lambda _: True)
+    assert seen.paths == set(map(Path, told))
+
+
 def test_an_empty_batch() -> None:
     """Nothing is nothing."""
     seen = sight([], ROOTS, FLAT, DIRECTORIES.__contains__)

@@ -84,6 +84,13 @@ def test_the_same_event_again_and_again() -> None:
     assert found == {(Change.modified, "/ws/a.md"), (Change.modified, "/b.md")}
 
 
+def test_files_that_came_and_were_not_closed() -> None:
+    """Who closes it under its name has written it under that name; a directory is no file."""
+    raw = event(1, 0x100, b"linked.md") + event(1, 0x100, b"made.md") + event(1, 0x2, b"made.md")
+    raw += event(1, 0x8, b"made.md") + event(1, 0x40000100, b"directory") + event(1, 0x80, b"moved.md")
+    assert batch_of(raw, PATHS).begun == {"/ws/linked.md"}
+
+
 def test_an_overflow_among_events() -> None:
     """An overflow is told along with the events before it."""
     found = batch_of(event(1, 0x2, b"a.md") + event(-1, 0x4000), PATHS)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, redirect_stdout, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -464,7 +464,7 @@ async def test_cancelling_takes_the_watches_away(base: Path, ways: Ways) -> None
         await until_async(lambda: limiter.borrowed_tokens == 2 * ways.recursive)
         assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
-    await until_async(lambda: inotify_instances() == before)
+    await until_async(lambda: inotify_instances() <= before)  # those of earlier tests may go meanwhile
 
 
 @WAYS
@@ -476,7 +476,7 @@ async def test_closing_takes_the_watches_away(base: Path, ways: Ways) -> None:
         await until_async(lambda: limiter.borrowed_tokens == ways.recursive)
         assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
-    await until_async(lambda: inotify_instances() == before)
+    await until_async(lambda: inotify_instances() <= before)  # those of earlier tests may go meanwhile
 
 
 class Scripted:
@@ -512,6 +512,9 @@ class ScriptedFeed:
         if isinstance(script, BaseException):
             raise script
         return script or await self._feed.next(until)
+
+    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
+        return await self._feed.watch_files(files)
 
     def tap(self) -> Tap:
         return self._feed.tap()
