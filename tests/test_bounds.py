@@ -1,0 +1,55 @@
+"""Every bound of time, size and number that is shipped is written down, and none changes unseen."""
+
+import pytest
+
+from tests.bounds import bounds, is_bound, written
+
+
+def test_every_bound_is_as_it_is_written_down() -> None:
+    """Tests of what a bound does bring their own: that of the release, with a digit more or less, would pass them all."""
+    now, then = bounds(), written()
+    assert len(now) > 200
+    told = [
+        f"{name} was {then.get(name)}, is {now.get(name)}"
+        for name in now | then
+        if now.get(name) != then.get(name)
+    ]
+    assert not told, f"{'; '.join(told)}. If that is meant: python -m tests.bounds"
+
+
+def test_the_bounds_that_matter_most_are_among_them() -> None:
+    """Those without which a daemon that runs for months would hold memory, threads or requests without end."""
+    expected = {
+        "memd.backends.qmd.process.MAX_OUTPUT",
+        "memd.configfile.load._MAX_BYTES",
+        "memd.embed.questions.REPLACED",
+        "memd.embed.questions.STUCK_S",
+        "memd.sources.sessions.lines.MAX_LINE_BYTES",
+        "memd.sources.sessions.packed.MAX_UNPACKED_BYTES",
+        "memd.store.database.BUSY_TIMEOUT_MS",
+        "memd.store.embeddings.UNSAVED",
+        "memd_client.frames.REPLY_LIMIT",
+        "memd_client.frames.REQUEST_LIMIT",
+    }
+    assert expected <= bounds().keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("STOP_S", 1.5, True),
+        ("_MOST_CHARS", 80, True),
+        ("LONGEST", 700, True),
+        ("MAX_OUTPUT", 10, True),
+        ("READERS", 3, True),
+        ("NAMES", 3, False),
+        ("ALMOST", 3, False),
+        ("USERS", 3, False),
+        ("IS_MAX", True, False),
+        ("MAX_NAME", "x", False),
+        ("max_bytes", 3, False),
+    ],
+)
+def test_a_bound_is_known_by_its_name(name: str, value: object, *, expected: bool) -> None:
+    """A unit at its end, or a word for a limit."""
+    assert is_bound(name, value) is expected
