@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, MutableMapping
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,7 +27,7 @@ from memd.backends.choice import Around, chosen
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.beat import until_beat_s
 from memd.config import AgentSettings, Config
-from memd.configfile.load import ConfigError, load
+from memd.configfile.load import ConfigError, load, location
 from memd.embed.choose import Choice, choose
 from memd.embed.credentials import with_credentials
 from memd.embed.keyfile import read_small
@@ -41,11 +42,12 @@ from memd.footprint.limit import MemoryLimit
 from memd.learn import learn_types
 from memd.logfile import LogFile
 from memd.paths import Root
+from memd.reload import Configuration, stamp_of
 from memd.search.searcher import Searcher
 from memd.server import listener
 from memd.server.acceptor import Acceptor, most_connections
 from memd.server.connection import Connection
-from memd.server.handlers import Handlers
+from memd.server.handlers import Control, Handlers
 from memd.server.report import Facts
 from memd.server.single_instance import sole_daemon
 from memd.signals import Signals, Wish
@@ -223,7 +225,7 @@ async def serve(
     signals = Signals(asyncio.get_running_loop(), on_stop)
     config = load(places.config, environ, Path.home())
     logs.set_level(config.daemon.log_level)
-    agents, facts = Agents(), Facts(VERSION, places.socket, config.file)
+    agents = Agents()
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(sole_daemon(places.state, places.socket))
         # From here on: a process that could not have the lock must not give another's log a new name.
@@ -232,7 +234,6 @@ async def serve(
         embeddings = EmbeddingStore(places.state / "embeddings.sqlite")
         await embeddings.open()
         stack.push_async_callback(embeddings.close)
-        facts.cache = embeddings
         async with asyncio.TaskGroup() as tasks:
             saving = tasks.create_task(embeddings.run())
             engines = Engines(Tools(embeddings, tasks, Random(), patience), choose)
@@ -244,7 +245,6 @@ async def serve(
                 lambda: engines.worker_pids,
             )
             limit.follow(config.daemon.memory_limit_mb)
-            facts.memory = limit
             fleet = Fleet(
                 agents,
                 engines,
@@ -257,7 +257,12 @@ async def serve(
             )
             await fleet.follow(None, config)
             limiting = tasks.create_task(limit.run())
-            async with _listening(places.socket, given, Handlers(agents, facts), agents):
+            configuration = _configuration(places, environ, config, fleet, limit)
+            reload = partial(_reload, configuration, engines, notifier)
+            following = tasks.create_task(configuration.run())
+            facts = Facts(VERSION, places.socket, configuration, cache=embeddings, memory=limit)
+            control = Control(stop=partial(signals.want, Wish.STOP), reload=reload)
+            async with _listening(places.socket, given, Handlers(agents, facts, control), agents):
                 manager = tasks.create_task(
                     _tell_manager(notifier, agents, notify.watchdog_interval_s(environ))
                 )
@@ -266,14 +271,15 @@ async def serve(
                     "daemon.started", version=VERSION, socket=str(places.socket), agents=sorted(config.agents)
                 )
                 while await signals.next() is Wish.RELOAD:
-                    notifier.reloading()
-                    config = await _reload(places, config, environ, fleet, engines, limit, facts)
-                    notifier.ready()
+                    with contextlib.suppress(ConfigError):  # status and the log tell
+                        await reload()
                 notifier.stopping()
                 log.info("daemon.stopping")
                 manager.cancel()
                 saving.cancel()
                 limiting.cancel()
+                async with configuration.unchanged():
+                    following.cancel()
             await fleet.close()
             await engines.close()
     log.info("daemon.stopped")
@@ -411,43 +417,36 @@ async def _scan_now_and_then(agent: Agent) -> None:
     await scan_now_and_then(agent.dirty, agent.settings.sync.interval_minutes * 60)
 
 
+def _configuration(
+    places: Places, environ: MutableMapping[str, str], config: Config, fleet: Fleet, limit: MemoryLimit
+) -> Configuration:
+    """What is in force, and how another configuration comes into force."""
+
+    async def apply(old: Config, new: Config) -> None:
+        logs.set_level(new.daemon.log_level)
+        limit.follow(new.daemon.memory_limit_mb)
+        await fleet.follow(old, new)
+
+    home = Path.home()
+    file, _ = location(places.config, environ, home)
+    return Configuration(config, partial(load, places.config, environ, home), partial(stamp_of, file), apply)
+
+
 async def _reload(
-    places: Places,
-    config: Config,
-    environ: MutableMapping[str, str],
-    fleet: Fleet,
-    engines: Engines,
-    limit: MemoryLimit,
-    facts: Facts,
-) -> Config:
-    """The new configuration, in force; or the old one, when the new one cannot be used."""
-    try:
-        # On a thread: the file may lie on a disk that does not answer.
-        new = await asyncio.to_thread(_load_again, places, config, environ)
-    except ConfigError as error:
-        facts.config_error = str(error)
-        log.error("config.reload_refused", reason=str(error))
-        return config
-    logs.set_level(new.daemon.log_level)
-    limit.follow(new.daemon.memory_limit_mb)
-    await fleet.follow(config, new)
-    await engines.renew()
-    facts.config, facts.config_error = new.file, None
-    log.info("config.reloaded", agents=sorted(new.agents))
-    return new
-
-
-def _load_again(places: Places, config: Config, environ: MutableMapping[str, str]) -> Config:
-    """What the configuration says now.
+    configuration: Configuration, engines: Engines, notifier: notify.Notifier
+) -> tuple[str, ...]:
+    """Bring the whole file into force, and have providers that refused asked again; the settings that were not in force.
 
     Raises:
-        ConfigError: it cannot be used, or is gone. At a start no file means built-in defaults; but to lose a file is no
-            wish to drop every agent that it names.
+        ConfigError: the file cannot be used.
     """
-    new = load(places.config, environ, Path.home())
-    if new.file is None and config.file is not None:
-        raise ConfigError(f"{config.file} is gone; what it said stays in force until memd is started again")
-    return new
+    notifier.reloading()
+    try:
+        changed = await configuration.reload()
+        await engines.renew()
+    finally:
+        notifier.ready()
+    return changed
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Signals as a stream of what a person or a service manager wants."""
+"""Signals, and what clients ask for, as a stream of what a person or a service manager wants."""
 
 import asyncio
 import signal
@@ -30,9 +30,10 @@ class Signals:
             (signal.SIGINT, Wish.STOP),
             (signal.SIGHUP, Wish.RELOAD),
         ):
-            loop.add_signal_handler(number, self._take, wish)
+            loop.add_signal_handler(number, self.want, wish)
 
-    def _take(self, wish: Wish) -> None:
+    def want(self, wish: Wish) -> None:
+        """Have a wish follow those that have come."""
         self._wishes.put_nowait(wish)
         if wish is Wish.STOP and self._on_stop is not None:
             self._on_stop()

@@ -23,12 +23,16 @@ from memd_client.messages import (
     Note,
     Reindex,
     ReindexReport,
+    Reload,
+    Reloaded,
     Reply,
     Request,
     Search,
     Source,
     Status,
     StatusReport,
+    Stop,
+    Stopping,
     Sync,
     SyncReport,
     Warm,
@@ -177,6 +181,14 @@ class AsyncClient:
     async def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
         """Tell that a session begins: the index is brought up to date, once for each session key."""
         return await self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
+
+    async def reload(self) -> Reloaded:
+        """Bring all that the configuration file says into force, and wait for it. For the owner."""
+        return await self._ask(Reload(), Reloaded)
+
+    async def stop(self) -> Stopping:
+        """End the daemon. It still runs for a moment; where it is a service, its manager may start it again. For the owner."""
+        return await self._ask(Stop(), Stopping)
 
     async def close(self) -> None:
         """Close the connections; calls that are under way lose theirs. The client stays closed."""

@@ -25,12 +25,16 @@ from memd_client.messages import (
     Note,
     Reindex,
     ReindexReport,
+    Reload,
+    Reloaded,
     Reply,
     Request,
     Search,
     Source,
     Status,
     StatusReport,
+    Stop,
+    Stopping,
     Sync,
     SyncReport,
     Warm,
@@ -227,6 +231,14 @@ class Client:
     def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
         """Tell that a session begins: the index is brought up to date, once for each session key."""
         return self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
+
+    def reload(self) -> Reloaded:
+        """Bring all that the configuration file says into force, and wait for it. For the owner."""
+        return self._ask(Reload(), Reloaded)
+
+    def stop(self) -> Stopping:
+        """End the daemon. It still runs for a moment; where it is a service, its manager may start it again. For the owner."""
+        return self._ask(Stop(), Stopping)
 
     def close(self) -> None:
         """Close the connection, after the call of another thread if there is one. The client stays closed.

@@ -104,7 +104,19 @@ class Status(Message, frozen=True):
     session_key: str | None = None  # None: the owner; else the agent of that key alone
 
 
-Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status
+class Reload(Message, frozen=True):
+    """Bring all that the configuration file says into force."""
+
+    session_key: str | None = None  # a session is denied
+
+
+class Stop(Message, frozen=True):
+    """End the daemon."""
+
+    session_key: str | None = None  # a session is denied
+
+
+Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status | Reload | Stop
 
 # --- what the daemon answers -------------------------------------------------------------------------------------
 
@@ -438,10 +450,28 @@ class StatusReport(Message, frozen=True):
     socket: str
     config: str | None  # the file in use; None: built-in defaults
     agents: dict[str, AgentStatus]
-    config_error: str | None = None  # why the last reload kept the old configuration
+    config_error: str | None = (
+        None  # why what the file says cannot be used; the configuration before is in force
+    )
+    config_waiting: list[str] = []  # settings that the file has otherwise, and that wait for Reload
+    config_digest: str = ""  # the same for configurations that say the same, of one version; "": not told
     cache: Health = Health()  # of the vectors by text: without it, what is embedded may be embedded again
     damaged: list[str] = []  # files of the cache that were damaged and are kept, the newest first
     memory: Memory | None = None  # None: the system does not tell
+
+
+class Reloaded(Message, frozen=True):
+    """The answer to Reload: the file is in force, unless there is an error."""
+
+    config: str | None = None  # the file; None: built-in defaults
+    changed: list[str] = []  # settings that were not in force before
+    error: str | None = None  # why the file cannot be used; the configuration before stays in force
+
+
+class Stopping(Message, frozen=True):
+    """The answer to Stop: the daemon ends."""
+
+    pid: int  # as the daemon knows itself; in another pid namespace that is another number
 
 
 class Failure(Message, frozen=True):
@@ -452,4 +482,15 @@ class Failure(Message, frozen=True):
     hint: str | None = None
 
 
-Reply = Found | Note | SyncReport | ReindexReport | Explanation | EmbedReport | StatusReport | Failure
+Reply = (
+    Found
+    | Note
+    | SyncReport
+    | ReindexReport
+    | Explanation
+    | EmbedReport
+    | StatusReport
+    | Reloaded
+    | Stopping
+    | Failure
+)

@@ -12,6 +12,7 @@ from memd.version import VERSION
 COMMANDS: Mapping[str, str] = {
     "up": "start memd, or make a directory searchable",
     "down": "stop memd",
+    "reload": "bring all that the configuration says into force",
     "status": "how everything is",
     "sync": "bring the index up to date, and wait until it is",
     "reindex": "build the index anew; the old one answers meanwhile",

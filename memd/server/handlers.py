@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
@@ -15,6 +16,7 @@ from memd.backends.backend import MAX_CHARS, Answer, Question
 from memd.backends.citation import citation, footer, is_cited
 from memd.backends.clamp import clamp
 from memd.config import AgentSettings
+from memd.configfile.load import ConfigError
 from memd.errors import MemdError, TransientError
 from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
@@ -38,6 +40,11 @@ RELOADS = 16  # in the course of one request, without its coming to nothing
 AT_WORK = 8  # searches of one client that one agent is at; the others of a flood wait behind them, and nobody else does
 
 T = TypeVar("T")
+
+
+_OfAnAgent = (
+    wire.Search | wire.Get | wire.Explain | wire.Sync | wire.Warm | wire.Reindex | wire.Embed | wire.Status
+)
 
 
 class BadRequest(MemdError):
@@ -68,12 +75,22 @@ class Client:
             turn.release()
 
 
+class Control(msgspec.Struct, frozen=True):
+    """What the daemon does at its owner's word."""
+
+    stop: Callable[[], None]  # as SIGTERM does
+    reload: Callable[
+        [], Awaitable[tuple[str, ...]]
+    ]  # as SIGHUP does; the settings that were not in force before
+
+
 class Handlers:
     """Answers requests from what the daemon built."""
 
-    def __init__(self, agents: Agents, facts: Facts, slow: Slow | None = None) -> None:
+    def __init__(self, agents: Agents, facts: Facts, control: Control, slow: Slow | None = None) -> None:
         self._agents = agents
         self._facts = facts
+        self._control = control
         self._slow = Slow() if slow is None else slow
         self._warmed: dict[tuple[str, str], None] = {}  # in the order they came
 
@@ -139,6 +156,8 @@ class Handlers:
                 return await self._embed(request)
             case wire.Status():
                 return await self._status(request)
+            case wire.Reload() | wire.Stop():
+                return await self._obey(request)
             case _:
                 assert_never(request)
 
@@ -168,7 +187,7 @@ class Handlers:
         return msgspec.convert(told, wire.Explanation, from_attributes=True)
 
     async def _meant_by(
-        self, request: wire.Request, source: wire.Source | None = None
+        self, request: _OfAnAgent, source: wire.Source | None = None
     ) -> tuple[Agent | None, scope.Access]:
         """The agent that a request means, and what it may see of it; None for an agent that is not the session's."""
         key = request.session_key
@@ -311,6 +330,19 @@ class Handlers:
                 if agent.queue is not None and agent.queue.asks_before(cost.to_embed)
             ],
         )
+
+    async def _obey(self, request: wire.Reload | wire.Stop) -> wire.Reloaded | wire.Stopping:
+        if request.session_key is not None:
+            # Nor one that nobody else reads along: it concerns all agents.
+            raise DeniedSession("only the owner may do this")
+        if isinstance(request, wire.Stop):
+            self._control.stop()
+            return wire.Stopping(pid=os.getpid())
+        try:
+            changed = await self._control.reload()
+        except ConfigError as error:
+            return wire.Reloaded(config=self._facts.config, error=str(error))
+        return wire.Reloaded(config=self._facts.config, changed=list(changed))
 
     async def _embed(self, request: wire.Embed) -> wire.EmbedReport:
         agents = await self._all_meant_by(request)

@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 
 from memd.agents import Agent, LeftOut
+from memd.configfile.following import digest
 from memd.footprint.limit import MB, MemoryLimit, Standing
+from memd.reload import Configuration
 from memd.server import backend, provider
 from memd.server.embedding import embedding
 from memd.store.chunks import Counts
@@ -31,14 +33,27 @@ _UNHEARD = {
 class Facts:
     """What is true of the process, whatever the agents do."""
 
-    def __init__(self, version: str, socket: Path, config: Path | None) -> None:
+    def __init__(
+        self,
+        version: str,
+        socket: Path,
+        configuration: Configuration,
+        *,
+        cache: EmbeddingStore | None = None,
+        memory: MemoryLimit | None = None,
+    ) -> None:
         self.version = version
+        self.cache = cache
         self._socket = socket
-        self.config = config
-        self.config_error: str | None = None  # why the last reload kept the old configuration
-        self.cache: EmbeddingStore | None = None  # once there is one
-        self.memory: MemoryLimit | None = None  # likewise
+        self._configuration = configuration
+        self._memory = memory
         self._started = time.monotonic()
+
+    @property
+    def config(self) -> str | None:
+        """The configuration file in use; None: built-in defaults."""
+        file = self._configuration.in_force.file
+        return None if file is None else str(file)
 
     def report(self, agents: dict[str, wire.AgentStatus]) -> wire.StatusReport:
         """The reply to a Status request."""
@@ -48,12 +63,14 @@ class Facts:
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 1),
             socket=str(self._socket),
-            config=None if self.config is None else str(self.config),
+            config=self.config,
             agents=agents,
-            config_error=self.config_error,
+            config_error=self._configuration.error,
+            config_waiting=list(self._configuration.waiting),
+            config_digest=digest(self._configuration.in_force),
             cache=_health(None if self.cache is None else self.cache.trouble),
             damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
-            memory=None if self.memory is None else _memory(self.memory.standing()),
+            memory=None if self._memory is None else _memory(self._memory.standing()),
         )
 
 
@@ -213,11 +230,14 @@ def _sessions(agent: Agent, held: _Held) -> wire.Sessions | None:
 def for_session(report: wire.StatusReport, *, is_private: bool) -> wire.StatusReport:
     """What of a report a session is told: that it works, and what it works with; the rest where only the owner reads along."""
     if is_private:
-        return msgspec.structs.replace(report, config_error=None)  # it may name other agents
+        # They may name other agents.
+        return msgspec.structs.replace(report, config_error=None, config_waiting=[], config_digest="")
     return msgspec.structs.replace(
         report,
         config=None,
         config_error=None,
+        config_waiting=[],
+        config_digest="",
         cache=wire.Health(ok=report.cache.ok),
         damaged=[],
         memory=None,

@@ -41,11 +41,15 @@ from memd_client.messages import (
     QmdStatus,
     Reindex,
     ReindexReport,
+    Reload,
+    Reloaded,
     Reply,
     Request,
     Search,
     Status,
     StatusReport,
+    Stop,
+    Stopping,
     Sync,
     SyncReport,
     VectorHealth,
@@ -153,6 +157,10 @@ GOLDEN: list[tuple[Request, str]] = [
         Warm(session_key="main", agent="main"),
         "920183a474797065a47761726dab73657373696f6e5f6b6579a46d61696ea56167656e74a46d61696e",
     ),
+    (Reload(), "920181a474797065a672656c6f6164"),
+    (Reload(session_key="main"), "920182a474797065a672656c6f6164ab73657373696f6e5f6b6579a46d61696e"),
+    (Stop(), "920181a474797065a473746f70"),
+    (Stop(session_key="main"), "920182a474797065a473746f70ab73657373696f6e5f6b6579a46d61696e"),
     (Embed(action="pause"), "920182a474797065a5656d626564a6616374696f6ea57061757365"),
     (
         Embed(action="batch_on", agent="work", session_key="agent:work:main"),
@@ -200,6 +208,9 @@ REPLIES: list[Reply] = [
             ExplainedHit(path="a.md", start_line=1, end_line=2, score=0.1, window=(1, 2), cut="min_score")
         ],
     ),
+    Reloaded(config="/c.toml", changed=["agents.main.scope.default"]),
+    Reloaded(error="config.toml:1: no"),
+    Stopping(pid=4711),
     EmbedReport(
         agents={"main": Embedding(state="waiting_for_confirmation", chunks=30_000, tokens=12_000_000)}
     ),

@@ -43,6 +43,7 @@ REQUIRED = {
     "Warm": {"session_key"},
     "Embed": {"action"},
     "Note": {"path"},
+    "Stopping": {"pid"},
     "Explanation": {"found"},
     "StatusReport": {"version", "protocol", "pid", "uptime_s", "socket", "config", "agents"},
     "Failure": {"code", "message"},

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,8 +64,16 @@ class House:
             out, err = command.communicate(timeout=TIMEOUT_S)
         return Ran(command.returncode, out.decode(), err.decode())
 
-    def run_on_terminal(self, answer: str, *argv: str) -> tuple[int, str]:
-        """Run a command on a terminal where somebody types an answer; its status, and what the terminal got."""
+    def run_on_terminal(
+        self, answer: str, *argv: str, meanwhile: Callable[[], None] | None = None
+    ) -> tuple[int, str]:
+        """Run a command on a terminal where somebody types an answer; its status, and what the terminal got.
+
+        Args:
+            answer: What is typed.
+            argv: The command.
+            meanwhile: What is done when the question stands there, before it is answered.
+        """
         ours, theirs = os.openpty()
         command = subprocess.Popen(
             [sys.executable, "-m", "memd.ctl", *argv],
@@ -76,8 +84,12 @@ class House:
             cwd=self.home,
         )
         os.close(theirs)
-        os.write(ours, answer.encode())
         got = b""
+        if meanwhile is not None:
+            while b"[y/N]" not in got:
+                got += os.read(ours, 4096)
+            meanwhile()
+        os.write(ours, answer.encode())
         # Linux says that the other end is closed with an error.
         with command, suppress(OSError):
             while data := os.read(ours, 4096):

@@ -284,7 +284,7 @@ def test_a_refused_reload_and_a_change_that_was_not_read_are_told(home: House) -
     home.write_config('[agents.main]\nworkspace = "~/ws"\nextra_paths = ["~/more"]\n')
     found = _doctor(home)
     assert "daemon.config" in _wrong(found)
-    assert found["daemon.config"]["fix"].endswith(f"kill -HUP {home.daemon}")
+    assert found["daemon.config"]["fix"].endswith("memd-ctl reload")
     home.write_config("nonsense = 1\n")
     pid = home.daemon
     assert pid is not None

@@ -12,6 +12,8 @@ from memd_client import Client
 from tests.ctl.real import House, house
 from tests.wait import until
 
+_SCOPE = ["agents.main.scope.default", "agents.main.scope.rules"]
+
 
 @pytest.fixture
 def ours() -> Iterator[House]:
@@ -153,6 +155,59 @@ def test_what_the_file_says_already_is_put_in_force(ours: House) -> None:
     ours.write_config(f'[agents.main]\nworkspace = "~/ws"\nextra_paths = ["{docs}"]\n')
     told = ours.data("up", "docs")
     assert (told["reloaded"], told["changed"], told["files"]) == (True, None, 2)
+
+
+def test_what_waits_for_a_word_is_told_and_brought_into_force_by_one(ours: House) -> None:
+    """Everybody who looks hears of it; what is harmless is in force by itself."""
+    ours.data("up")
+    assert "nothing had changed" in ours.run("reload").out
+    ours.write_config(
+        '[agents.main]\nworkspace = "~/ws"\ncitations = "off"\nscope = { default = "allow", rules = [] }\n'
+    )
+    until(lambda: ours.data("status")["config_waiting"] == _SCOPE, 20)
+    key = ("--session-key", "agent:main:telegram:group:7", "--json")
+    assert ours.data("search", "postgresql", *key)["scope_denied"]
+    assert not ours.data("search", "postgresql")["citations"]
+    assert "agents.main.scope.default, agents.main.scope.rules: changed in the file" in ours.run("status").out
+    assert (
+        "has changed since (agents.main.scope.default, agents.main.scope.rules): `memd-ctl reload`"
+        in ours.run("up").out
+    )
+    found = {one["name"]: one for one in json.loads(ours.run("doctor", "--json").out)["data"]}
+    assert found["daemon.config"]["detail"].endswith(f"waits for a person's word: {', '.join(_SCOPE)}")
+    assert ours.data("reload")["changed"] == _SCOPE
+    assert not ours.data("search", "database", "--session-key", "agent:main:telegram:group:7")["scope_denied"]
+    assert "there is nothing to change" in ours.run("up").out
+    assert ours.data("status")["config_waiting"] == []
+
+
+def test_a_wrong_configuration_is_refused_by_name(ours: House) -> None:
+    """And the daemon goes on; `up` does not say that all is as it should be."""
+    ours.data("up")
+    ours.write_config('[agents.main]\nworkspace = "~/ws"\nscoop = 1\n')
+    refused = ours.run("reload")
+    assert refused.code == 78
+    assert "agents.main.scoop is not a key memd knows" in refused.err
+    told = ours.run("up").out
+    assert "with its old configuration" in told
+    assert "agents.main.scoop is not a key memd knows" in told
+    assert ours.run("search", "postgresql").out
+
+
+def test_an_edit_that_is_made_while_a_question_stands_is_kept(ours: House) -> None:
+    """The directory is added to what the file says when the answer comes."""
+    docs = ours.make("docs/a.md")
+    edit = '[agents.main.scope]\ndefault = "deny"\nrules = []\n'
+
+    def append() -> None:
+        with ours.config.open("a", encoding="utf-8") as file:
+            file.write(edit)
+
+    code, said = ours.run_on_terminal("y\n", "up", str(docs), meanwhile=append)
+    assert code == 0, said
+    text = ours.config.read_text(encoding="utf-8")
+    assert edit in text
+    assert str(docs) in text
 
 
 def test_a_wrong_configuration_starts_nothing(ours: House) -> None:

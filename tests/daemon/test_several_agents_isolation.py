@@ -23,12 +23,13 @@ from memd.engines.engines import Engines
 from memd.engines.member import Tools
 from memd.engines.standing import Patience
 from memd.fleet import Fleet
-from memd.server.handlers import Handlers
+from memd.server.handlers import Control, Handlers
 from memd.server.report import Facts
 from memd.store.embeddings import EmbeddingStore
 from memd.threads import Threads
 from memd_client import messages as wire
 from tests.fakes import HashingProvider
+from tests.unchanging import nothing_changed, unchanging
 
 IDS = ("main", "work", "Home-2")
 NOTES = ("MEMORY.md", "user.md", "memory/a.md", "memory/b.md", "memory/deep/memory.md")
@@ -224,7 +225,8 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             lambda agent: agent.sync.run(),
         )
         await fleet.follow(None, config)
-        handlers = Handlers(agents, Facts("0", home / "s", None))
+        control = Control(stop=lambda: None, reload=nothing_changed)
+        handlers = Handlers(agents, Facts("0", home / "s", unchanging(config)), control)
         report = await handlers.handle(wire.Sync())
         assert isinstance(report, wire.SyncReport)
         assert report.vectors == "complete", report

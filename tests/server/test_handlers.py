@@ -1,4 +1,5 @@
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings, Query, Scope
+from memd.configfile.load import ConfigError
 from memd.daemon import build_agent
 from memd.model import Degraded, Hit, Kind, Trace
-from memd.server.handlers import AT_WORK, RELOADS, Client, Handlers
+from memd.server.handlers import AT_WORK, RELOADS, Client, Control, Handlers
 from memd.server.report import Facts
 from memd.server.slow import Slow
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
@@ -23,6 +25,7 @@ from memd.threads import Threads
 from memd_client import messages as wire
 from tests.clock import Clock
 from tests.engines.supplies import silent
+from tests.unchanging import unchanging
 from tests.wait import until_async
 
 HIT = Hit("memory/a.md", 3, 9, 0.5, "the text", "memory")
@@ -74,6 +77,25 @@ class Scripted:
         return None
 
 
+class Bidden:
+    """A daemon that notes what it is told to do."""
+
+    def __init__(self) -> None:
+        self.stops = 0
+        self.reloads = 0
+        self.wrong: str | None = None  # what is wrong with the configuration
+        self.control = Control(stop=self._stop, reload=self._reload)
+
+    def _stop(self) -> None:
+        self.stops += 1
+
+    async def _reload(self) -> tuple[str, ...]:
+        self.reloads += 1
+        if self.wrong is not None:
+            raise ConfigError(self.wrong)
+        return ("agents.main.citations",)
+
+
 class Bench:
     """Handlers over one agent, main, whose index is real and whose searches are scripted."""
 
@@ -81,7 +103,10 @@ class Bench:
         self.home = home
         self.agents = Agents()
         self.backend = Scripted()
-        self.handlers = Handlers(self.agents, Facts("1.2.3", Path("/run/memd.sock"), None))
+        self.control = Bidden()
+        self.handlers = Handlers(
+            self.agents, Facts("1.2.3", Path("/run/memd.sock"), unchanging()), self.control.control
+        )
 
     async def serve(self, agent_id: str = "main", **settings: Any) -> None:
         """Let an agent have these settings."""
@@ -571,7 +596,8 @@ async def slowly(bench: Bench) -> tuple[Handlers, Slowly, Clock]:
     bench.backend = backend = Slowly(clock)
     await bench.close()
     await bench.serve()
-    return Handlers(bench.agents, Facts("1.2.3", Path("/s"), None), Slow(clock=clock)), backend, clock
+    facts = Facts("1.2.3", Path("/s"), unchanging())
+    return Handlers(bench.agents, facts, Bidden().control, Slow(clock=clock)), backend, clock
 
 
 async def test_waiting_for_other_searches_of_a_client_is_told(bench: Bench) -> None:
@@ -606,3 +632,19 @@ async def test_nothing_that_was_asked_or_found_is_logged(bench: Bench) -> None:
         ("get.was_slow", None, None),
     ]
     assert not any(word in str(logs) for word in ("pelican", "the text", "some text", "a line"))
+
+
+async def test_the_owner_has_the_daemon_stop_and_load_its_configuration(bench: Bench) -> None:
+    """With what came into force, or why nothing did; a session is denied, whoever reads along."""
+    ask = bench.handlers.handle
+    assert await ask(wire.Reload()) == wire.Reloaded(changed=["agents.main.citations"])
+    bench.control.wrong = "config.toml:1: no"
+    assert await ask(wire.Reload()) == wire.Reloaded(error="config.toml:1: no")
+    assert await ask(wire.Stop()) == wire.Stopping(pid=os.getpid())
+    assert (bench.control.reloads, bench.control.stops) == (2, 1)
+    for key in ("agent:main:main", "agent:main:telegram:group:7", ""):
+        for request in (wire.Reload(session_key=key), wire.Stop(session_key=key)):
+            refused = await ask(request)
+            assert isinstance(refused, wire.Failure)
+            assert refused.code == "denied"
+    assert (bench.control.reloads, bench.control.stops) == (2, 1)

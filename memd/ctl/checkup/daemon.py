@@ -1,6 +1,7 @@
 """Whether the daemon runs, answers, and is the one that should."""
 
 import importlib.metadata
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ import msgspec
 
 import memd
 from memd.config import Config
+from memd.configfile.following import digest
 from memd.ctl.checkup.agents import degraded
 from memd.ctl.checkup.answer import Answer
 from memd.ctl.checkup.finding import Finding, right, unchecked, wrong
@@ -25,8 +27,9 @@ _NAMES = ("daemon.version", "daemon.config", "daemon.health")
 class Process(msgspec.Struct, frozen=True, kw_only=True):
     """What the system knows of daemons."""
 
-    state_holder: int | None = None  # the pid that holds the state directory
-    socket_holder: int | None = None  # the pid that holds the socket
+    state_holder: int | None = None  # the pid that holds the state directory, where it can be seen from here
+    socket_holder: int | None = None  # the pid that holds the socket, likewise
+    is_state_held: bool = False  # by whomever, be it in another pid namespace
     others: tuple[int, ...] | None = None  # all daemons of this user; None: the system does not tell
     interpreters: Mapping[int, str] = {}  # of daemons, by pid
     code_at: float = 0.0  # Unix time of the newest code of this installation
@@ -133,9 +136,14 @@ def _version(report: StatusReport, process: Process, scene: Scene, *, now: float
             "it runs the old code",
             restart,
         )
-    interpreter = process.interpreters.get(report.pid, executable)
-    where = f", from another installation ({interpreter})" if interpreter != executable else ""
+    interpreter = process.interpreters.get(process.socket_holder or report.pid, executable)
+    where = "" if _are_of_one(interpreter, executable) else f", from another installation ({interpreter})"
     return right(name, f"{report.version}, protocol {report.protocol}, as this memd-ctl{where}")
+
+
+def _are_of_one(interpreter: str, other: str) -> bool:
+    """Whether two interpreters are of one installation: python, python3 and python3.11 lie side by side."""
+    return os.path.dirname(interpreter) == os.path.dirname(other)  # noqa: PTH120  they are compared as text
 
 
 def _config(report: StatusReport, config: Config | None, scene: Scene) -> Finding:
@@ -144,10 +152,10 @@ def _config(report: StatusReport, config: Config | None, scene: Scene) -> Findin
         return wrong(
             name,
             f"the daemon refused the configuration and keeps the one before:\n{report.config_error}",
-            f"Mend the file, then: kill -HUP {report.pid}",
+            f"Mend the file, then: {scene.ctl('reload')}",
         )
     if config is None:
-        return right(name, "the daemon goes on with the configuration it started with")
+        return right(name, "the daemon goes on with the configuration it has")
     mine = None if config.file is None else str(config.file)
     if report.config != mine:
         theirs = "built-in defaults" if report.config is None else scene.shown(report.config)
@@ -157,12 +165,17 @@ def _config(report: StatusReport, config: Config | None, scene: Scene) -> Findin
             f"the daemon follows {theirs}, this memd-ctl {ours}",
             f"Name the same file with --config or MEMD_CONFIG; or restart the daemon: {scene.restart()}",
         )
-    changed = sorted(_changed(report, config))
-    if changed:
+    if report.config_waiting:
         return wrong(
             name,
-            f"the file has changed and the daemon has not read it since: {', '.join(changed)}",
-            f"Have it read the file: kill -HUP {report.pid}",
+            f"the file has changed, and this waits for a person's word: {', '.join(report.config_waiting)}",
+            f"If you changed it, have the daemon follow: {scene.ctl('reload')}",
+        )
+    if report.config_digest not in {"", digest(config)}:
+        return wrong(
+            name,
+            "the file has changed and the daemon has not read it since",
+            f"Have it read the file: {scene.ctl('reload')}",
         )
     return right(
         name, "the daemon follows the file as it is now" if mine else "the daemon follows the defaults"
@@ -172,7 +185,7 @@ def _config(report: StatusReport, config: Config | None, scene: Scene) -> Findin
 def _health(report: StatusReport, scene: Scene) -> Finding:
     found = degraded(report)
     if not found and report.memory is not None and report.memory.trouble is not None:
-        fix = f"When the file is changed, have the daemon read it: kill -HUP {report.pid}"
+        fix = "Raise memory_limit_mb below [daemon] in the configuration, or set it to 0."
         return wrong(_NAMES[2], report.memory.trouble, fix)
     if not found:
         return right(_NAMES[2], "what all agents share works")
@@ -180,25 +193,14 @@ def _health(report: StatusReport, scene: Scene) -> Finding:
     return wrong(_NAMES[2], told, f"The log tells more: {scene.ctl('logs', '-n', '50')}")
 
 
-def _changed(report: StatusReport, config: Config) -> set[str]:
-    """The agents that the daemon has otherwise than the configuration, and what else it has."""
-    changed = report.agents.keys() ^ config.agents.keys()
-    for name in report.agents.keys() & config.agents.keys():
-        told, settings = report.agents[name], config.agents[name]
-        theirs = (told.workspace, told.extra_paths, told.sources)
-        if theirs != (str(settings.workspace), list(map(str, settings.extra_paths)), list(settings.sources)):
-            changed.add(name)
-    if report.memory is not None and report.memory.limit_mb != config.daemon.memory_limit_mb:
-        changed.add("daemon.memory_limit_mb")
-    return changed
-
-
 def _sole(report: StatusReport | None, process: Process, scene: Scene) -> Finding:
     name = "daemon.sole"
-    if report is not None and process.state_holder not in {None, report.pid}:
+    # What the daemon says of itself is another number where it runs in another pid namespace.
+    answers = None if report is None else process.socket_holder or report.pid
+    if answers is not None and process.state_holder not in {None, answers}:
         return wrong(
             name,
-            f"pid {report.pid} answers at the socket, but pid {process.state_holder} keeps the state directory",
+            f"pid {answers} answers at the socket, but pid {process.state_holder} keeps the state directory",
             f"Stop one of them (kill {process.state_holder}), "
             "and give both programs the same MEMD_SOCKET and MEMD_STATE_DIR.",
         )
@@ -212,6 +214,10 @@ def _sole(report: StatusReport | None, process: Process, scene: Scene) -> Findin
             f"pid {process.socket_holder} keeps the socket, and pid {process.state_holder} the state directory",
             f"Stop one of them (kill {process.socket_holder}), then: {scene.ctl('up')}",
         )
+    if process.is_state_held and process.state_holder is None:
+        return unchecked(
+            name, "the daemon runs in another container or pid namespace, and cannot be seen from here"
+        )
     if report is not None and process.state_holder is None and scene.places.state.exists():
         return wrong(
             name,
@@ -221,7 +227,7 @@ def _sole(report: StatusReport | None, process: Process, scene: Scene) -> Findin
         )
     if process.others is None:
         return unchecked(name, "this system does not tell which processes run")
-    mine = report.pid if report is not None else process.state_holder
+    mine = answers or process.state_holder
     others = [pid for pid in process.others if pid != mine]
     if not others:
         return right(name, "no other memd of this user runs")

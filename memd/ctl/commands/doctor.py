@@ -32,7 +32,7 @@ from memd.ctl.checkup.installation import Platform
 from memd.ctl.checkup.limits import Limits
 from memd.ctl.checkup.scene import Scene
 from memd.ctl.failures import ERROR, UsageError
-from memd.ctl.lock import find_holder
+from memd.ctl.lock import find_holder, is_held
 from memd.ctl.screen import Outcome
 from memd.inspection.facts import Cache, Disk, Ground, Program, Question, Store
 from memd.inspection.patience import Broken, Endless, Work
@@ -145,6 +145,7 @@ def _process(scene: Scene) -> daemon.Process:
     running = processes.daemons(scene.uid)
     return daemon.Process(
         state_holder=find_holder(places.lock),
+        is_state_held=is_held(places.lock),
         socket_holder=find_holder(places.socket.with_name(f"{places.socket.name}.lock")),
         others=tuple(running) if processes.PROC.is_dir() else None,
         interpreters={pid: program for pid in running if (program := processes.interpreter(pid))},

@@ -102,6 +102,8 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
     if report.config_error is not None:
         lines.append(paint("The configuration is wrong; the one before is in force:", "red"))
         lines += [paint(f"  {visible(line)}", "red") for line in report.config_error.splitlines()]
+    if report.config_waiting:
+        lines.append(_line("waiting", paint(visible(_waiting(report)), "yellow"), paint))
     if not report.cache.ok:
         lines.append(_line("cache", paint(visible(f"degraded: {report.cache.reason}"), "yellow"), paint))
     if report.damaged:
@@ -159,6 +161,10 @@ def _memory(memory: Memory) -> str:
 
 def _config(report: StatusReport, home: Path) -> str:
     return "built-in defaults" if report.config is None else shown(report.config, home)
+
+
+def _waiting(report: StatusReport) -> str:
+    return f"{', '.join(report.config_waiting)}: changed in the file, and in force after `memd-ctl reload`"
 
 
 def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, str]]:

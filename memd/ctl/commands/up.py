@@ -1,19 +1,20 @@
 """memd-ctl up: start the daemon, or make a directory searchable."""
 
 import os
-import signal
 import sys
-import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from memd.config import AgentSettings
-from memd.configfile.load import DEFAULT_WORKSPACE, location, parse, read
+from memd.configfile.following import digest
+from memd.configfile.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
 from memd.ctl import catchup
-from memd.ctl.atomic import write_text
+from memd.ctl.atomic import Overtaken, write_text
 from memd.ctl.call import Call
 from memd.ctl.change import AlreadySearched, Change, NewExtraPath, NewWorkspace, agent_of, change_for
+from memd.ctl.commands.reload import reloaded
 from memd.ctl.configedit import example, with_extra_path, with_workspace
 from memd.ctl.directory import Directory, checked
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
@@ -28,9 +29,7 @@ from memd_client import paths
 from memd_client.messages import StatusReport, SyncReport
 
 _ANSWERS_S = 60.0  # until a daemon that was started has to answer
-_RELOADS_S = 30.0  # until one that runs has to be as the new configuration says
-_COMPLAINS_S = 3.0  # until a complaint that was there before is one about the new configuration
-_STEP_S = 0.05
+_TIMES = 9  # that the configuration is read again, because somebody else has written it
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -68,11 +67,9 @@ def run(call: Call) -> Outcome:
     _check_socket(call.places)
     service = installed_here(call.environ, call.places)
     running = find_answer(call.places)
-    wanted = None
-    if call.options.directory is not None:
-        wanted = _wanted(call, running)
-        _write(call, wanted)
-    started = reloaded = False
+    wanted = None if call.options.directory is None else _written(call, running)
+    started = has_reloaded = False
+    changed: list[str] = []
     managed = managed_here(service, call.environ) if running is None else None
     if running is None and service is not None and managed is not None:
         carry_out(Plan(after=service.supervisor.start(managed)), service, call.environ)
@@ -85,8 +82,8 @@ def run(call: Call) -> Outcome:
         started = running.pid == process.process.pid
         _remember(process)
     if wanted is not None and not _is_in_force(wanted, running):
-        _reload(call, wanted, running)
-        reloaded = True
+        changed = reloaded(call).changed
+        has_reloaded = True
     elif wanted is None and not started:
         return _nothing_to_do(call, running)
     agent = wanted.agent if wanted is not None else call.options.agent
@@ -94,20 +91,48 @@ def run(call: Call) -> Outcome:
     with call.client() as memd:
         report = memd.status(agent)
     by = None if service is None else service.supervisor.name
-    return _outcome(call, report, text, wanted, started=started, reloaded=reloaded, by=by)
+    return _outcome(
+        call, report, text, wanted, started=started, reloaded=has_reloaded, changed=changed, by=by
+    )
 
 
 # --- the configuration
 
 
-def _wanted(call: Call, running: StatusReport | None) -> Wanted:
-    home = call.places.home
-    directory = checked(call.options.directory, home)
+def _written(call: Call, running: StatusReport | None) -> Wanted:
+    """What was wanted, when the configuration says so.
+
+    Raises:
+        Failed: the person does not agree, or cannot be asked.
+        ConfigError: the configuration cannot be changed that way.
+    """
+    directory = checked(call.options.directory, call.places.home)
     file = _file(call, running)
-    agents = _agents(file, home)
-    agent = agent_of(call.options.agent, agents)
-    default = home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
-    return Wanted(directory, agent, change_for(directory, agent, agents, default), file)
+    default = call.places.home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
+    agreed: Change | None = None
+    for _ in range(_TIMES):
+        over = file.read_bytes() if file.is_file() else b""
+        text = _text(file, call.places.home)
+        agents = parse(text, file, call.places.home).agents
+        agent = agent_of(call.options.agent, agents)
+        wanted = Wanted(directory, agent, change_for(directory, agent, agents, default), file)
+        changed = _changed(text, wanted)
+        if changed is None:
+            return wanted
+        # What the daemon would refuse must not be written.
+        parse(changed, file, call.places.home)
+        question = _question(wanted, call.places.home) if os.path.lexists(file) else None
+        if question is not None and agreed != wanted.change:
+            _ask(call, question)
+            agreed = wanted.change
+            # It may have been edited while the question stood there.
+            continue
+        with suppress(Overtaken):
+            write_text(file, changed, over=over)
+            return wanted
+    raise Failed(
+        "busy", f"{file} is being written all the time; it was left alone.", "Try again.", exit_code=BUSY
+    )
 
 
 def _file(call: Call, running: StatusReport | None) -> Path:
@@ -130,38 +155,21 @@ def _file(call: Call, running: StatusReport | None) -> Path:
     )
 
 
-def _agents(file: Path, home: Path) -> dict[str, AgentSettings]:
-    return parse(_text(file, home), file, home).agents
-
-
 def _text(file: Path, home: Path) -> str:
     """What the configuration says; a file that is not there yet says what the example does."""
     return read(file, home) if os.path.lexists(file) else example()
 
 
-def _write(call: Call, wanted: Wanted) -> None:
-    """Write what has to change, if the person agrees.
-
-    Raises:
-        Failed: they do not, or cannot be asked.
-        ConfigError: the configuration cannot be changed that way.
-    """
-    home = call.places.home
-    text = _text(wanted.file, home)
+def _changed(text: str, wanted: Wanted) -> str | None:
+    """The configuration as it has to be; None where it is."""
     match wanted.change:
         case AlreadySearched():
-            return
+            return None
         case NewWorkspace():
-            changed = with_workspace(text, wanted.agent, wanted.path)
+            return with_workspace(text, wanted.agent, wanted.path)
         case NewExtraPath(is_workspace_too=is_workspace_too):
             changed = with_extra_path(text, wanted.agent, wanted.path)
-            if is_workspace_too:
-                changed = with_workspace(changed, wanted.agent, wanted.path)
-    # What the daemon would refuse must not be written.
-    parse(changed, wanted.file, home)
-    if os.path.lexists(wanted.file) and (question := _question(wanted, home)) is not None:
-        _ask(call, question)
-    write_text(wanted.file, changed)
+            return with_workspace(changed, wanted.agent, wanted.path) if is_workspace_too else changed
 
 
 def _question(wanted: Wanted, home: Path) -> str | None:
@@ -217,39 +225,6 @@ def _is_in_force(wanted: Wanted, report: StatusReport) -> bool:
             return str(wanted.path) in agent.extra_paths
 
 
-def _reload(call: Call, wanted: Wanted, running: StatusReport) -> None:
-    """Have the daemon read its configuration again, and wait until it is as that says.
-
-    Raises:
-        Failed: it refuses the configuration, or takes too long.
-    """
-    os.kill(running.pid, signal.SIGHUP)
-    patience_s = call.options.timeout or _RELOADS_S
-    began = time.monotonic()
-    while True:
-        report = find_answer(call.places)
-        if report is not None and _is_in_force(wanted, report):
-            return
-        waited_s = time.monotonic() - began
-        # The complaint from before is no answer to this signal, unless it stays.
-        old = None if waited_s > _COMPLAINS_S else running.config_error
-        if report is not None and report.config_error not in {None, old}:
-            raise Failed(
-                "bad_config",
-                f"memd keeps its old configuration, since the new one is wrong:\n{report.config_error}",
-                "Mend the file, then run this again.",
-                exit_code=BAD_CONFIG,
-            )
-        if waited_s > patience_s:
-            raise Failed(
-                "timed_out",
-                f"memd (pid {running.pid}) was told to read {wanted.file} again, but did not within {patience_s:g} s.",
-                "`memd-ctl status` shows what it does, `memd-ctl logs` what it says.",
-                exit_code=BUSY,
-            )
-        time.sleep(_STEP_S)
-
-
 # --- the outcome
 
 
@@ -259,7 +234,27 @@ def _nothing_to_do(call: Call, running: StatusReport) -> Outcome:
         chunks=sum(agent.chunks for agent in running.agents.values()),
     )
     result = _result(call, running, text, None, started=False, reloaded=False, by=None)
-    return Outcome(result, f"memd is running already (pid {running.pid}); there is nothing to change.")
+    here = f"memd is running already (pid {running.pid})"
+    if running.config_error is not None:
+        return Outcome(
+            result,
+            f"{here}, with its old configuration, since the new one is wrong:\n{visible(running.config_error)}",
+        )
+    if (waiting := _waiting(call, running)) is not None:
+        return Outcome(result, f"{here}. Its configuration has changed since{waiting}: `memd-ctl reload`")
+    return Outcome(result, f"{here}; there is nothing to change.")
+
+
+def _waiting(call: Call, running: StatusReport) -> str | None:
+    """What of the configuration is not in force; None: all is, or the file cannot be read from here."""
+    if running.config_waiting:
+        return f" ({visible(', '.join(running.config_waiting))})"
+    try:
+        config = load(call.places.config, call.environ, call.places.home)
+    except ConfigError:
+        return None
+    is_its_own = running.config == (None if config.file is None else str(config.file))
+    return "" if is_its_own and running.config_digest not in {"", digest(config)} else None
 
 
 def _outcome(
@@ -270,6 +265,7 @@ def _outcome(
     *,
     started: bool,
     reloaded: bool,
+    changed: Sequence[str],
     by: str | None,
 ) -> Outcome:
     home = call.places.home
@@ -279,7 +275,8 @@ def _outcome(
     elif started:
         lines.append(f"Started memd (pid {report.pid}); its log is {shown(call.places.log, home)}.")
     elif reloaded:
-        lines.append(f"memd (pid {report.pid}) reads the new configuration.")
+        what = f": {visible(', '.join(changed))}" if changed else ""
+        lines.append(f"memd (pid {report.pid}) follows the new configuration{what}.")
     else:
         lines.append(f"memd is running already (pid {report.pid}).")
     if wanted is not None:

@@ -1,5 +1,6 @@
 """Whether the daemon runs, answers, and is the one that should."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 import pytest
 
 from memd.config import AgentSettings, Config, DaemonSettings
+from memd.configfile.following import digest
 from memd.ctl.checkup import daemon
 from memd.ctl.checkup.answer import Answer
 from memd.ctl.checkup.daemon import Process, judged
@@ -27,7 +29,8 @@ _PROCESS = Process(
 
 
 def _report(**changed: Any) -> StatusReport:
-    return status(agent(sources=["memory"]), **({"version": VERSION, "protocol": PROTOCOL} | changed))
+    said = {"version": VERSION, "protocol": PROTOCOL, "config_digest": digest(_CONFIG)}
+    return status(agent(sources=["memory"]), **(said | changed))
 
 
 def _bad(answer: Answer | None, process: Process = _PROCESS, config: Config | None = _CONFIG) -> set[str]:
@@ -51,9 +54,10 @@ def _bad(answer: Answer | None, process: Process = _PROCESS, config: Config | No
         ({"config": "/etc/other.toml"}, {"config"}),
         ({"config": None}, {"config"}),
         ({"config_error": "config.toml:1: nonsense"}, {"config"}),
-        ({"pid": 1}, {"sole"}),
+        ({"pid": 1}, set()),  # in a container, seen from its host
         ({"memory": Memory(daemon_mb=90)}, set()),
-        ({"memory": Memory(daemon_mb=90, limit_mb=200)}, {"config"}),
+        ({"config_waiting": ["agents.main.scope.default"]}, {"config"}),
+        ({"config_digest": ""}, set()),  # of an older daemon
         ({"memory": Memory(daemon_mb=90, trouble="too much")}, {"health"}),
     ],
 )
@@ -80,17 +84,45 @@ def test_a_daemon_of_another_installation_of_the_same_version_is_named() -> None
     assert found[1].ok
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"workspace": Path("/elsewhere")},
-        {"workspace": Path("/home/ann/notes"), "extra_paths": (Path("/more"),)},
-    ],
-)
-def test_a_configuration_that_was_not_read_again_is_told(settings: dict[str, Any]) -> None:
-    """By what of it shows in the status."""
-    config = msgspec.structs.replace(_CONFIG, agents={"main": AgentSettings(**settings)})
-    assert _bad(Answer(report=_report()), config=config) == {"config"}
+def _others(settings: msgspec.Struct) -> Iterator[tuple[str, msgspec.Struct]]:
+    """The settings with one of them changed, for each."""
+    for name in settings.__struct_fields__:
+        value = getattr(settings, name)
+        if isinstance(value, msgspec.Struct):
+            for below, other in _others(value):
+                yield f"{name}.{below}", msgspec.structs.replace(settings, **{name: other})
+        else:
+            # Of whatever type: what the file says is compared, and not whether it could be said.
+            yield name, msgspec.structs.replace(settings, **{name: "another value"})
+
+
+@pytest.mark.parametrize(("name", "settings"), [*_others(AgentSettings(workspace=Path("/home/ann/notes")))])
+def test_a_configuration_that_was_not_read_again_is_told(name: str, settings: AgentSettings) -> None:
+    """Whatever of it is another."""
+    config = msgspec.structs.replace(_CONFIG, agents={"main": settings})
+    assert _bad(Answer(report=_report()), config=config) == {"config"}, name
+
+
+def test_what_waits_is_named_with_the_command_that_brings_it_into_force() -> None:
+    """A person changed it, or an agent that may write the file."""
+    report = _report(config_waiting=["agents.main.scope.default", "agents.main.provider"])
+    found = judged(Answer(report=report), _PROCESS, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python")
+    assert "agents.main.scope.default, agents.main.provider" in found[2].detail
+    assert "reload" in (found[2].fix or "")
+
+
+@pytest.mark.parametrize("name", ["python", "python3", "python3.11"])
+def test_one_installation_has_several_names(name: str) -> None:
+    """A service is started under another than a console script."""
+    process = msgspec.structs.replace(_PROCESS, interpreters={4711: f"/venv/bin/{name}"})
+    found = judged(Answer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python")
+    assert "another installation" not in found[1].detail
+
+
+def test_a_daemon_that_cannot_be_seen_from_here_is_no_second_one() -> None:
+    """It runs in a container whose state directory and socket are shared."""
+    process = Process(is_state_held=True, others=())
+    assert _bad(Answer(report=_report(pid=1)), process) == set()
 
 
 def test_a_configuration_that_is_wrong_is_told_elsewhere() -> None:

@@ -1,0 +1,154 @@
+"""The configuration in force, and the file that it comes from."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import structlog
+
+from memd.beat import until_beat_s
+from memd.config import Config
+from memd.configfile.following import changed_settings, followed
+from memd.configfile.load import ConfigError
+from memd.threads import NoThread, Threads
+
+log = structlog.get_logger()
+
+LOOK_S = 2.0  # from one look at the file to the next
+SETTLE_S = 0.2  # for which it must stay as it is before it is read: an editor may be writing it
+
+Stamp = tuple[int, ...]
+Apply = Callable[[Config, Config], Awaitable[None]]
+
+
+class Configuration:
+    """What is in force; it follows the file where that is harmless, and wholly when it is told to."""
+
+    def __init__(
+        self,
+        in_force: Config,
+        load: Callable[[], Config],
+        stamp: Callable[[], Stamp],
+        apply: Apply,
+        *,
+        look_s: float = LOOK_S,
+        settle_s: float = SETTLE_S,
+    ) -> None:
+        """The file has not been looked at since what is in force was read.
+
+        Args:
+            in_force: At the start.
+            load: Reads the file; raises a ConfigError where it cannot be used. Called on a thread: its disk may not answer.
+            stamp: Tells one state of the file from another. Called on a thread, too.
+            apply: Brings a configuration into force in the place of another one.
+            look_s: From one look at the file to the next, in seconds.
+            settle_s: For which the file must stay as it is before it is read.
+        """
+        self.in_force = in_force
+        self.waiting: tuple[
+            str, ...
+        ] = ()  # dotted keys that the file has otherwise, and that wait for reload()
+        self.error: str | None = None  # why what the file says cannot be used
+        self._load = load
+        self._stamp = stamp
+        self._apply = apply
+        self._look_s = look_s
+        self._settle_s = settle_s
+        self._thread = Threads(1, "memd-config")
+        self._changing = asyncio.Lock()  # one reader after the other, so that the last one has what is newest
+        self._applying = asyncio.Lock()
+        self._seen: Stamp | None = None  # of the state that was read last
+
+    async def reload(self) -> tuple[str, ...]:
+        """Bring all that the file says into force; the dotted keys of what was not.
+
+        Raises:
+            ConfigError: it cannot be used, and what was in force stays so.
+        """
+        async with self._changing:
+            new = await self._read()
+            changed = changed_settings(self.in_force, new)
+            await self._bring(new)
+            self.waiting = ()
+            log.info("config.reloaded", agents=sorted(new.agents), changed=list(changed))
+            return changed
+
+    async def run(self) -> None:
+        """Look at the file now and then, for ever."""
+        while True:
+            await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), self._look_s))
+            with contextlib.suppress(ConfigError, NoThread):  # told in the log and in status; another time
+                await self.look()
+
+    async def look(self) -> None:
+        """Follow the file, if it has changed.
+
+        Raises:
+            ConfigError: it cannot be used.
+            NoThread: it cannot be looked at just now.
+        """
+        now = await self._thread.run(self._stamp)
+        if now == self._seen:
+            return
+        await asyncio.sleep(self._settle_s)
+        if now != await self._thread.run(self._stamp):
+            return
+        async with self._changing:
+            # Whatever comes of it: the same text is not read again, and one that changes meanwhile is.
+            self._seen = now
+            new = await self._read()
+            harmless = followed(self.in_force, new)
+            if harmless != self.in_force:
+                changed = changed_settings(self.in_force, harmless)
+                await self._bring(harmless)
+                log.info("config.followed", changed=list(changed))
+            waiting = changed_settings(self.in_force, new)
+            if waiting and waiting != self.waiting:
+                log.warning("config.waits", settings=list(waiting), remedy="memd-ctl reload")
+            self.waiting = waiting
+
+    @contextlib.asynccontextmanager
+    async def unchanged(self) -> AsyncIterator[None]:
+        """Whatever is being brought into force is, and nothing else until the end."""
+        async with self._applying:
+            yield
+
+    async def _bring(self, new: Config) -> None:
+        async with self._applying:
+            await self._apply(self.in_force, new)
+            self.in_force = new
+
+    async def _read(self) -> Config:
+        try:
+            new = await self._thread.run(self._load_again)
+        except ConfigError as error:
+            if self.error != str(error):
+                log.error("config.reload_refused", reason=str(error))
+            self.error = str(error)
+            raise
+        self.error = None
+        return new
+
+    def _load_again(self) -> Config:
+        """What the file says.
+
+        Raises:
+            ConfigError: it cannot be used, or is gone. At a start no file means built-in defaults; but to lose one is no wish
+                to drop every agent that it names.
+        """
+        new = self._load()
+        if new.file is None and self.in_force.file is not None:
+            raise ConfigError(
+                f"{self.in_force.file} is gone; what it said stays in force until memd is started again"
+            )
+        return new
+
+
+def stamp_of(file: Path) -> Stamp:
+    """What changes with each change of a file, and of the links that lead to it."""
+    try:
+        status = file.stat()
+    except OSError as error:
+        return (error.errno or 0,)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

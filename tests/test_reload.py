@@ -1,0 +1,164 @@
+"""The configuration in force, and its file; the daemon around them is a list."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from memd.config import Config
+from memd.configfile.load import ConfigError, load
+from memd.reload import Configuration, stamp_of
+from tests.wait import until_async
+
+
+class _World:
+    """A file, and all that was brought into force."""
+
+    def __init__(self, home: Path) -> None:
+        self.file = home / "c.toml"
+        self._home = home
+        self.write("")
+        self.applied: list[Config] = []
+        self.configuration = Configuration(
+            load(self.file, {}, home),
+            lambda: load(self.file, {}, self._home),
+            lambda: stamp_of(self.file),
+            self._apply,
+            look_s=0.01,
+            settle_s=0.001,
+        )
+
+    async def _apply(self, old: Config, new: Config) -> None:
+        assert old == self.configuration.in_force
+        self.applied.append(new)
+
+    def write(self, text: str) -> None:
+        self.file.write_text(f'[agents.main]\nworkspace = "/w"\n{text}\n', encoding="utf-8")
+
+    @property
+    def waiting(self) -> list[str]:
+        return list(self.configuration.waiting)
+
+    @property
+    def citations(self) -> str:
+        return self.configuration.in_force.agents["main"].citations
+
+    @property
+    def default(self) -> str:
+        return self.configuration.in_force.agents["main"].scope.default
+
+
+async def test_a_change_that_is_harmless_is_followed_and_the_rest_waits_by_name(tmp_path: Path) -> None:
+    """Until a person says so."""
+    world = _World(tmp_path)
+    await world.configuration.look()
+    assert not world.applied
+    assert not world.waiting
+    world.write("citations = 'on'\nscope = { default = 'allow' }")
+    await world.configuration.look()
+    assert (world.citations, world.default) == ("on", "deny")
+    assert world.waiting == ["agents.main.scope.default"]
+    assert await world.configuration.reload() == ("agents.main.scope.default",)
+    assert world.default == "allow"
+    assert not world.waiting
+    assert [one.agents["main"].scope.default for one in world.applied] == ["deny", "allow"]
+    await world.configuration.look()
+    assert len(world.applied) == 2
+
+
+async def test_a_change_that_is_taken_back_waits_no_more(tmp_path: Path) -> None:
+    """Nothing was brought into force by it."""
+    world = _World(tmp_path)
+    world.write("provider = 'openai'")
+    await world.configuration.look()
+    assert world.waiting == ["agents.main.provider"]
+    world.write("")
+    await world.configuration.look()
+    assert not world.waiting
+    assert not world.applied
+
+
+@pytest.mark.parametrize("wrong", ["citations = 3", "= nothing", "gone"])
+async def test_a_wrong_file_is_refused_and_told_until_it_is_right(tmp_path: Path, wrong: str) -> None:
+    """What was in force stays so."""
+    world = _World(tmp_path)
+    world.write("citations = 'on'")
+    await world.configuration.look()
+    if wrong == "gone":
+        world.file.rename(tmp_path / "elsewhere")
+    else:
+        world.write(wrong)
+    for attempt in (world.configuration.look, world.configuration.reload):
+        with pytest.raises(ConfigError):
+            await attempt()
+        assert world.configuration.error is not None
+        assert world.citations == "on"
+    world.write("citations = 'off'")
+    await world.configuration.look()
+    assert (world.citations, world.configuration.error) == ("off", None)
+
+
+async def test_the_usual_file_that_is_gone_drops_nothing(tmp_path: Path) -> None:
+    """Without one a daemon begins with built-in defaults; one that runs does not go back to them."""
+    usual = tmp_path / ".config" / "memd" / "config.toml"
+    usual.parent.mkdir(parents=True)
+    usual.write_text("[agents.work]\nworkspace = '/w'\n", encoding="utf-8")
+    applied: list[Config] = []
+
+    async def apply(old: Config, new: Config) -> None:
+        applied.append(new)
+
+    begun = load(None, {}, tmp_path)
+    configuration = Configuration(begun, lambda: load(None, {}, tmp_path), lambda: stamp_of(usual), apply)
+    usual.unlink()
+    with pytest.raises(ConfigError, match="is gone; what it said stays in force until memd is started again"):
+        await configuration.reload()
+    assert applied == []
+    assert list(configuration.in_force.agents) == ["work"]
+
+
+async def test_a_file_that_is_being_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    """Half of a configuration is another configuration."""
+    world = _World(tmp_path)
+    looks = 0
+
+    def stamp() -> tuple[int, ...]:
+        nonlocal looks
+        looks += 1
+        return (looks,)  # at each look it is another file
+
+    world.configuration._stamp = stamp
+    world.write("citations = 'on'")
+    await world.configuration.look()
+    assert world.citations == "auto"
+
+
+async def test_it_looks_by_itself(tmp_path: Path) -> None:
+    """And goes on looking after a file that was wrong."""
+    world = _World(tmp_path)
+    looking = asyncio.create_task(world.configuration.run())
+    world.write("citations = 'on'")
+    await until_async(lambda: world.citations == "on")
+    world.write("= wrong")
+    await until_async(lambda: world.configuration.error is not None)
+    world.write("citations = 'off'")
+    await until_async(lambda: world.citations == "off")
+    assert world.configuration.error is None
+    looking.cancel()
+
+
+def test_a_stamp_is_another_one_after_any_change(tmp_path: Path) -> None:
+    """Also of the file that a link leads to; one that is not there has one as well."""
+    file, link = tmp_path / "a", tmp_path / "link"
+    link.symlink_to(file)
+    stamps = [stamp_of(link)]
+    file.write_text("a")
+    stamps.append(stamp_of(link))
+    file.write_text("ab")
+    stamps.append(stamp_of(link))
+    other = tmp_path / "b"
+    other.write_text("ab")
+    other.rename(file)
+    stamps.append(stamp_of(link))
+    assert len(set(stamps)) == len(stamps)
+    assert stamp_of(link) == stamps[-1]
