@@ -1,36 +1,58 @@
 """Replacing a file so that a reader, or a machine that stops, finds the old text or the new one."""
 
 import contextlib
+import fcntl
 import os
 import stat
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from memd.errors import MemdError
+
+_ACL = "system.posix_acl_access"
 
 
 class NotWritten(MemdError):
     """A file could not be written; what stood there before still does."""
 
 
-def write_text(file: Path, text: str) -> None:
+class Overtaken(MemdError):
+    """Somebody else has written the file meanwhile; it is as they wrote it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(f"{file} was written by another program at the same time; it was left alone")
+
+
+def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
     """Put a text, in UTF-8 and with its line ends as they are, in place of a file.
 
-    A file that is there keeps its mode and owner; a new one is for its owner alone (0600), as is a directory made
+    A file that is there keeps its mode, owner and access control list; a new one is for its owner alone (0600), as is a directory made
     for it (0700). A symbolic link stays, and what it leads to is replaced.
+
+    Args:
+        file: Where.
+        text: What.
+        over: What must stand there until the last moment, or nothing must (b"" means either); None: whatever does.
 
     Raises:
         NotWritten: it cannot be done.
+        Overtaken: something else stands there.
     """
     # Text first: what cannot be encoded must not leave a temporary file.
-    data = text.encode()
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise NotWritten(f"{file} was left alone: {text[error.start : error.end]!a} is no UTF-8") from error
     target = Path(os.path.realpath(file))
     try:
         _make_directory(target.parent)
         old = _find_status(target)
         if old is not None and not stat.S_ISREG(old.st_mode):
             raise NotWritten(f"{file} is not a regular file; it was left alone")
-        _replace(target, data, old)
+        with _alone(target.parent):
+            _replace(target, data, old, over)
     except OSError as error:
         raise NotWritten(f"{file} cannot be written: {error.strerror}") from error
 
@@ -49,7 +71,7 @@ def _find_status(target: Path) -> os.stat_result | None:
         return None
 
 
-def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
+def _replace(target: Path, data: bytes, old: os.stat_result | None, over: bytes | None) -> None:
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # 0600
     try:
         with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor has no Path
@@ -57,15 +79,74 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
                 # Only root may give a file away; anybody else becomes the owner of what he replaces.
                 with contextlib.suppress(PermissionError):
                     os.fchown(descriptor, old.st_uid, old.st_gid)
-                os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+                _give_rights(descriptor, target, stat.S_IMODE(old.st_mode))
             stream.write(data)
             stream.flush()
             os.fsync(descriptor)
+        if over is not None:
+            _require(target, over)
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Let no other memd-ctl replace a file of the directory meanwhile, where its file system knows locks."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _require(target: Path, over: bytes) -> None:
+    """See to it that the file says that, to within the microseconds of one look at its times.
+
+    Raises:
+        Overtaken: it does not.
+    """
+    try:
+        before = target.lstat()
+        found = target.read_bytes()
+        after = target.lstat()
+    except FileNotFoundError:
+        if over:
+            raise Overtaken(target) from None
+        return
+    stamps = [(one.st_ino, one.st_mtime_ns, one.st_ctime_ns) for one in (before, after)]
+    if found != over or stamps[0] != stamps[1]:
+        raise Overtaken(target)
+
+
+def _give_rights(descriptor: int, target: Path, mode: int) -> None:
+    """Let a file have the mode and the access control list of another.
+
+    With a list the group's part of a mode is what anybody named in the list may have at most, and not what the group may:
+    without its list the file would be open to its group.
+    """
+    acl = _acl(target)
+    if acl is None:
+        if _acl(descriptor) is not None:  # of the directory, for each file that is made there
+            os.removexattr(descriptor, _ACL)
+        os.fchmod(descriptor, mode)
+        return
+    os.fchmod(descriptor, mode & ~stat.S_IRWXG)
+    with contextlib.suppress(OSError):
+        os.setxattr(descriptor, _ACL, acl)
+
+
+def _acl(file: Path | int) -> bytes | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.getxattr(file, _ACL)
+    except OSError:
+        return None
 
 
 def _sync_directory(directory: Path) -> None:

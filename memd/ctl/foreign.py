@@ -2,9 +2,10 @@
 
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from memd.ctl.atomic import NotWritten, write_text
+from memd.ctl.atomic import NotWritten, Overtaken, write_text
 from memd.ctl.failures import BUSY, Failed
 from memd.ctl.jsonedit import NotEditable
 
@@ -34,8 +35,8 @@ def change(file: Path, edit: Callable[[str], str], *, name: str, by_hand: str) -
         if new == text:
             return False
         # Its owner may be running, and writes it as well.
-        if _read(file, name, by_hand) == old:
-            _write(file, new, by_hand)
+        with suppress(Overtaken):
+            _write(file, new, old, by_hand)
             return True
     raise Failed(
         "busy", f"{name} is being written all the time; it was left alone.", "Try again.", exit_code=BUSY
@@ -58,8 +59,8 @@ def _read(file: Path, name: str, by_hand: str) -> bytes:
         raise Failed("not_changed", f"{name} cannot be read: {error.strerror}.", by_hand) from error
 
 
-def _write(file: Path, text: str, by_hand: str) -> None:
+def _write(file: Path, text: str, over: bytes, by_hand: str) -> None:
     try:
-        write_text(file, text)
+        write_text(file, text, over=over)
     except NotWritten as error:
         raise Failed("not_changed", f"{error}.", by_hand) from error

@@ -4,11 +4,13 @@ import errno
 import os
 import resource
 import stat
+import struct
+import sys
 from pathlib import Path
 
 import pytest
 
-from memd.ctl.atomic import NotWritten, write_text
+from memd.ctl.atomic import NotWritten, Overtaken, write_text
 
 
 def _mode(path: Path) -> int:
@@ -120,7 +122,99 @@ def test_what_is_not_unicode_leaves_the_old_file(tmp_path: Path) -> None:
     """A text that has no bytes is refused before anything is made."""
     file = tmp_path / "config.toml"
     file.write_text("old", encoding="utf-8")
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(NotWritten, match="is no UTF-8"):
         write_text(file, "\udcff")
     assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
     assert file.read_text(encoding="utf-8") == "old"
+
+
+def _acl(*entries: tuple[int, int, int]) -> bytes:
+    """An access control list as the kernel has it: (tag, permissions, id) each."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+_NOBODY = 0xFFFFFFFF
+_USER_4711_READS = ((1, 6, _NOBODY), (2, 4, 4711), (4, 0, _NOBODY), (0x10, 4, _NOBODY), (0x20, 0, _NOBODY))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists of POSIX.1e")
+def test_a_file_keeps_its_access_control_list(tmp_path: Path) -> None:
+    """Without it the group would get what is meant for those whom the list names."""
+    file = tmp_path / "settings.json"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o600)
+    acl = _acl(*_USER_4711_READS)
+    os.setxattr(file, "system.posix_acl_access", acl)
+    assert _mode(file) == 0o640
+    write_text(file, "new")
+    assert (file.read_text(encoding="utf-8"), _mode(file)) == ("new", 0o640)
+    assert os.getxattr(file, "system.posix_acl_access") == acl
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists of POSIX.1e")
+def test_a_list_that_cannot_be_kept_opens_nothing_to_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It loses what it had rather than giving it to others."""
+    file = tmp_path / "settings.json"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o600)
+    os.setxattr(file, "system.posix_acl_access", _acl(*_USER_4711_READS))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "not here")
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    write_text(file, "new")
+    assert _mode(file) == 0o600
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists of POSIX.1e")
+def test_a_directory_gives_a_file_no_list_of_its_own(tmp_path: Path) -> None:
+    """A file without a list has none afterwards."""
+    file = tmp_path / "settings.json"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o644)
+    os.setxattr(tmp_path, "system.posix_acl_default", _acl(*_USER_4711_READS))
+    write_text(file, "new")
+    assert _mode(file) == 0o644
+    assert "system.posix_acl_access" not in os.listxattr(file)
+
+
+@pytest.mark.parametrize(
+    ("there", "over", "ok"),
+    [(b"old", b"old", True), (b"x", b"old", False), (None, b"", True), (None, b"a", False), (b"", b"", True)],
+)
+def test_only_what_was_read_is_replaced(tmp_path: Path, there: bytes | None, over: bytes, ok: bool) -> None:
+    """Whatever somebody else has written meanwhile stays."""
+    file = tmp_path / "f"
+    if there is not None:
+        file.write_bytes(there)
+    if ok:
+        write_text(file, "new", over=over)
+        assert file.read_bytes() == b"new"
+        return
+    with pytest.raises(Overtaken):
+        write_text(file, "new", over=over)
+    assert (file.read_bytes() if file.exists() else None) == there
+    assert len(list(tmp_path.iterdir())) == (0 if there is None else 1)
+
+
+def test_a_change_in_the_moment_before_the_replacement_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the new text is being brought to the disk, which takes the longest."""
+    file = tmp_path / "f"
+    file.write_text("old", encoding="utf-8")
+    synced = os.fsync
+
+    def sync(descriptor: int) -> None:
+        synced(descriptor)
+        other = tmp_path / "other"
+        other.write_text("theirs", encoding="utf-8")
+        other.replace(file)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with pytest.raises(Overtaken):
+        write_text(file, "new", over=b"old")
+    assert file.read_text(encoding="utf-8") == "theirs"
