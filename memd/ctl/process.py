@@ -127,18 +127,44 @@ def end(process: "subprocess.Popen[bytes]", patience_s: float = _ENDS_S) -> None
         process.wait()
 
 
-def stop(pid: int, patience_s: float) -> bool:
-    """Ask a daemon to end, and wait for it; whether it did in that many seconds.
+def terminate(lock: Path) -> int | None:
+    """Ask the daemon that holds a lock to end, by a signal; its pid, or None where there is none that can be seen from here.
 
     Raises:
         PermissionError: it is another user's.
     """
+    pid = find_holder(lock)
+    if pid is None:
+        return None
+    if sys.platform != "linux":
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        return pid
     try:
-        os.kill(pid, signal.SIGTERM)
+        process = os.pidfd_open(pid)
     except ProcessLookupError:
-        return True
+        return None
+    try:
+        # The process that was opened may have got the number only just now.
+        if find_holder(lock) != pid:
+            return None
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(process)
+    return pid
+
+
+def stop(lock: Path, patience_s: float) -> bool:
+    """Have the daemon that holds a lock end, and wait for it; whether it did in that many seconds.
+
+    Raises:
+        PermissionError: it is another user's.
+    """
+    pid = terminate(lock)
     deadline = time.monotonic() + patience_s
-    while not is_gone(pid):
+    while pid is not None and not is_gone(pid):
         if time.monotonic() > deadline:
             return False
         time.sleep(_STEP_S)

@@ -4,11 +4,13 @@ import contextlib
 import fcntl
 import os
 import stat
+import time
 from pathlib import Path
 
 from memd.errors import FatalError
 
 _PID_BYTES = 32  # of a file that holds one, at most
+_LOOK_S = 0.05  # whoever looks whether the lock is free, as memd-ctl does, holds it for a few microseconds
 
 
 class AlreadyRunning(FatalError):
@@ -52,7 +54,7 @@ class Lock:
         except OSError as error:
             raise LockUnusable(file, error.strerror or str(error)) from error
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _locked(self._fd)
         except BlockingIOError:
             pid = os.pread(self._fd, _PID_BYTES, 0).strip()
             os.close(self._fd)
@@ -70,6 +72,25 @@ class Lock:
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
         os.close(self._fd)
+
+
+def _locked(descriptor: int) -> None:
+    """Take the lock.
+
+    Raises:
+        BlockingIOError: somebody holds it, and not only to see whether somebody does.
+        OSError: it cannot be locked.
+    """
+    deadline = time.monotonic() + _LOOK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_S / 20)
+        else:
+            return
 
 
 def _opened(file: Path) -> int:

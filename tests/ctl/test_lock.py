@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.ctl.lock import find_holder
+from memd.ctl.lock import find_holder, is_held
 
 
 @pytest.mark.parametrize("text", [None, "", "1234\n"])
@@ -25,11 +25,44 @@ def test_the_holder_is_named_as_long_as_it_lives(tmp_path: Path) -> None:
     lock = tmp_path / "memd.lock"
     held = os.open(lock, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
+    # The number of a process that had the lock once, or as it was in another pid namespace.
     os.write(held, b"4711\n")
-    assert find_holder(lock) == 4711
+    kernel_tells = sys.platform == "linux"
+    for _ in range(2):
+        assert find_holder(lock) == (os.getpid() if kernel_tells else 4711)
+        assert is_held(lock)
+    os.close(held)
+    assert find_holder(lock) is None
+    assert not is_held(lock)
+
+
+def test_without_the_kernels_list_the_file_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a Mac."""
+    monkeypatch.setattr("memd.ctl.lock._LOCKS", tmp_path / "none")
+    lock = tmp_path / "memd.lock"
+    held = os.open(lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    os.write(held, b"4711\n")
     assert find_holder(lock) == 4711
     os.close(held)
     assert find_holder(lock) is None
+
+
+def test_a_holder_that_cannot_be_seen_holds_it_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel lists no process of another pid namespace."""
+    (tmp_path / "locks").write_text(
+        "1: POSIX  ADVISORY  WRITE 7 fe:00:12 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 8 fe:00:12 0 EOF\n"
+    )
+    monkeypatch.setattr("memd.ctl.lock._LOCKS", tmp_path / "locks")
+    lock = tmp_path / "memd.lock"
+    held = os.open(lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    os.write(held, b"1\n")
+    assert find_holder(lock) is None
+    assert is_held(lock)
+    os.close(held)
 
 
 def test_a_holder_that_is_about_to_write_its_pid_is_waited_for(tmp_path: Path) -> None:

@@ -12,11 +12,21 @@ import pytest
 
 from memd.ctl.failures import Failed
 from memd.ctl.places import Places
-from memd.ctl.process import Started, await_answer, command_for, end, is_gone, start, stop
+from memd.ctl.process import Started, await_answer, command_for, end, is_gone, start, stop, terminate
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
 from tests.wait import until
 
+_WAITS = "import sys; print(flush=True); sys.stdin.read()"
+_HOLDS = """
+import fcntl, os, signal, sys
+lock = os.open({lock!r}, os.O_RDWR | os.O_CREAT)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.write(lock, b"%d\\n" % os.getpid())
+{more}
+print(flush=True)
+sys.stdin.read()
+"""
 _STUBBORN = (
     "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); sys.stdin.read()"
 )
@@ -39,27 +49,45 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 
 def test_a_process_that_ended_is_gone(tmp_path: Path) -> None:
     """Although its parent has not asked for its exit status."""
-    child = _python("print(flush=True); import sys; sys.stdin.read()")
+    lock = tmp_path / "lock"
+    child = _python(_HOLDS.format(lock=str(lock), more=""))
     assert child.stdout is not None
     child.stdout.readline()
     assert not is_gone(child.pid)
-    assert stop(child.pid, 10)
+    assert stop(lock, 10)
     assert child.returncode is None
     assert is_gone(child.pid)
     child.communicate()
     assert is_gone(child.pid)
-    assert stop(child.pid, 0)
+    assert stop(lock, 0)
 
 
-def test_a_process_that_does_not_end_is_told_of() -> None:
+def test_a_process_that_does_not_end_is_told_of(tmp_path: Path) -> None:
     """After the patience there was."""
-    child = _python(_STUBBORN)
+    lock = tmp_path / "lock"
+    child = _python(_HOLDS.format(lock=str(lock), more="signal.signal(signal.SIGTERM, signal.SIG_IGN)"))
     assert child.stdout is not None
     child.stdout.readline()
     try:
-        assert not stop(child.pid, 0.05)
+        assert not stop(lock, 0.05)
     finally:
         _end(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody but the file tells")
+def test_who_only_stands_in_the_lock_is_left_alone(tmp_path: Path) -> None:
+    """The number of a daemon that is gone, or of one in another pid namespace, is another process by now."""
+    lock = tmp_path / "lock"
+    innocent, holder = _python(_WAITS), _python(_HOLDS.format(lock=str(lock), more=""))
+    for child in (innocent, holder):
+        assert child.stdout is not None
+        child.stdout.readline()
+    lock.write_text(f"{innocent.pid}\n", encoding="utf-8")
+    assert terminate(lock) == holder.pid
+    holder.communicate()
+    assert terminate(lock) is None
+    assert innocent.poll() is None
+    _end(innocent)
 
 
 def test_a_daemon_is_started_apart_from_the_terminal(here: Places) -> None:

@@ -1,20 +1,22 @@
 """memd-ctl down: stop the daemon."""
 
 import time
+from pathlib import Path
 
 from memd.ctl.call import Call
 from memd.ctl.failures import BUSY, ERROR, Failed
-from memd.ctl.lock import find_holder
-from memd.ctl.process import stop
+from memd.ctl.lock import find_holder, is_held
+from memd.ctl.process import is_gone, terminate
 from memd.ctl.screen import Outcome
 from memd.ctl.service.act import Plan, carry_out
 from memd.ctl.service.here import Here, installed_here, managed_here
 from memd.ctl.service.supervisor import Managed
-from memd.ctl.words import duration
+from memd.ctl.words import duration, shown
 from memd_client.errors import DaemonNotRunning, MemdClientError
 
 _PATIENCE_S = 10.0
 _ASK_S = 2.0
+_STEP_S = 0.02
 
 
 def run(call: Call) -> Outcome:
@@ -24,22 +26,21 @@ def run(call: Call) -> Outcome:
     # First, and without connecting: that would have systemd start what is to be stopped.
     if service is not None and managed is not None and _is_the_managers(call, managed):
         return _have_stopped(call, service, managed)
-    pid = _find_pid(call)
-    if pid is None:
-        return Outcome({"was_running": False, "pid": None}, "memd is not running.")
     began = time.monotonic()
+    stopped = _asked(call)
+    if stopped is None:
+        return Outcome({"was_running": False, "pid": None}, "memd is not running.")
+    pid, lock, seen = stopped
     patience_s = call.options.timeout or _PATIENCE_S
-    try:
-        ended = stop(pid, patience_s)
-    except PermissionError:
-        raise Failed("failed", f"memd (pid {pid}) belongs to another user.", exit_code=ERROR) from None
-    if not ended:
-        raise Failed(
-            "timed_out",
-            f"memd (pid {pid}) was asked to stop, but still runs after {patience_s:g} s.",
-            f"`memd-ctl logs` may tell why. `kill -9 {pid}` ends it; no note is lost by that.",
-            exit_code=BUSY,
-        )
+    while is_held(lock) or (seen is not None and not is_gone(seen)):
+        if time.monotonic() - began > patience_s:
+            raise Failed(
+                "timed_out",
+                f"memd (pid {pid}) was asked to stop, but still runs after {patience_s:g} s.",
+                f"`memd-ctl logs` may tell why. `kill -9 {pid}` ends it; no note is lost by that.",
+                exit_code=BUSY,
+            )
+        time.sleep(_STEP_S)
     took_s = time.monotonic() - began
     data = {"was_running": True, "pid": pid, "took_s": round(took_s, 3)}
     notes = (
@@ -48,6 +49,46 @@ def run(call: Call) -> Outcome:
         else (f"{service.supervisor.name} may start it again: it is installed as a service.",)
     )
     return Outcome(data, f"Stopped memd (pid {pid}) in {duration(took_s)}.", notes)
+
+
+def _asked(call: Call) -> tuple[int, Path, int | None] | None:
+    """Ask the daemon at the socket to end, else signal the one that holds the state directory.
+
+    Returns:
+        Its pid, the lock that is free when it has ended, and its pid once more where the process can be seen from here;
+        None where no daemon runs.
+
+    Raises:
+        Failed: it can neither be asked nor be signalled from here.
+        MemdClientError: something is at the socket, and it is not known what to stop.
+    """
+    lock = call.places.socket.with_name(f"{call.places.socket.name}.lock")
+    seen = find_holder(lock)
+    try:
+        with call.client(_ASK_S) as memd:
+            told = memd.stop().pid
+            return seen or told, lock, seen
+    except DaemonNotRunning:
+        failure = None
+    except MemdClientError as error:
+        failure = error  # it hangs, or speaks another protocol: it can be stopped all the same
+    try:
+        pid = terminate(call.places.lock)
+    except PermissionError:
+        raise Failed("failed", "memd belongs to another user.", exit_code=ERROR) from None
+    if pid is not None:
+        return pid, call.places.lock, pid
+    if is_held(call.places.lock):
+        raise Failed(
+            "failed",
+            f"A memd daemon keeps {shown(call.places.state, call.places.home)}, but it cannot be seen from here: it runs in "
+            "another container or pid namespace.",
+            "Stop it there, or name its socket with --socket.",
+            exit_code=ERROR,
+        )
+    if failure is not None:
+        raise failure
+    return None
 
 
 def _is_the_managers(call: Call, managed: Managed) -> bool:
@@ -67,17 +108,3 @@ def _have_stopped(call: Call, service: Here, managed: Managed) -> Outcome:
     if pid is None:
         return Outcome(data, f"memd was not running, and {name} waits for its clients no more. {again}")
     return Outcome(data, f"{name} stopped memd (pid {pid}) in {duration(took_s)}. {again}")
-
-
-def _find_pid(call: Call) -> int | None:
-    """The daemon that answers at the socket, else the one that holds the state directory."""
-    try:
-        with call.client(_ASK_S) as memd:
-            return memd.status().pid
-    except DaemonNotRunning:
-        return find_holder(call.places.lock)
-    except MemdClientError:
-        # It hangs, or speaks another protocol: it can be stopped all the same.
-        if (pid := find_holder(call.places.lock)) is None:
-            raise
-        return pid

@@ -11,7 +11,7 @@ from memd.configfile.load import load
 from memd.ctl.call import Call
 from memd.ctl.commands import logs
 from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
-from memd.ctl.lock import find_holder
+from memd.ctl.lock import find_holder, is_held
 from memd.ctl.logline import readable
 from memd.ctl.screen import Outcome
 from memd.ctl.service.act import Plan, await_service, carry_out
@@ -157,10 +157,10 @@ def _refuse_second(call: Call, found: Here, managed: Managed) -> None:
     socket = call.places.socket
     for lock in (call.places.lock, socket.with_name(f"{socket.name}.lock")):
         pid = find_holder(lock)
-        if pid is not None and pid != managed.pid:
+        if is_held(lock) and (pid is None or pid != managed.pid):
             raise Failed(
                 "exists",
-                f"memd runs already (pid {pid}), and {found.supervisor.name} has not started it.",
+                f"memd runs already{f' (pid {pid})' if pid else ''}, and {found.supervisor.name} has not started it.",
                 "Stop it first: memd-ctl down. It indexes nothing twice when it starts again.",
             )
 

@@ -11,7 +11,6 @@ from types import FrameType
 
 import msgspec
 
-from memd.ctl.lock import find_holder
 from memd.ctl.places import Places
 from memd.ctl.process import await_answer, command_for, end, start, stop
 from memd_client import paths
@@ -50,8 +49,7 @@ def scratch(home: Path, *, keep: bool) -> Iterator[Scratch]:
         finally:
             with _undisturbed():
                 # Interrupted in the moment in which it was started, a daemon is nobody's child to end.
-                if (left := find_holder(places.lock)) is not None:
-                    stop(left, _STOPS_S)
+                stop(places.lock, _STOPS_S)
                 shutil.rmtree(places.state if keep else directory, ignore_errors=True)
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from memd_client.messages import Failure
-from tests.client.scripted_server import serving
-from tests.ctl.answers import agent, answering, status
+from memd_client.messages import Failure, Request, Stop, Stopping
+from tests.client.scripted_server import Peer, serving
+from tests.ctl.answers import answering
 from tests.ctl.conftest import Run
 
 _HOLDER = """
 import fcntl, os, signal, sys
-lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-fcntl.flock(lock, fcntl.LOCK_EX)
-os.write(lock, b"%d\\n" % os.getpid())
+for name in sys.argv[1:3] if "bystander" not in sys.argv else ():
+    lock = os.open(name, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, b"%d\\n" % os.getpid())
 if "stubborn" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(flush=True)
@@ -26,32 +27,36 @@ sys.stdin.read()
 
 
 class _Stand:
-    """Processes that hold the lock of the state directory, as a daemon does."""
+    """Processes that hold the locks of the state directory and of the socket, as a daemon does."""
 
-    def __init__(self, state: Path) -> None:
-        self._lock = state / "memd.lock"
+    def __init__(self, state: Path, socket: Path) -> None:
+        self._locks = (str(state / "memd.lock"), str(socket.with_name(f"{socket.name}.lock")))
         self._children: list[subprocess.Popen[bytes]] = []
 
     def start(self, *words: str) -> int:
-        command = [sys.executable, "-c", _HOLDER, str(self._lock), *words]
+        command = [sys.executable, "-c", _HOLDER, *self._locks, *words]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._children.append(child)
         assert child.stdout is not None
         child.stdout.readline()
         return child.pid
 
-    def end(self) -> None:
+    def lives(self, pid: int) -> bool:
+        return next(child for child in self._children if child.pid == pid).poll() is None
+
+    def end(self, pid: int | None = None) -> None:
         for child in self._children:
-            child.kill()
-            child.communicate()
+            if pid in {None, child.pid}:
+                child.kill()
+                child.communicate()
 
 
 @pytest.fixture
-def stand(home: Path) -> Iterator[_Stand]:
+def stand(home: Path, address: Path) -> Iterator[_Stand]:
     """Starts stand-ins, and ends them."""
     state = home / ".local" / "state" / "memd"
     state.mkdir(parents=True)
-    stand = _Stand(state)
+    stand = _Stand(state, address)
     yield stand
     stand.end()
 
@@ -62,13 +67,44 @@ def test_what_does_not_run_need_not_be_stopped(run: Run) -> None:
     assert json.loads(run("down", "--json").out)["data"] == {"was_running": False, "pid": None}
 
 
-def test_the_daemon_that_answers_is_stopped(run: Run, address: Path, stand: _Stand) -> None:
-    """The status tells its pid."""
+def test_the_daemon_that_answers_is_asked_to_stop(run: Run, address: Path, stand: _Stand) -> None:
+    """What it says of its own number is nothing to send a signal to: it may be that of another process here."""
     pid = stand.start()
-    with serving(address, answering(status(agent(), pid=pid))):
+    innocent = stand.start("bystander")
+    heard: list[Request] = []
+
+    def script(peer: Peer) -> None:
+        peer.greet()
+        heard.append(peer.answer_next(Stopping(pid=innocent)))
+        stand.end(pid)
+
+    with serving(address, script):
         code, out, err = run("down")
-    assert (code, err) == (0, "")
+    assert (code, err, heard) == (0, "", [Stop()])
     assert out.startswith(f"Stopped memd (pid {pid}) in ")
+    assert stand.lives(innocent)
+
+
+def test_a_daemon_that_says_it_ends_and_lives_on_is_told_of(run: Run, address: Path, stand: _Stand) -> None:
+    """It is gone when it holds nothing any more."""
+    pid = stand.start()
+    with serving(address, answering(Stopping(pid=1))):
+        code, out, err = run("down", "--timeout", "0.2")
+    assert (code, out) == (75, "")
+    assert f"memd (pid {pid}) was asked to stop, but still runs after 0.2 s." in err
+
+
+def test_a_daemon_that_cannot_be_seen_from_here_is_not_said_to_be_stopped(
+    run: Run, stand: _Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps the state directory and does not answer; its number means nothing here."""
+    pid = stand.start()
+    (tmp_path / "locks").write_text("")
+    monkeypatch.setattr("memd.ctl.lock._LOCKS", tmp_path / "locks")
+    code, out, err = run("down")
+    assert (code, out) == (1, "")
+    assert "another container or pid namespace" in err
+    assert stand.lives(pid)
 
 
 @pytest.mark.parametrize("answer", ["nothing listens", "a failure", "silence"])
