@@ -453,3 +453,10 @@ async def test_a_sound_index_is_never_called_damaged(index: Index) -> None:
         more = await index.tidy_keywords(begin=False)
     for _ in range(READERS):
         await index.check()
+
+
+async def test_what_was_written_just_now_is_embedded_first(index: Index) -> None:
+    """Also where its stamp is one that equals no other, since it was read within a tick of being written."""
+    for path, mtime_ns in (("old", 5), ("fresh", -1), ("new", 9), ("ancient", -7)):
+        await index.replace(found_file(path, mtime_ns=mtime_ns), b"1", [chunk_of(path)], {}, frozenset())
+    assert [chunk.text for chunk in await index.waiting(10)] == ["fresh", "new", "old", "ancient"]
