@@ -2,8 +2,9 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 import msgspec
@@ -12,6 +13,9 @@ from memd.errors import MemdError
 from memd.store import keywords, meta, migrations, ondisk, soundness, vectors
 from memd.store.trouble import StoreDamaged, StoreUnavailable, mapped_errors
 
+T = TypeVar("T")
+
+_LOOKS = 3  # at a file that is changed during each
 _STEPS = 1000  # instructions of SQLite between two looks at the clock
 
 
@@ -55,69 +59,102 @@ def look_at_index(file: Path, patience_s: float) -> IndexCondition:
 
     Raises:
         NotLooked: it has to be left alone, or takes longer.
-        StoreUnavailable: it cannot be opened or read.
+        StoreDamaged, StoreUnavailable: it cannot be opened or read.
     """
-    with _looking(file, patience_s) as connection:
-        schema, known = _schema(connection, "index")
-        if schema > known or not schema:
-            return IndexCondition(schema=schema, known_schema=known)
-        faults = soundness.faults(connection, "index")
-        if faults:
-            return IndexCondition(schema=schema, known_schema=known, faults=faults)
-        return IndexCondition(
-            schema=schema,
-            known_schema=known,
-            files=connection.execute("SELECT count(*) FROM files").get,
-            chunks=connection.execute("SELECT count(*) FROM chunks").get,
-            fingerprint=meta.get_fingerprint(connection),
-        )
+    return _looked(file, patience_s, _condition_of_index)
 
 
 def look_at_cache(file: Path, patience_s: float) -> CacheCondition:
     """Check embeddings.sqlite; like look_at_index."""
-    with _looking(file, patience_s) as connection:
-        schema, known = _schema(connection, "embeddings")
-        if schema > known or not schema:
-            return CacheCondition(schema=schema, known_schema=known)
-        faults = soundness.faults(connection, "embeddings")
-        rows: int = 0 if faults else connection.execute("SELECT count(*) FROM cache").get
-        return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows)
+    return _looked(file, patience_s, _condition_of_cache)
+
+
+def _condition_of_index(connection: apsw.Connection) -> IndexCondition:
+    schema, known = _schema(connection, "index")
+    if schema > known or not schema:
+        return IndexCondition(schema=schema, known_schema=known)
+    faults = soundness.faults(connection, "index")
+    if faults:
+        return IndexCondition(schema=schema, known_schema=known, faults=faults)
+    return IndexCondition(
+        schema=schema,
+        known_schema=known,
+        files=connection.execute("SELECT count(*) FROM files").get,
+        chunks=connection.execute("SELECT count(*) FROM chunks").get,
+        fingerprint=meta.get_fingerprint(connection),
+    )
+
+
+def _condition_of_cache(connection: apsw.Connection) -> CacheCondition:
+    schema, known = _schema(connection, "embeddings")
+    if schema > known or not schema:
+        return CacheCondition(schema=schema, known_schema=known)
+    faults = soundness.faults(connection, "embeddings")
+    rows: int = 0 if faults else connection.execute("SELECT count(*) FROM cache").get
+    return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows)
+
+
+def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T]) -> T:
+    """What a look at a file tells. One that was changed meanwhile is looked at again, by way of its log."""
+    if patience_s <= 0:
+        raise NotLooked("no time was left for it")
+    deadline = time.monotonic() + patience_s
+    for _ in range(_LOOKS):
+        log = Path(f"{file}-wal")
+        before = _state(file), _state(log)
+        # The shared memory of a log is only read (https://www.sqlite.org/wal.html#readonly). A file without a log is opened
+        # as one that nobody changes: SQLite would leave an empty log beside it otherwise.
+        has_log = _holds_something(log)
+        if has_log and not Path(f"{file}-shm").exists():
+            raise NotLooked("a daemon was killed and left a log that only the next daemon may take over")
+        told, trouble = None, None
+        try:
+            with _looking(
+                file, "mode=ro&readonly_shm=1" if has_log else "immutable=1", deadline
+            ) as connection:
+                told = look(connection)
+        except InterruptedLook:
+            raise NotLooked(f"that takes longer than {patience_s:g} s") from None
+        except (StoreDamaged, StoreUnavailable) as failure:
+            trouble = failure
+        # SQLite takes an immutable file at its word: pages of before and after would be seen as one state.
+        if has_log or (_state(file), _state(log)) == before:
+            if trouble is not None:
+                raise trouble
+            assert told is not None
+            return told
+    raise NotLooked("a daemon writes to it")
+
+
+class InterruptedLook(Exception):
+    """It takes too long."""
 
 
 @contextlib.contextmanager
-def _looking(file: Path, patience_s: float) -> Iterator[apsw.Connection]:
+def _looking(file: Path, how: str, deadline: float) -> Iterator[apsw.Connection]:
     """A connection in one read transaction, that ends what takes too long."""
-    if patience_s <= 0:
-        raise NotLooked("no time was left for it")
-    log = Path(f"{file}-wal")
-    # The shared memory of a log is only read (https://www.sqlite.org/wal.html#readonly). A file without a log is opened
-    # as one that nobody changes: SQLite would leave an empty log beside it otherwise.
-    if _holds_something(log):
-        if not Path(f"{file}-shm").exists():
-            raise NotLooked("a daemon was killed and left a log that only the next daemon may take over")
-        how = "mode=ro&readonly_shm=1"
-        is_still = False
-    else:
-        how, is_still = "immutable=1", True
-    deadline = time.monotonic() + patience_s
+    with mapped_errors(file):
+        connection = apsw.Connection(
+            f"{ondisk.uri(file)}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        )
+        try:
+            _prepare(connection)
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            connection.execute("BEGIN")
+            yield connection
+        except apsw.InterruptError:
+            raise InterruptedLook from None
+        finally:
+            connection.close()
+
+
+def _state(file: Path) -> tuple[int, int, int] | None:
+    """Of a file, what changes when it is written or replaced; None where there is none."""
     try:
-        with mapped_errors(file):
-            connection = apsw.Connection(
-                f"{ondisk.uri(file)}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            )
-            try:
-                _prepare(connection)
-                connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
-                connection.execute("BEGIN")
-                yield connection
-            except apsw.InterruptError:
-                raise NotLooked(f"that takes longer than {patience_s:g} s") from None
-            finally:
-                connection.close()
-    except (StoreDamaged, StoreUnavailable) as trouble:
-        if is_still and _holds_something(log):
-            raise NotLooked("a daemon began to write to it meanwhile") from trouble
-        raise
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _prepare(connection: apsw.Connection) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.store import inspection
+from memd.store import inspection, soundness
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable
@@ -158,3 +158,31 @@ async def test_the_cache_tells_its_rows(tmp_path: Path) -> None:
     await cache.close()
     seen = inspection.look_at_cache(cache.file, _PATIENCE_S)
     assert (seen.rows, seen.faults) == (9, ())
+
+
+@pytest.mark.parametrize("changes", [1, 9])
+async def test_what_is_written_during_a_look_is_no_damage(
+    closed: Path, monkeypatch: pytest.MonkeyPatch, changes: int
+) -> None:
+    """A mixture of pages of before and after is looked at again; one that never comes to rest is left alone."""
+    looks = 0
+    faults = soundness.faults
+
+    def written_meanwhile(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
+        nonlocal looks
+        looks += 1
+        if looks > changes:
+            return faults(connection, schema)
+        writer = sqlite3.connect(closed)  # its log is folded into the file, and gone, when it closes
+        writer.execute("UPDATE files SET size = size + 1")
+        writer.commit()
+        writer.close()
+        return ("malformed inverted index",)
+
+    monkeypatch.setattr(soundness, "faults", written_meanwhile)
+    if changes == 1:
+        seen = inspection.look_at_index(closed, _PATIENCE_S)
+        assert (seen.faults, seen.files) == ((), 40)
+    else:
+        with pytest.raises(inspection.NotLooked):
+            inspection.look_at_index(closed, _PATIENCE_S)
