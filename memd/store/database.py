@@ -35,6 +35,8 @@ BUSY_TIMEOUT_MS = 5000
 EMPTYING_MS = 20  # for which readers may keep the log from being emptied
 READERS = 3
 LOOKING = 20  # times as long as a look took, none follows for the next statement that fails
+LONG_LOG = 4  # times CHECKPOINT_PAGES: readers give way so that it does not grow any further
+ASIDE_S = 0.1  # for which they are waited for, and wait themselves
 CHECKPOINT_PAGES = (
     4000  # 16 MB of log; at SQLite's 1000, half the time of a first indexing goes into syncing the disk
 )
@@ -312,10 +314,33 @@ class Database:
         try:
             with mapped_errors(self.file):
                 writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                if self._log_pages >= LONG_LOG * CHECKPOINT_PAGES:
+                    self._begin_log_anew(writer)
         except StoreUnavailable as trouble:
             self._note(trouble)
             self._fold_at += self._log_pages  # what cannot be done now is not tried at each write
             log.warning("store.log_not_folded", file=str(self.file), reason=str(trouble))
+
+    def _begin_log_anew(self, writer: apsw.Connection) -> None:
+        """Have the log written from its beginning again, for which SQLite needs a moment in which nobody reads.
+
+        Under steady searches there is none by itself: the log of an index of 19 MB grew to 433 MB in half a minute. So the
+        places of readers are taken, if that is possible in a time that no search notices; else at one of the next commits,
+        with the more patience the longer the log is.
+        """
+        taken: list[_Reader] = []
+        deadline = time.monotonic() + ASIDE_S * 2 ** (self._log_pages // (LONG_LOG * CHECKPOINT_PAGES))
+        try:
+            while len(taken) < READERS:
+                taken.append(self._readers.get(timeout=max(0.0, deadline - time.monotonic())))
+            writer.set_busy_timeout(EMPTYING_MS)
+            writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        except queue.Empty:
+            self._fold_at = self._log_pages + CHECKPOINT_PAGES
+        finally:
+            writer.set_busy_timeout(BUSY_TIMEOUT_MS)
+            for reader in taken:
+                self._readers.put(reader)
 
     def _note(self, trouble: StoreUnavailable) -> None:
         if isinstance(trouble, StoreUnsynced):

@@ -1,6 +1,8 @@
 """A disk that does not keep what it was given is not believed when it says next that it does."""
 
+import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +11,7 @@ import apsw
 import pytest
 
 from memd.model import TextHash
-from memd.store import aside
+from memd.store import aside, ondisk
 from memd.store import database as databases
 from memd.store.database import Database
 from memd.store.embeddings import EmbeddingStore
@@ -150,3 +152,35 @@ async def test_what_was_paid_for_is_not_given_up_for_a_moment_of_trouble(
         found = await cache.get(SPACE, [text], 2.0)
         assert (found == {}, bool(cache.damaged_files())) == (lost, lost)
         await cache.close()
+
+
+async def test_a_log_stays_short_though_somebody_always_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite alone begins a log anew only in a moment without a reader; here there is never one by itself."""
+    monkeypatch.setattr(databases, "CHECKPOINT_PAGES", 50)
+    monkeypatch.setattr(databases, "ASIDE_S", 2.0)
+    file, is_over, reads = tmp_path / "e.sqlite", False, 0
+
+    def slowly(connection: apsw.Connection) -> None:
+        connection.execute("SELECT count(*) FROM cache").fetchall()
+        time.sleep(0.005)
+
+    async with opened(file) as (database, _):
+
+        async def read() -> None:
+            nonlocal reads
+            while not is_over:
+                await database.read(slowly)
+                reads += 1
+
+        readers = [asyncio.create_task(read()) for _ in range(2 * databases.READERS)]
+        longest = 0
+        for _ in range(150):
+            await database.write(fill, 10)
+            await database.write(lambda writer: writer.execute("DELETE FROM cache"))
+            longest = max(longest, ondisk.size(Path(f"{file}-wal")))
+        is_over = True
+        await asyncio.gather(*readers)
+    assert reads > 10
+    assert longest < 4120 * 50 * databases.LONG_LOG * 3
