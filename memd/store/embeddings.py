@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Concatenate, ParamSpec, TypeVar
@@ -53,6 +53,7 @@ class EmbeddingStore:
         self.generation = 0  # how often a new file took the place of a damaged one
         self._clock = clock
         self._rng = rng or Random()
+        self._needed = 0  # how many indexes are built from it
         self._troubled = asyncio.Event()
         self._database = Database(
             file, "embeddings", begin=lambda file: salvage.bring_back(file, "embeddings"), remakes=True
@@ -181,9 +182,20 @@ class EmbeddingStore:
             self._vectors.pop((space, text_hash), None)
             self._refusals.pop((space, text_hash), None)
 
-    async def prune(self, max_entries: int) -> int:
-        """Delete the vectors that were not used for longest; how many."""
-        return await self._attempt(self.write, _prune, max_entries) or 0
+    async def prune(self, max_entries: int, now: float) -> int:
+        """Delete the vectors that were not used for longest; how many. None while somebody needs all of them."""
+        if self._needed:
+            return 0
+        return await self._attempt(self.write, _prune, max_entries, now) or 0
+
+    @contextlib.contextmanager
+    def needed(self) -> Iterator[None]:
+        """Have nothing pruned meanwhile: an index that is built anew takes its vectors from here, file by file."""
+        self._needed += 1
+        try:
+            yield
+        finally:
+            self._needed -= 1
 
     # --- the file
 
@@ -360,10 +372,12 @@ def _forget(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash
         )
 
 
-def _prune(connection: apsw.Connection, max_entries: int) -> int:
+def _prune(connection: apsw.Connection, max_entries: int, now: float) -> int:
     present: int = connection.execute("SELECT count(*) FROM cache").get
     if present <= max_entries:
         return 0
+    # After a clock that was ahead, what was used then would stay the youngest for years.
+    connection.execute("UPDATE cache SET used_at = ?1 WHERE used_at > ?1", (now,))
     connection.execute(
         "DELETE FROM cache WHERE (provider, model, provider_key, hash) IN"
         " (SELECT provider, model, provider_key, hash FROM cache ORDER BY used_at LIMIT ?)",
@@ -404,6 +418,10 @@ class KnownVectors:
     async def refuse(self, text_hash: TextHash, reason: str) -> None:
         """Set a text aside."""
         await self.store.refuse(self._space, text_hash, reason, self._clock())
+
+    async def prune(self, max_entries: int) -> int:
+        """Delete the vectors of any space that were not used for longest; how many."""
+        return await self.store.prune(max_entries, self._clock())
 
     async def forget(self, hashes: Sequence[TextHash]) -> None:
         """Delete what is known of texts."""

@@ -54,7 +54,7 @@ class Cached:
 
     async def prune(self) -> None:
         """Drop what is too much."""
-        await self.unless_broken(self._known.store.prune(self._max_entries), 0)
+        await self.unless_broken(self._known.prune(self._max_entries), 0)
 
     async def unless_broken(self, work: Awaitable[T], otherwise: T) -> T:
         """What comes of some work on its file, or, where that fails, something in its place."""

@@ -13,7 +13,7 @@ import structlog
 from memd.allocator import give_back_beside
 from memd.backoff import delay_s
 from memd.errors import TransientError
-from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable
@@ -73,7 +73,10 @@ class Renewal:
         self._done = done
         self._wanted = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._embed_again = False
+        self._embed_again = False  # wished, until an attempt has succeeded
+        self._is_forgotten = (
+            False  # what was known of the texts before: only what was embedded since is known
+        )
         self._space_reason: str | None = None  # why vectors of another model are wanted
         self._attempt: asyncio.Task[None] | None = None
         self._is_swapping = False
@@ -88,7 +91,8 @@ class Renewal:
             reason: Why, for status.
             force: Embed every chunk again, too.
         """
-        self._embed_again |= force
+        if force:
+            self._embed_again, self._is_forgotten = True, False
         self.reason = reason
         self._wanted.set()
 
@@ -228,15 +232,24 @@ class Renewal:
         # What is damaged is mended unasked: its texts are searchable then, and what is sent is asked about by the queue.
         is_unasked = self._damage is not None
         async with contextlib.nullcontext() if is_unasked else self._permit(target, self._embed_again):
-            if self._cache is not None and self._embed_again and target.space is not None:
-                await KnownVectors(self._cache, target.space).forget(await self._index.hashes())
-            elif self._cache is not None:
-                # What the cache has lost or dropped meanwhile need not be paid for again.
-                await refill(self._index, self._cache)
-            self._embed_again = False
-            await rebuild(
-                self._index, target, self._fill, self._lock, embed=self._embed, swap=self._about_to_swap
-            )
+            with contextlib.nullcontext() if self._cache is None else self._cache.needed():
+                if self._cache is not None:
+                    await self._prepare(self._cache, target.space)
+                await rebuild(
+                    self._index, target, self._fill, self._lock, embed=self._embed, swap=self._about_to_swap
+                )
+        if (
+            self._is_forgotten or target.space is None or self._cache is None
+        ):  # else it was wished again meanwhile
+            self._embed_again = self._is_forgotten = False
+
+    async def _prepare(self, cache: EmbeddingStore, space: Space | None) -> None:
+        if not self._embed_again or space is None:
+            # What the cache has lost or dropped meanwhile need not be paid for again.
+            await refill(self._index, cache)
+        elif not self._is_forgotten:
+            await KnownVectors(cache, space).forget(await self._index.hashes())
+            self._is_forgotten = True
 
     def _about_to_swap(self) -> str | None:
         self._is_swapping = True

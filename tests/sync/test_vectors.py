@@ -131,7 +131,7 @@ async def test_the_cache_keeps_what_was_used_last(tmp_path: Path, cache: Embeddi
     await queue.known.put({chunk_of("newer").hash: b"\0" * 4, chunk_of("newest").hash: b"\0" * 4})
     await asyncio.sleep(0.01)
     assert await queue.known.get([old.hash])  # a hit makes it young again
-    assert await cache.prune(2) == 1
+    assert await queue.known.prune(2) == 1
     assert await queue.known.get([old.hash])
     assert len(await queue.known.get([chunk_of("newer").hash, chunk_of("newest").hash])) == 1
 
@@ -144,8 +144,8 @@ async def test_vectors_of_other_models_age_out(tmp_path: Path, cache: EmbeddingS
     queue = queue_of(HashingProvider(), cache, max_entries=10)
     prune, pruned = cache.prune, asyncio.Event()
 
-    async def told(max_entries: int) -> int:
-        done = await prune(max_entries)
+    async def told(max_entries: int, now: float) -> int:
+        done = await prune(max_entries, now)
         pruned.set()
         return done
 
