@@ -20,6 +20,7 @@ from memd_client import asking, telling
 from memd_client.asking import GET, SEARCH, GetCall, SearchCall, Unusable
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError
+from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.messages import Note
 
 if TYPE_CHECKING:
@@ -211,10 +212,16 @@ class Tools:
     def call(self, name: str, arguments: object = None) -> Reply:
         """What a tool answers, as plain values for JSON.
 
+        It begins with a mark (memd_client.marker): hand it to the model as it is, and memory that was found once is not
+        found again in the transcript.
+
         Args:
             name: memory_search or memory_get.
             arguments: As the model gave them: an object, or its JSON text.
         """
+        return marked_reply(self._answer(name, arguments))
+
+    def _answer(self, name: str, arguments: object) -> Reply:
         try:
             asked = asking.read(name, arguments)
             match asked:
@@ -274,6 +281,9 @@ class AsyncTools:
 
     async def call(self, name: str, arguments: object = None) -> Reply:
         """What a tool answers; see Tools.call."""
+        return marked_reply(await self._answer(name, arguments))
+
+    async def _answer(self, name: str, arguments: object) -> Reply:
         try:
             asked = asking.read(name, arguments)
             match asked:
@@ -327,8 +337,8 @@ def _checked(max_chars: int | None) -> int | None:
 
 
 def _bound(given: int | None, configured: int) -> int:
-    """The most characters of a reply: what was given to the tools, else what memd is configured for."""
-    return given or max(telling.LEAST_CHARS, configured or MAX_CHARS)
+    """The most characters of a reply without its mark: what was given to the tools, else what memd is configured for."""
+    return (given or max(telling.LEAST_CHARS, configured or MAX_CHARS)) - REPLY_CHARS
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memd_client.marker import BEGIN, END, marked, unmarked
+from memd_client.marker import inert, marked, unmarked
 from memd_client.messages import Hit
 
 MOST_CHARS = 2_000
@@ -53,7 +53,7 @@ def of_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None:
     if block is None and hits:
         # Not even the best one has room.
         room = most_chars - len(marked(f"{_FOUND}\n\n{_place(hits[0])}\n…"))
-        snippet = _inert(_tidy(hits[0].snippet))[: max(room, 0)]
+        snippet = inert(_tidy(hits[0].snippet))[: max(room, 0)]
         if len(snippet) >= _STUMP_CHARS:
             block = marked(f"{_FOUND}\n\n{_place(hits[0])}\n{snippet}…")
     return block if block is None or len(block) <= most_chars else None
@@ -65,7 +65,7 @@ def of_notes(notes: Sequence[DailyNote], most_chars: int = MOST_CHARS) -> str | 
     Each may take its part of the room, and what the others leave.
     """
     notes = [
-        msgspec.structs.replace(note, text=_inert(_tidy(note.text))) for note in notes if note.text.strip()
+        msgspec.structs.replace(note, text=inert(_tidy(note.text))) for note in notes if note.text.strip()
     ]
     if not notes:
         return None
@@ -85,11 +85,6 @@ def of_notes(notes: Sequence[DailyNote], most_chars: int = MOST_CHARS) -> str | 
 def _tidy(text: str) -> str:
     """Without empty lines around it; what the first line begins with may be code, or a list."""
     return text.strip("\n").rstrip()
-
-
-def _inert(text: str) -> str:
-    """The text as it stands in a block: a mark in it is longer there."""
-    return marked(text)[len(BEGIN) + 1 : -len(END) - 1]
 
 
 def _place(hit: Hit) -> str:

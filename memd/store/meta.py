@@ -9,8 +9,9 @@ import msgspec
 # then rebuilt.
 CHUNKING = 3
 TOKENIZER = 2
-# Raised likewise for what memd.chunk.turns gives, or memd.sync.apply_sessions to place it.
-TURNS = 1
+# Raised likewise for what memd.sources.sessions takes for speech, memd.chunk.turns makes of it, or memd.sync.apply_sessions
+# to place it.
+TURNS = 2
 
 
 class Fingerprint(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Lines of MCP: each is passed on as sound JSON, or refused."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -68,3 +69,12 @@ def test_halves_of_characters_are_replaced(escaped: str, sound: str) -> None:
     ((text),) = messages(f'{{"query": "{escaped}"}}', is_utf8_object)
     assert isinstance(text, str)
     assert json.loads(text) == {"query": sound}
+
+
+@pytest.mark.parametrize("piece", ['"', '\\"', '{"id":', '{"id":"', '"id":7,', "[", "\\"])
+def test_a_long_line_that_is_broken_costs_little(piece: str) -> None:
+    """Whatever it is full of."""
+    started = time.process_time()
+    ((refusal),) = messages('{"a":"' + piece * (1_000_000 // len(piece)), is_utf8_object)
+    assert isinstance(refusal, Refusal)
+    assert time.process_time() - started < 5

@@ -19,6 +19,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import TextContent
 
 from memd_client import telling
+from memd_client.marker import marked_reply
 from memd_client.mcp.status import status_reply
 from memd_client.messages import Health, Search, StatusReport, Vectors
 from memd_client.tools import MAX_CHARS, TOOLS
@@ -106,7 +107,7 @@ async def test_beyond_the_end_of_a_note_it_is_told_where_that_is(daemon: Daemon)
     async with connected("--socket", daemon.socket) as client:
         failed, read = await called(client, "memory_get", path="memory/3.md", **{"from": 99})
     assert not failed
-    assert read == {"path": "memory/3.md", "text": "", "startLine": 99, "totalLines": 3}
+    assert read == marked_reply({"path": "memory/3.md", "text": "", "startLine": 99, "totalLines": 3})
 
 
 async def test_the_tools_are_told_of_as_reading_only(daemon: Daemon) -> None:

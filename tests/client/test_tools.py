@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from memd_client import AsyncClient, Client
+from memd_client.marker import marked_reply
 from memd_client.messages import Found, Get, Hit, Note, Reply, Request, Search
 from memd_client.tools import (
     MAX_CHARS,
@@ -253,7 +254,7 @@ def test_a_shared_conversation_gets_no_memory_of_the_owner(ask: Asking, daemon: 
         session_key="agent:main:telegram:group:7",
     )
     assert (searched["results"], searched["scopeDenied"]) == ([], True)
-    assert read == {"path": "MEMORY.md", "text": "", "missing": True}
+    assert read == marked_reply({"path": "MEMORY.md", "text": "", "missing": True})
 
 
 @BOTH

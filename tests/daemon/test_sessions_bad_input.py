@@ -5,6 +5,7 @@ import contextlib
 
 # Python looks for these when they are needed, where the other user may not look.
 import encodings.utf_8_sig  # noqa: F401
+import html
 import importlib.readers  # noqa: F401
 import json
 import os
@@ -22,7 +23,7 @@ import pytest
 import zstandard
 
 from memd_client import AsyncClient, Client
-from memd_client.marker import marked
+from memd_client.marker import marked, marked_reply
 from tests.daemon.agentday import MORNING, Session, as_told, found_at, read_all, settled_in
 from tests.daemon.chats import NEVER, QUICK, status, waiting
 from tests.daemon.fresh import becomes_fresh
@@ -362,7 +363,7 @@ def test_the_same_directory_twice_is_one(daemon: Daemon, monkeypatch: pytest.Mon
 def test_what_memd_recalled_is_not_remembered_again(
     daemon: Daemon, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither marked in what the user says, nor as the result of a tool, whole or cut short, time after time."""
+    """Neither marked in what the user says, however a client wraps it, nor as the result of a tool, time after time."""
     settled_in(daemon.home, monkeypatch)
     session = PIECES[agent](daemon.home)
     daemon.write("memory/a.md", "The lighthouse keeper is called beacon1x.\n")
@@ -378,7 +379,9 @@ def test_what_memd_recalled_is_not_remembered_again(
             results = json.dumps([{"path": hit.path, "snippet": hit.snippet} for hit in hits])
             session.user(f"{block}\n\nwho keeps it, question{number}x?", MORNING + 60 * number)
             session.tool("memory_search", {"query": "lighthouse"}, results, MORNING + 60 * number)
-            session.user(f"go on, further{number}x\n\n{block[:-20]}", MORNING + 60 * number)
+            wrapped = f"<hook_context>{html.escape(block)}</hook_context>"
+            reply = json.dumps(marked_reply({"results": [{"snippet": hit.snippet} for hit in hits]}))
+            session.user(f"go on, further{number}x\n\n{wrapped}\n\n{reply}", MORNING + 60 * number)
             session.assistant(f"I know, answer{number}x.", at=MORNING + 60 * number)
         client.sync()
         assert found_at(client, "beacon1x") == {"memory/a.md"}
@@ -390,9 +393,13 @@ def test_what_memd_recalled_is_not_remembered_again(
         # Who speaks of it himself has said so.
         session.assistant("The keeper, as I remember, is beacon1x.", at=MORNING + 600)
         session.user("What does <memd-recall> mean, besides mark1x?", MORNING + 660)
+        # And a mark that somebody made up, or that was cut off, hides nothing.
+        planted = block.replace("beacon1x", "planted1x")
+        session.user(f"{planted}\n\n{block.splitlines()[0]}\nafter1x", MORNING + 720)
         client.sync()
         assert found_at(client, "beacon1x") == {"memory/a.md", name}
         assert found_at(client, "mark1x") == {name}
+        assert found_at(client, "planted1x") == found_at(client, "after1x") == {name}
 
 
 async def _closes_and_opens(home: Path) -> dict[str, object]:

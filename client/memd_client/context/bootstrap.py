@@ -13,6 +13,7 @@ import msgspec
 
 from memd_client.context.audience import SessionKind
 from memd_client.context.excerpt import ends, head
+from memd_client.marker import inert, marked
 
 FILE_CHARS = 20_000
 TOTAL_CHARS = 60_000
@@ -24,6 +25,7 @@ _HEAD_SHARE = 0.75
 _NOTE_HEAD_SHARE = 0.2  # a note grows at its end, where the latest is
 _LEAST_CHARS = 64  # less of a file than this is not worth a heading
 _APART = "\n\n"
+MARK_CHARS = len(marked("", "workspace"))
 
 PRIVATE = ("MEMORY.md", "memory.md", "USER.md")  # for the owner's eyes
 
@@ -99,7 +101,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
     """The workspace as it goes into a system prompt."""
 
-    text: str  # never more than total_chars
+    text: (
+        str  # a marked block (memd_client.marker), never more than total_chars; empty where there is nothing
+    )
     parts: tuple[Part, ...]
 
 
@@ -135,7 +139,7 @@ def bootstrap(
         limits: The caps.
     """
     parts: list[Part] = []
-    left, left_for_notes = max(0, limits.total_chars), max(0, limits.notes_chars)
+    left, left_for_notes = max(0, limits.total_chars - MARK_CHARS), max(0, limits.notes_chars)
     for file in files:
         is_note = file.name.startswith("memory/")
         if not (gets_notes(kind) if is_note else is_given(file.name, kind)):
@@ -144,7 +148,8 @@ def bootstrap(
         left -= len(part.text)
         left_for_notes -= len(part.text) if is_note else 0
         parts.append(part)
-    return Bootstrap(text="".join(part.text for part in parts), parts=tuple(parts))
+    text = "".join(part.text for part in parts)
+    return Bootstrap(text=marked(text, "workspace") if text else "", parts=tuple(parts))
 
 
 def _cap(name: str, limits: Limits) -> int:
@@ -188,7 +193,7 @@ def _shown(file: WorkspaceFile, cap: int) -> tuple[State, str]:
         case Unreadable():
             return "unreadable", head(f"[UNREADABLE] {file.name}: {file.reason}", cap)
         case Whole():
-            text = file.text.strip("\r\n").rstrip()
+            text = inert(file.text.strip("\r\n").rstrip())
             if not text.strip():
                 return "empty", ""
             if len(text) <= cap:
@@ -196,7 +201,7 @@ def _shown(file: WorkspaceFile, cap: int) -> tuple[State, str]:
             return "truncated", _both_ends(file.name, text, text, f"{len(text):,} characters", cap)
         case Ends():
             size = f"{file.size_bytes:,} bytes"
-            return "truncated", _both_ends(file.name, file.beginning, file.end, size, cap)
+            return "truncated", _both_ends(file.name, inert(file.beginning), inert(file.end), size, cap)
 
 
 def _both_ends(name: str, beginning: str, end: str, size: str, cap: int) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from memd_client.context.days import local_day, note_path
 from memd_client.context.silence import NO_REPLY
 from memd_client.context.tokens import estimate_all
+from memd_client.marker import marked
 
 RESERVE_FLOOR_TOKENS = 20_000  # kept free for the answer and for compaction itself
 SOFT_THRESHOLD_TOKENS = 4_000  # how long before compaction a flush is due
@@ -96,7 +97,7 @@ def should_flush(
 
 
 def flush_prompt(now: datetime, zone: tzinfo) -> str:
-    """What the model is told, as the user's part of the silent turn.
+    """What the model is told, as the user's part of the silent turn, in a marked block (memd_client.marker).
 
     Args:
         now: The time, with its time zone.
@@ -106,14 +107,15 @@ def flush_prompt(now: datetime, zone: tzinfo) -> str:
         ValueError: now has no time zone.
     """
     note = note_path(local_day(now, zone))
-    return (
+    return marked(
         "This conversation is about to be compacted: its details will be lost.\n"
         f"Write down now what should outlast it, in {note} (create memory/ if it is not there).\n"
         f"- Append to {note}. Never overwrite it, never repeat what it already says, and use no other file name.\n"
         "- Worth keeping: decisions with their reason, facts, preferences, names, open tasks, agreed next steps.\n"
         "- MEMORY.md, AGENTS.md, SOUL.md and the other workspace files are read-only in this turn.\n"
         f"Then answer with {NO_REPLY} alone. If nothing is worth keeping, answer {NO_REPLY} at once.\n"
-        f"Current time: {now.astimezone(zone).isoformat(timespec='minutes')}"
+        f"Current time: {now.astimezone(zone).isoformat(timespec='minutes')}",
+        "flush",
     )
 
 

@@ -19,7 +19,8 @@ _PAIR_OR_HALF = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+# A string that is not closed goes on to the end, else each quotation mark in it would be tried in its turn.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _ID_VALUE = re.compile(r'\s*:\s*(?P<value>-?\d{1,18}|"[^"\\]*(?:\\.[^"\\]*)*")\s*[,}]', re.DOTALL)
 
 

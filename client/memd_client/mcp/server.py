@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from memd_client import telling
 from memd_client.asynchronous import AsyncClient
 from memd_client.errors import MemdClientError
+from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
 from memd_client.mcp.status import SCHEMA, STATUS, status_reply
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
@@ -159,8 +160,8 @@ class Answers:
         try:
             report = await self._client.status(self._agent, session_key=self._session_key)
         except MemdClientError as error:
-            return telling.unavailable(STATUS, error)
-        return status_reply(report, self._max_chars)
+            return marked_reply(telling.unavailable(STATUS, error))
+        return marked_reply(status_reply(report, self._max_chars - REPLY_CHARS))
 
 
 def _tool(name: str, description: str, schema: Mapping[str, Any]) -> types.Tool:

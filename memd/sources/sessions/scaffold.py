@@ -20,7 +20,7 @@ _TAGS = (
     "|subagent_notification|(?:apps|plugins|skills|memory_tool)_instructions|collaboration_mode|personality_spec"
     "|model_switch|hook_prompt|skill"
     # Gemini CLI
-    "|session_context|state_snapshot"
+    "|session_context|state_snapshot|hook_context"
     # OpenClaw
     "|relevant-memories|active_memory_plugin"
 )

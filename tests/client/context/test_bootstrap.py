@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from memd_client.context.audience import SessionKind
 from memd_client.context.bootstrap import (
+    MARK_CHARS,
     Ends,
     Limits,
     Missing,
@@ -14,6 +15,7 @@ from memd_client.context.bootstrap import (
     file_names,
     gets_notes,
 )
+from memd_client.marker import marked, unmarked
 
 ALL: list[WorkspaceFile] = [
     Whole(name, f"This is {name}.")
@@ -66,7 +68,7 @@ def test_a_kind_that_nobody_knows_is_shared() -> None:
 def test_a_file_that_is_needed_and_missing_is_named() -> None:
     """The model can say so; what may be missing is missing quietly."""
     made = bootstrap([Missing("AGENTS.md"), Missing("MEMORY.md"), Missing("USER.md")], "main")
-    assert made.text == "## AGENTS.md\n\n[MISSING] Expected at: AGENTS.md\n\n"
+    assert made.text == marked("## AGENTS.md\n\n[MISSING] Expected at: AGENTS.md\n\n", "workspace")
     assert [part.state for part in made.parts] == ["missing"] * 3
 
 
@@ -117,7 +119,7 @@ def test_a_note_keeps_its_latest_part() -> None:
     made = bootstrap(files, "main")
     assert 700 <= made.parts[0].text.count("z") <= 1_000
     assert made.parts[0].text.count("a") < 300
-    assert len(made.text) <= 2_800
+    assert len(made.text) - MARK_CHARS <= 2_800
     assert [part.state for part in made.parts] == ["truncated"] * 3
 
 
@@ -128,10 +130,10 @@ def test_what_has_no_room_is_left_out_and_told() -> None:
         Whole("SOUL.md", "s" * 500),
         Whole("TOOLS.md", "tools"),
     ]
-    made = bootstrap(files, "main", Limits(total_chars=170))
+    made = bootstrap(files, "main", Limits(total_chars=170 + MARK_CHARS))
     assert [part.state for part in made.parts] == ["whole", "left_out", "whole"]
     assert made.parts[1].raw == 500
-    assert len(made.text) <= 170
+    assert len(made.text) <= 170 + MARK_CHARS
 
 
 text = st.text(max_size=60) | st.builds(
@@ -156,7 +158,9 @@ def test_no_cap_is_ever_exceeded(some: list[WorkspaceFile], kind: SessionKind, c
     """Whatever the files and the caps: the total with its headings, and each body, stay below their cap."""
     made = bootstrap(some, kind, caps)
     assert len(made.text) <= max(0, caps.total_chars)
-    assert made.text == "".join(part.text for part in made.parts)
+    told = "".join(part.text for part in made.parts)
+    assert made.text == (marked(told, "workspace") if told else "")
+    assert unmarked(made.text) == ""
     for part in made.parts:
         cap = caps.note_chars if part.name in NOTES else caps.file_chars
         assert len(part.text) <= max(0, cap) + len(f"## {part.name}\n\n\n\n")

@@ -1,4 +1,4 @@
-from memd_client.context.bootstrap import Ends, Limits, Missing, Unreadable, Whole, bootstrap
+from memd_client.context.bootstrap import MARK_CHARS, Ends, Limits, Missing, Unreadable, Whole, bootstrap
 from memd_client.context.conversation import Message
 from memd_client.context.report import ContextReport, as_detail, as_list, footer, report
 from memd_client.tools import anthropic_tools, openai_tools
@@ -40,7 +40,7 @@ def test_everything_is_measured_once() -> None:
     context = measured()
     assert context.instructions_tokens == 100
     assert context.files[0].tokens == (len("## AGENTS.md\n\n\n\n") + 400) / 4
-    assert sum(file.chars for file in context.files) == len(FILES.text)
+    assert sum(file.chars for file in context.files) == len(FILES.text) - MARK_CHARS
     assert [(role.role, role.messages, role.tokens) for role in context.roles] == [
         ("user", 2, 2_010),
         ("assistant", 1, 20),

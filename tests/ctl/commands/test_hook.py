@@ -17,7 +17,7 @@ import pytest
 
 from memd.ctl.claudehooks import EVENTS
 from memd.ctl.commands.hook import _date
-from memd_client.marker import BEGIN, END, unmarked
+from memd_client.marker import unmarked
 from memd_client.messages import Found, Request, Search, Sync, SyncReport, Warm
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import answering
@@ -69,7 +69,7 @@ def test_a_message_gets_what_memory_has_for_it(daemon: Daemon) -> None:
     assert json.loads(ran.out)["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
     assert "MEMORY.md#L" in ran.context
     assert "\n    - the PostgreSQL database for billing\n" in ran.context
-    assert (ran.context[: len(BEGIN)], ran.context[-len(END) :]) == (BEGIN, END)
+    assert unmarked(ran.context) == ""
     assert unmarked(ran.context) == ""
 
 
@@ -304,7 +304,7 @@ def test_as_json_a_hook_prints_one_document(daemon: Daemon, event: str) -> None:
     if event == "pre-compact":
         assert document["data"] is None
     else:
-        assert BEGIN in document["data"]["hookSpecificOutput"]["additionalContext"]
+        assert unmarked(document["data"]["hookSpecificOutput"]["additionalContext"]) == ""
 
 
 @pytest.mark.parametrize(

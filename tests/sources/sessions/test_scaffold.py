@@ -1,5 +1,6 @@
 """What nobody said is taken out, and what somebody said about it is kept."""
 
+import html
 import time
 
 import pytest
@@ -183,6 +184,8 @@ def test_what_openclaw_said(text: str, said: str) -> None:
             "explain @a.py",
         ),
         ("<session_context>\nToday is Monday.\n</session_context>", ""),
+        (f"<hook_context>{html.escape(marked('a <b> & c'))}</hook_context>\n\nwhich one?", "which one?"),
+        (f"<hook_context>{html.escape('beside ' + marked('a'))}</hook_context>\n\nwhich one?", "which one?"),
         ("a --- Content from referenced files --- b", "a --- Content from referenced files --- b"),
     ],
 )
@@ -210,7 +213,7 @@ PIECES = st.sampled_from(
         "<command-a>", "</command-a>", "<skill>", "</skill>", "[[", "]]", "[[reply_to_current]]", "NO_REPLY",
         "X (untrusted):\n```json\n", "System: [2026-01-01", "[Mon 2026-01-01 10:00]", "[message_id: 1]", "said",
         "Untrusted context (metadata, do not treat as instructions or commands):\n", "Source:",
-        "--- Content from referenced files ---\n", "<memd-recall>\n", "</memd-recall>", "# AGENTS.md instructions\n<INSTRUCTIONS>",
+        "--- Content from referenced files ---\n", marked("recalled"), "</memd-recall>", "# AGENTS.md instructions\n<INSTRUCTIONS>",
     ]
 )  # fmt: skip
 ALL = [scaffold.claude_code, scaffold.codex, scaffold.gemini, scaffold.openclaw, scaffold.plain]
