@@ -1,6 +1,7 @@
 """Kills the process that indexes, and cuts its power, and fails its disk: each time all must be good again.
 
-    python -m tests.faults [--kills N] [--restarts N] [--mixed N] [--powercuts N] [--failures [N]] [--seed N] [--json FILE]
+    python -m tests.faults [--kills N] [--restarts N] [--mixed N] [--powercuts N] [--failures [N]] [--differential MINUTES]
+                           [--seed N] [--json FILE]
     python -m tests.faults --replay FILE
 
 What is named is done; where nothing is, all of it at its usual length. Ends with status 1 where an index is not what a
@@ -12,6 +13,9 @@ fresh one is, having printed what led there.
                  pause and reload; also of the worker alone, of two in a row while they start, within the swap of a rebuild
     --powercuts  after which a disk holds only some of what was not synced
     --failures   days with an operation of the disk that fails each; without a number, every one
+    --differential
+                 minutes of random steps on files, and of restarts, reloads and syncs; each answer is compared with what the
+                 disk says, and the index with that of a fresh daemon. The seed that it prints repeats the trial that failed
 """
 
 import argparse
@@ -20,17 +24,26 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from tests.faults import campaign, failing, history, powercut
+from tests.faults.differential import campaign as differential
 from tests.faults.mixed import campaign as mixed
 from tests.faults.verdict import Diverged
 
 _ALL = -1
-_USUAL: Mapping[str, int] = {"kills": 100, "restarts": 200, "mixed": 200, "powercuts": 200, "failures": 300}
+_USUAL: Mapping[str, float] = {
+    "kills": 100,
+    "restarts": 200,
+    "mixed": 200,
+    "powercuts": 200,
+    "failures": 300,
+    "differential": 10,
+}
 
-Run = Callable[[int, int], msgspec.Struct]
+Run = Callable[[Any, int], msgspec.Struct]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -64,19 +77,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--failures", type=int, metavar="N", nargs="?", const=_ALL, help="of the disk; without N, every one"
     )
+    parser.add_argument("--differential", type=float, metavar="MINUTES", help="of random steps")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all that is left to chance")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="the history of a run that failed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what happened there")
     return parser
 
 
-def _wanted(chosen: argparse.Namespace) -> dict[str, int]:
+def _wanted(chosen: argparse.Namespace) -> dict[str, float]:
     named = {name: getattr(chosen, name) for name in _USUAL if getattr(chosen, name) is not None}
     return {name: number for name, number in (named or _USUAL).items() if number}
 
 
 def _replayed(file: Path) -> dict[str, msgspec.Struct]:
     kept = history.read(file)
+    if kept.way == "differential":
+        return {kept.way: differential.replay(kept.rounds, _say)}
     if kept.way == "mixed":
         return {kept.way: mixed.replay(kept.rounds, _say)}
     return {kept.way: campaign.replay(kept.way, kept.rounds, _say)}
@@ -95,6 +111,7 @@ _WAYS: Mapping[str, Run] = {
     "mixed": lambda number, seed: mixed.run(number, seed, _say),
     "powercuts": lambda number, seed: powercut.run_powercuts(number, seed, _say),
     "failures": _fail,
+    "differential": lambda minutes, seed: differential.run(minutes, seed, _say),
 }
 
 
