@@ -146,14 +146,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     start_line: int  # of the chunk
     end_line: int
     score: float
-    raw_cosine: float | None  # as the vectors give it
-    cosine: float | None  # the bias of the languages taken out; None: no vector, or vectors are off
-    calibrated: float | None  # 0..1; what min_score is compared with
+    cosine: float | None  # None: no vector, or vectors are off
+    part: float | None = None  # the cosine of the best part of the chunk; None: it has no parts
+    meaning: float = 0.0  # what the vectors give to the score
+    by_words: float = 0.0  # what the words give to it
     keyword: float | None  # r = -bm25; None: no keyword matched
     keyword_rank: int | None  # 1-based
     vector_rank: int | None  # 1-based
-    share: float = 0.0  # of the question's words, that keywords found in the chunk or in what places it
-    supported: bool = False  # by keywords: min_score does not cut it
+    share: float = (
+        0.0  # of what the words of the question tell, that keywords found in the chunk or in what places it
+    )
     terms: tuple[str, ...] = ()  # the query's terms that the window holds
     places: Mapping[str, tuple[int, ...]] = {}  # term -> the lines of the window that it begins on
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
@@ -166,8 +168,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """How a search came to its hits.
 
-    The score of a candidate is vector_share x its cosine + text_share x r/(1+r). A missing cosine counts as
-    assumed_cosine, a negative one as 0, and a missing r as 0.
+    The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share x 1.4 x
+    share^2. See memd.search.fuse.
     """
 
     terms: tuple[str, ...]
@@ -179,9 +181,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     vector_share: float = 0.0  # as it counted: a side without evidence is left out
     text_share: float = 0.0
     assumed_cosine: float | None = None
-    calibration: tuple[float, float] | None = None  # the cosines that calibrate to 0 and to 1
+    calibration: tuple[float, float] | None = None  # the cosines that mean 0 and 1
     min_score: float
-    support: float = 0.0  # the share of the question's words that makes a candidate supported
     max_results: int = 0
     by_words: int = 0  # candidates that keywords proposed
     by_meaning: int = 0  # candidates that vectors proposed

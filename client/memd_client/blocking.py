@@ -91,7 +91,7 @@ class Client:
         Args:
             query: The question, or some words of the answer.
             max_results: 1 to 50; None: the configured number.
-            min_score: 0 to 1, what a hit must score that no keyword supports; None: the configured one.
+            min_score: 0 to 1, the least score of a hit; None: the configured one.
             source: "memory" or "sessions"; None: every source the agent has.
             agent: Whose memory; None: the session key's, else the only one, else "main".
             session_key: The conversation that asks; None: the owner.

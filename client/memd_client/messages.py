@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 Source = Literal["memory", "sessions"]
 EmbedAction = Literal["pause", "resume", "confirm", "batch_on"]
@@ -33,7 +33,7 @@ class Search(Message, frozen=True):
 
     query: str
     max_results: int | None = None  # 1..50; None: the configured number
-    min_score: float | None = None  # 0..1, against the calibrated cosine; None: the configured one
+    min_score: float | None = None  # 0..1, the least score of a hit; None: the configured one
     source: Source | None = None  # None: every source the agent has
     agent: str | None = None
     session_key: str | None = None  # None: the owner
@@ -206,7 +206,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     end_line: int
     score: float
     cosine: float | None = None  # None: the chunk has no vector, or vectors are off
-    calibrated: float | None = None  # 0..1; what min_score is compared with
+    part: float | None = None  # the cosine of its best part; None: it has no parts with a vector
     keyword: float | None = None  # r = -bm25; None: no keyword matched
     keyword_rank: int | None = None  # 1-based place among the keyword candidates
     vector_rank: int | None = None
@@ -216,9 +216,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         None  # None: it is a hit; else what cut it: min_score | duplicate | overlap | max_results
     )
     place: int = 0  # by its score among all candidates, from 1
-    raw_cosine: float | None = None  # as the vectors give it; cosine has the bias of the languages taken out
-    share: float = 0.0  # 0..1, of the question's words: those that keywords found in it
-    supported: bool = False  # by keywords, so that min_score does not cut it
+    share: float = 0.0  # 0..1, of what the question's words tell: 1 where it holds each of them
+    meaning: float = 0.0  # what its vectors give to the score
+    by_words: float = 0.0  # what its words give to the score
     places: dict[str, list[int]] = {}  # term -> the lines of the window that it begins on
     chosen: str | None = None  # why this window: whole | terms | beginning | rest (of what others show)
     others: list[int] = []  # places of those that show the same text, or some of its lines
@@ -228,8 +228,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class Explanation(Message, frozen=True):
     """The answer to Explain.
 
-    The score of a candidate is vector_share x cosine + text_share x keyword/(1+keyword). A cosine that is missing
-    counts as assumed_cosine, a negative one as 0, a missing keyword as 0.
+    The score of a candidate is tanh(meaning + by_words). Where its closeness is .3 x cosine + .7 x part, or its cosine
+    where it has no part, or assumed_cosine where it has no cosine, meaning is vector_share x (closeness - a) / (b - a),
+    at least 0, with [a, b] = calibration; by_words is text_share x 1.4 x share x share. min_score cuts what scores less.
     """
 
     found: Found
@@ -241,11 +242,10 @@ class Explanation(Message, frozen=True):
     candidates: list[ExplainedHit] = []  # the first of all, and of the others the hits
     phrases: list[str] = []  # those of the terms that are names or quotations
     left_out: list[str] = []  # words of the query that are not looked for
-    vector_share: float = 0.0  # as it counted: a side that has found nothing is left out
+    vector_share: float = 0.0  # as it counted, 1 by the default weights; 0: it has found nothing
     text_share: float = 0.0
     assumed_cosine: float | None = None  # of a chunk that has no vector yet
-    calibration: tuple[float, float] | None = None  # the cosines that calibrate to 0 and to 1
-    support: float = 0.0  # the share that makes a candidate supported
+    calibration: tuple[float, float] | None = None  # the cosines that mean 0 and 1
     max_results: int = 0
     by_words: int = 0  # candidates that keywords proposed
     by_meaning: int = 0  # candidates that vectors proposed

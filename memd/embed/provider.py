@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -15,49 +15,30 @@ log = structlog.get_logger()
 
 Vectors = NDArray[np.float32]  # shape (n, dimensions), each row of length 1
 Vector = NDArray[np.float32]  # shape (dimensions,), of length 1
-Share = TypeVar("Share", float, NDArray[Any])
+
+READABLE = 0.365
+"""The meaning from which on a text is worth reading, by itself: a relevance of .35 (memd.search.fuse)."""
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """How a model's cosines map to 0..1: unrelated text near 0, the closest text near 1. Monotone, piecewise linear.
-
-    Cosines of a multilingual model also tell which languages met: two Chinese texts that have nothing to do with each other
-    are nearer than two English ones, and those nearer than a Chinese and an English one. The two further ranges take that
-    out.
-    """
+    """How a model's cosines map to meaning: 0 for what is usual between unrelated texts, 1 for close ones. Linear above 0."""
 
     low: float = 0.0
     high: float = 1.0
-    cjk: tuple[float, float] | None = None  # low and high where both are CJK text; None: as any
-    across: tuple[float, float] | None = None  # where one of the two is
 
-    def __call__(self, cosine: float) -> float:
-        """The calibrated cosine, of one that level gave: 0 at or below low, 1 at or above high."""
-        return min(1.0, max(0.0, (cosine - self.low) / (self.high - self.low)))
-
-    def level(self, cosine: Share, question_cjk: float, text_cjk: Share) -> Share:
-        """A cosine as if both texts were written in no CJK script, so that it may be compared whatever languages met.
-
-        Between the languages the range moves in straight lines. A text of which half is in a language is as near to
-        questions in it as one that is wholly so; the same holds for questions in a CJK script.
+    @classmethod
+    def where(cls, low: float, readable: float) -> "Calibration":
+        """The calibration by which a cosine has the meaning READABLE.
 
         Args:
-            cosine: As the vectors give it; of one text, or of many.
-            question_cjk: The share of the question that is CJK, 0..1.
-            text_cjk: The same of the text, or of each of the texts.
+            low: The cosine that means nothing.
+            readable: The one from which on a text is worth reading.
         """
-        if self.cjk is None and self.across is None:
-            return cosine
-        base = (self.low, self.high)
-        across, cjk = self.across or base, self.cjk or base
-        question = min(1.0, 2 * question_cjk)
-        same_cjk = question * np.minimum(1.0, 2 * text_cjk)
-        same_other = (1 - question) * np.minimum(1.0, 2 * (1 - text_cjk))
-        low, high = (
-            a + same_cjk * (c - a) + same_other * (b - a) for a, b, c in zip(across, base, cjk, strict=True)
-        )
-        levelled: Share = self.low + (cosine - low) * (self.high - self.low) / (high - low)
-        return levelled
+        return cls(low, low + (readable - low) / READABLE)
+
+    def __call__(self, cosine: float) -> float:
+        """What a cosine means: 0 at or below low, 1 at high, more above."""
+        return max(0.0, (cosine - self.low) / (self.high - self.low))
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -1,11 +1,25 @@
-"""Two evidences of relevance, keywords and vectors, as one score."""
+"""Two evidences of relevance, words and meaning, as one score."""
 
+import math
 import statistics
 from collections.abc import Iterable
 
 import msgspec
 
+from memd.embed.provider import Calibration
 from memd.model import ChunkId
+
+# The words of a question, all of them held, are worth as much as the meaning of a very close text and a half. The square
+# of their share counts: a few common ones tell next to nothing, as of a question in another language they must.
+WORDS = 1.4
+
+# Where nothing can be told of meaning, words are all there is: 36 % of what a question tells is then worth reading.
+ALONE = 2.0
+
+# A chunk with parts is as close as the best of them and the whole, in this proportion.
+PART = 0.7
+
+_DIGITS = 3  # of a score, which so is the same wherever it is printed, passed and compared
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -21,11 +35,10 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     id: ChunkId
     path: str
     start_line: int
-    r: (
-        float | None
-    )  # -bm25, larger is better; None: holds none of the words, or was not among the best by keywords
+    r: float | None  # -bm25, larger is better; None: keywords did not propose it
     cosine: float | None  # to the question; None: the chunk has no vector, or there is none of the question
-    held: bytes = b""  # the terms of the question that keywords found in it: their indexes, ascending
+    share: float = 0.0  # 0..1, of what the words of the question tell, that it holds
+    part: float | None = None  # the cosine of its best part; None: it has no parts, or none with a vector
 
 
 class Scored(msgspec.Struct, frozen=True, gc=False):
@@ -34,69 +47,91 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     id: ChunkId
     path: str
     start_line: int
-    score: float  # 0..1, what is printed
-    text_score: float  # 0..1; 0 where keywords did not find it
-    cosine: float | None
-    held: bytes = b""  # the terms of the question that keywords found in it: their indexes, ascending
+    score: float  # 0..1: the relevance, what is printed and what min_score is compared with
+    meaning: float  # what its vectors give, from 0; see Calibration
+    words: float  # what its words give, from 0
+    r: float = 0.0
+    cosine: float | None = None
+    part: float | None = None
+    share: float = 0.0
+
+    @property
+    def evidence(self) -> float:
+        """What the score is made of; unlike it, never rounded."""
+        return self.meaning + self.words
 
 
-def text_score(r: float) -> float:
-    """bm25 as 0..1: r/(1+r), where r = -bm25 as SQLite gives it."""
-    return r / (1 + r) if r > 0 else 0.0
+def relevance(evidence: float) -> float:
+    """Evidence as 0..1: .365 gives .35, where reading begins to be worth it; all rare words of a question give .886."""
+    return round(math.tanh(evidence), _DIGITS)
 
 
-def fuse(candidates: Iterable[Candidate], weights: Weights) -> list[Scored]:
-    """Order candidates by vector_weight x cosine + text_weight x r/(1+r).
+def closeness(cosine: float, part: float | None) -> float:
+    """The cosine of a chunk with that of its best part."""
+    return cosine if part is None else (1 - PART) * cosine + PART * part
 
-    A cosine below 0 counts as 0. A side with no evidence for any candidate is left out, and the other counts in full.
-    A chunk that waits for its vector is taken to be as close to the question as the middle one of the chunks that
-    keywords found too, so that what was written a moment ago is neither favoured nor lost.
+
+def fuse(candidates: Iterable[Candidate], weights: Weights, calibration: Calibration) -> list[Scored]:
+    """Order candidates by vector_share x meaning + text_share x WORDS x share^2.
+
+    A side with no evidence for any candidate is left out. A chunk that waits for its vector is taken to be as close to
+    the question as the middle one of the chunks that keywords found too, so that what was written a moment ago is
+    neither favoured nor lost.
 
     Returns:
-        All of them, the best first; equal ones by path, line and id.
+        All of them, the best first; equal ones by bm25, path, line and id.
     """
     found = list(candidates)
     vector, text, assumed = shares(found, weights)
     scored = []
-    for candidate in found:
-        cosine = assumed if candidate.cosine is None else candidate.cosine
-        keyword = text_score(candidate.r or 0.0)
-        score = vector * max(0.0, cosine or 0.0) + text * keyword
+    for one in found:
+        close = assumed if one.cosine is None else closeness(one.cosine, one.part)
+        meaning = 0.0 if close is None else vector * calibration(close)
+        words = text * WORDS * one.share**2
+        score = relevance(meaning + words)
         scored.append(
             Scored(
-                candidate.id,
-                candidate.path,
-                candidate.start_line,
+                one.id,
+                one.path,
+                one.start_line,
                 score,
-                keyword,
-                candidate.cosine,
-                candidate.held,
+                meaning,
+                words,
+                one.r or 0.0,
+                one.cosine,
+                one.part,
+                one.share,
             )
         )
     scored.sort(key=place_in_order)
     return scored
 
 
-def place_in_order(one: Scored) -> tuple[float, str, int, int]:
-    """What candidates are sorted by: the best first, equal ones by path, line and id."""
-    return (-one.score, one.path, one.start_line, one.id)
+def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:
+    """What candidates are sorted by: the best first, equal ones by bm25, path, line and id."""
+    return (-one.evidence, -one.r, one.path, one.start_line, one.id)
 
 
 def shares(candidates: list[Candidate], weights: Weights) -> tuple[float, float, float | None]:
-    """How much of a score is the cosine, how much the text score, and what a missing cosine is taken to be.
+    """How much each side counts, and what a missing closeness is taken to be.
 
-    The two sum to 1. A side with no evidence for any candidate has no share.
+    By the default weights both count in full. A side that is given less counts less. A side with no evidence for any
+    candidate does not count, and the other does in full: words without meaning ALONE times as much.
     """
-    assumed = _assumed_cosine(candidates)
-    by_text = any(candidate.r is not None for candidate in candidates)
-    text, vector = (weights.text if by_text else 0.0), (weights.vector if assumed is not None else 0.0)
-    if text + vector == 0:  # the only side there is has no weight: it still orders
-        return (0.0, 1.0, assumed) if by_text else (1.0, 0.0, assumed)
-    return vector / (text + vector), text / (text + vector), assumed
+    assumed = _assumed(candidates)
+    by_text = any(one.r is not None for one in candidates)
+    if not by_text or assumed is None:
+        return float(assumed is not None), ALONE * by_text * (assumed is None), assumed
+    usual = Weights()
+    whole = max(weights.vector / usual.vector, weights.text / usual.text)
+    if whole == 0:
+        return 1.0, 1.0, assumed
+    return weights.vector / usual.vector / whole, weights.text / usual.text / whole, assumed
 
 
-def _assumed_cosine(candidates: list[Candidate]) -> float | None:
-    """What a missing cosine is taken to be; None where no candidate has one."""
+def _assumed(candidates: list[Candidate]) -> float | None:
+    """What a missing closeness is taken to be; None where no candidate has any."""
     known = [one for one in candidates if one.cosine is not None]
-    alike = [one.cosine for one in known if one.r is not None] or [one.cosine for one in known]
-    return statistics.median(cosine for cosine in alike if cosine is not None) if alike else None
+    alike = [one for one in known if one.r is not None] or known
+    close = [closeness(one.cosine, one.part) for one in alike if one.cosine is not None]
+    return statistics.median(close) if close else None

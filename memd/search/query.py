@@ -6,7 +6,10 @@ from itertools import chain, pairwise
 
 import msgspec
 
+from memd.store.keywords import ALTERNATIVE
 from memd.text import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
+
+SUPPORT = 0.5  # the share of the words that a text holds to be supported by them
 
 _MAX_WORDS = 48
 _MAX_PHRASES = 16
@@ -101,7 +104,7 @@ def parse(text: str) -> Query:
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="")
     # Terms are words and spaces alone by now, so that quoting needs no escape.
-    match = " OR ".join(f'"{fts_text(term).strip()}"' for term in phrases + words)
+    match = ALTERNATIVE.join(f'"{fts_text(term).strip()}"' for term in phrases + words)
     asked = cut(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
     return Query(
         match=match, words=tuple(words), phrases=tuple(phrases), embed_text=asked, parts=_bits(words)

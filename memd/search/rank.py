@@ -1,29 +1,17 @@
 """From chunks in order to hits that are worth reading."""
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
 
-from memd.embed.provider import Calibration
 from memd.model import Hit, Window
 from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
 from memd.search.unseen import Shown, fresh_part
 from memd.store.chunks import StoredChunk
 
-# The share of the question's words that a chunk holds to be supported by keywords.
-SUPPORT = 0.5
-
 IN_A_ROW = 2  # hits of one source, while another has any
-
-
-class Cutoff(msgspec.Struct, frozen=True):
-    """When a candidate is too far from the question to be shown."""
-
-    min_score: float  # 0..1
-    calibration: Calibration
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -31,7 +19,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
     scored: Scored
     chunk: StoredChunk
-    calibrated: float | None  # its cosine as 0..1; None: it has none
     hit: Hit | None
     cut: str | None  # min_score | overlap | duplicate; None: it is a hit
     window: Window | None = None  # what it shows, or would have shown
@@ -41,12 +28,14 @@ class Verdict(msgspec.Struct, frozen=True):
 Found = Iterable[tuple[Scored, StoredChunk]]
 
 
-def hits(found: Sequence[Found], query: Query, cutoff: Cutoff, max_chars: int) -> Iterator[Hit]:
+def hits(found: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[Hit]:
     """The hits of a question, one at a time, so that asking for more only appends. See verdicts."""
-    return (verdict.hit for verdict in verdicts(found, query, cutoff, max_chars) if verdict.hit is not None)
+    return (
+        verdict.hit for verdict in verdicts(found, query, min_score, max_chars) if verdict.hit is not None
+    )
 
 
-def verdicts(found: Sequence[Found], query: Query, cutoff: Cutoff, max_chars: int) -> Iterator[Verdict]:
+def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[Verdict]:
     """Decide about candidates, one at a time, by what was shown before.
 
     Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
@@ -56,7 +45,7 @@ def verdicts(found: Sequence[Found], query: Query, cutoff: Cutoff, max_chars: in
     Args:
         found: Of each source its candidates with their chunks, the best first; read only as far as verdicts are taken.
         query: What was asked.
-        cutoff: What is left out.
+        min_score: The least score of a hit.
         max_chars: The most characters of a hit.
     """
     shown = Shown()
@@ -68,9 +57,8 @@ def verdicts(found: Sequence[Found], query: Query, cutoff: Cutoff, max_chars: in
         lane = min(others, key=_Lane.order)
         owed = lane is not min(best, key=_Lane.order)
         scored, chunk = lane.take()
-        calibrated = None if scored.cosine is None else cutoff.calibration(scored.cosine)
         hit, cut, part = None, None, None
-        if not (calibrated is None or calibrated >= cutoff.min_score or is_supported(scored, query)):
+        if scored.score < min_score:
             cut = "min_score"
         elif (part := fresh_part(chunk, shown, query, max_chars)) is None:
             cut = "overlap"
@@ -91,9 +79,7 @@ def verdicts(found: Sequence[Found], query: Query, cutoff: Cutoff, max_chars: in
                     chunk.kind.source,
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
-        yield Verdict(
-            scored, chunk, calibrated, hit, cut, part.window if part else None, owed and hit is not None
-        )
+        yield Verdict(scored, chunk, hit, cut, part.window if part else None, owed and hit is not None)
 
 
 class _Lane:
@@ -109,7 +95,7 @@ class _Lane:
             self._head = list(islice(self._candidates, 1))
         return self._head[0][0] if self._head else None
 
-    def order(self) -> tuple[float, str, int, int]:
+    def order(self) -> tuple[float, float, str, int, int]:
         """What puts the next candidates of all sources in order, as fuse does."""
         return place_in_order(self._head[0][0])
 
@@ -118,21 +104,6 @@ class _Lane:
         return self._head.pop()
 
 
-def worth_reading(found: Sequence[Scored], query: Query, cutoff: Cutoff) -> list[Scored]:
-    """The candidates without those that min_score cuts."""
-
-    def is_near(cosine: float) -> bool:
-        return cutoff.calibration(cosine) >= cutoff.min_score
-
-    # A calibration is monotone: where it begins to be near is found in a few steps, not asked of each.
-    cosines = sorted(one.cosine for one in found if one.cosine is not None)
-    far = frozenset(cosines[: bisect_left(cosines, True, key=is_near)])
-    return [one for one in found if one.cosine not in far or is_supported(one, query)]
-
-
-def is_supported(scored: Scored, query: Query) -> bool:
-    """Whether keywords speak for a chunk: it holds half of the question's words, or a name or quotation in it."""
-    if scored.text_score <= 0:
-        return False
-    names = sum(term < len(query.phrases) for term in scored.held)
-    return names > 0 or query.share(scored.held) >= SUPPORT
+def worth_reading(found: Sequence[Scored], min_score: float) -> list[Scored]:
+    """The candidates, which are in order, without those that min_score cuts."""
+    return [one for one in found if one.score >= min_score]

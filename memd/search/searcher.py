@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
-from numpy.typing import NDArray
 
 from memd.config import AgentSettings
 from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
@@ -24,10 +23,9 @@ from memd.store.chunks import Place, StoredChunk
 from memd.store.embeddings import Space
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
-from memd.store.matrix import Doubles, Level, Rows
+from memd.store.matrix import Rows
 from memd.store.shelf import Listed, Near
 from memd.store.trouble import StoreDamaged
-from memd.text import cjk_share
 from memd.threads import Threads
 
 CANDIDATES = 200  # a side, of each source
@@ -144,7 +142,7 @@ class Searcher:
             text: The question.
             kinds: What may be seen; nothing else takes part.
             max_results: How many hits at most. A larger number only appends to the hits of a smaller one.
-            min_score: 0..1, against the calibrated cosine of hits that keywords do not support.
+            min_score: 0..1, the least score of a hit.
         """
         asked = query.parse(text)
 
@@ -214,36 +212,28 @@ class Searcher:
 
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
-        question_cjk = cjk_share(asked.embed_text)
         asking = asyncio.create_task(self._ask_keywords(asked, kinds))
-        keywords, meaning = await asyncio.gather(
-            asking, self._ask_vectors(interpreter, asked, kinds, question_cjk, asking)
-        )
+        keywords, meaning = await asyncio.gather(asking, self._ask_vectors(interpreter, asked, kinds, asking))
         known = meaning.meant.calibration if isinstance(meaning, _Meaning) else None
         calibration = known or Calibration()
         near = meaning.near if isinstance(meaning, _Meaning) else ()
         if isinstance(meaning, _Meaning) and not self._settings.query.hybrid.enabled:
             keywords = _Keywords({}, keywords.trouble)
-        cutoff = rank.Cutoff(min_score, calibration)
 
         def put_together(reader: Reader) -> tuple[T, bool]:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
-            raw: dict[ChunkId, float] = {}
-            levelled: dict[ChunkId, float] = {}
+            cosines: dict[ChunkId, float] = {}
             if isinstance(meaning, _Meaning):
-                ids, cosines, text_cjk = matrix.cosines(meaning.rows, meaning.meant.vector, chunk_ids)
-                raw = dict(zip(ids, cosines.tolist(), strict=True))
-                level = calibration.level(cosines, question_cjk, text_cjk)
-                levelled = dict(zip(ids, level.tolist(), strict=True))
+                cosines = matrix.cosines(meaning.rows, meaning.meant.vector, chunk_ids)
             places = reader.places(chunk_ids)
             found = [
-                _found(place, keywords.matches.get(place.id), levelled.get(place.id))
+                _found(place, keywords.matches.get(place.id), cosines.get(place.id))
                 for place in places
                 if place.kind in kinds
             ]
-            ordered = fuse(found, self._weights)
+            ordered = fuse(found, self._weights, calibration)
             if not with_cut:
-                ordered = rank.worth_reading(ordered, asked, cutoff)
+                ordered = rank.worth_reading(ordered, min_score)
             kind_of = {place.id: place.kind for place in places}
             by_source: dict[Source, list[Scored]] = {}
             for one in ordered:
@@ -251,14 +241,14 @@ class Searcher:
             verdicts = rank.verdicts(
                 [_with_text(reader, some) for some in by_source.values()],
                 asked,
-                cutoff,
+                min_score,
                 self._settings.limits.max_snippet_chars,
             )
             there = kind_of.keys()
             # While one index takes the place of another, its chunks are there a moment before its vectors.
             is_of_now = 2 * len(there & set(near)) >= len(near)
             is_whole = keywords.matches.keys() <= there and is_of_now
-            return use(verdicts, Sides(keywords.matches, near, raw, found), known), is_whole
+            return use(verdicts, Sides(keywords.matches, near, found), known), is_whole
 
         with spent("ranking"):
             return keywords, meaning, *await self._index.read(put_together)
@@ -293,7 +283,6 @@ class Searcher:
         interpreter: _Interpreter,
         asked: Query,
         kinds: frozenset[Kind],
-        question_cjk: float,
         keywords: asyncio.Task[_Keywords],
     ) -> _Meaning | _NoMeaning:
         """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile.
@@ -312,25 +301,20 @@ class Searcher:
                 continue
             if isinstance(meant, Degraded):
                 return _NoMeaning(meant)
-            of_model = meant
-
-            def level(cosines: NDArray[Any], text_cjk: Doubles, of_model: _Meant = of_model) -> NDArray[Any]:
-                return of_model.calibration.level(cosines, question_cjk, text_cjk)
-
             if isinstance(held[1], Listed):
                 try:
-                    found = await self._look_on_disk(held[1], of_model, kinds, level, keywords)
+                    found = await self._look_on_disk(held[1], meant, kinds, keywords)
                 except StoreDamaged as damage:
                     return _NoMeaning(Degraded("vector", str(damage)), str(damage))
                 if found is None:
                     await self._index.at_rest()
                     continue
-                return _Meaning(space, of_model, found.rows, tuple(found.chunk_ids))
+                return _Meaning(space, meant, found.rows, tuple(found.chunk_ids))
             with spent("vectors"):
                 near = await self._computing.run(
-                    matrix.nearest, held[1], of_model.vector, self._candidates, kinds, level
+                    matrix.nearest, held[1], meant.vector, self._candidates, kinds
                 )
-            return _Meaning(space, of_model, held[1], tuple(near))
+            return _Meaning(space, meant, held[1], tuple(near))
         return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
 
     async def _look_on_disk(
@@ -338,7 +322,6 @@ class Searcher:
         known: Listed,
         meant: _Meant,
         kinds: frozenset[Kind],
-        level: Level,
         keywords: asyncio.Task[_Keywords],
     ) -> Near | None:
         """The same where vectors stay on disk; None: another index has taken the place of theirs.
@@ -347,7 +330,7 @@ class Searcher:
         """
         also = (await keywords).matches.keys()
         with spent("vectors"):
-            return await self._index.nearest(known, meant.vector, self._candidates, kinds, level, also)
+            return await self._index.nearest(known, meant.vector, self._candidates, kinds, also)
 
     async def _why_no_meaning(self) -> Degraded | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
@@ -375,7 +358,7 @@ class Searcher:
 def _found(place: Place, match: Match | None, cosine: float | None) -> Found:
     if match is None:
         return Found(place.id, place.path, place.start_line, None, cosine)
-    return Found(place.id, place.path, place.start_line, match.r, cosine, match.held)
+    return Found(place.id, place.path, place.start_line, match.r, cosine, match.share)
 
 
 def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:

@@ -6,7 +6,7 @@ import msgspec
 
 from memd.embed.provider import Calibration
 from memd.model import Candidate, ChunkId, Hit, Trace, Window
-from memd.search import query, rank
+from memd.search import query
 from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Weights, fuse, shares
 from memd.search.query import Query
@@ -23,7 +23,6 @@ class Sides(msgspec.Struct, frozen=True):
 
     keywords: Mapping[ChunkId, Match]
     near: Sequence[ChunkId]
-    cosines: Mapping[ChunkId, float]  # as the vectors give them
     found: Sequence[Found]  # what became of both
 
 
@@ -59,7 +58,10 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
     hits: list[Hit] = []
     shown: list[_Shown] = []
     candidates: list[Candidate] = []
-    places = {one.id: place for place, one in enumerate(fuse(sides.found, asked.weights), 1)}
+    places = {
+        one.id: place
+        for place, one in enumerate(fuse(sides.found, asked.weights, asked.calibration or Calibration()), 1)
+    }
     for told_of, verdict in enumerate(verdicts, 1):
         cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
         place = places[chunk.id]
@@ -81,14 +83,14 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
                 start_line=chunk.start_line,
                 end_line=chunk.end_line,
                 score=scored.score,
-                raw_cosine=sides.cosines.get(chunk.id),
                 cosine=scored.cosine,
-                calibrated=verdict.calibrated,
+                part=scored.part,
+                meaning=scored.meaning,
+                by_words=scored.words,
                 keyword=None if match is None else match.r,
                 keyword_rank=keyword_rank.get(chunk.id),
                 vector_rank=vector_rank.get(chunk.id),
-                share=asked.query.share(scored.held),
-                supported=rank.is_supported(scored, asked.query),
+                share=scored.share,
                 terms=tuple(held),
                 places=held,
                 window=_lines(verdict.window),
@@ -119,7 +121,6 @@ def _trace(sides: Sides, asked: Asked, candidates: Sequence[Candidate]) -> Trace
         assumed_cosine=assumed,
         calibration=None if calibration is None else (calibration.low, calibration.high),
         min_score=asked.min_score,
-        support=rank.SUPPORT,
         max_results=asked.max_results,
         by_words=len(sides.keywords),
         by_meaning=len(sides.near),

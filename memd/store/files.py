@@ -8,13 +8,12 @@ from typing import Any
 import apsw
 import msgspec
 
-from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash, embedded_text
+from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
 from memd.store import keywords, sessions, vectors
 from memd.store.chunks import numbers_stored
 from memd.store.matrix import Row
 from memd.store.sessions import SessionChange
 from memd.store.trouble import StoreDamaged
-from memd.text import cjk_share
 
 _KNOWN = "SELECT path, kind, size, mtime_ns, inode, ctime_ns, hash FROM files"
 _MANY_PLACES = 100  # so many are not asked for one by one
@@ -216,8 +215,8 @@ def _insert(
     for chunk in chunks:
         state = vectors.SET_ASIDE if chunk.hash in refused else vectors.WAITING
         connection.execute(
-            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, cjk, vector, numbers, turn)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 file_id,
                 chunk.start_line,
@@ -225,7 +224,6 @@ def _insert(
                 chunk.text,
                 chunk.context,
                 chunk.hash,
-                cjk_share(embedded_text(chunk.context, chunk.text)),
                 state,
                 numbers_stored(chunk.numbers),
                 chunk.turn,

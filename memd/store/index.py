@@ -517,7 +517,6 @@ class Index:
         query: Floats,
         limit: int,
         kinds: Collection[Kind],
-        level: matrix.Level,
         also: Collection[ChunkId],
     ) -> shelf.Near | None:
         """See shelf.nearest; the vectors are read from the file.
@@ -528,7 +527,7 @@ class Index:
 
         def look(connection: apsw.Connection) -> shelf.Near | None:
             stored = vectors.blocks(connection, len(query))
-            return shelf.nearest(known, stored, query, limit, kinds, level, also)
+            return shelf.nearest(known, stored, query, limit, kinds, also)
 
         try:
             return await self._database.read(look)

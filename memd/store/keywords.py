@@ -1,5 +1,6 @@
 """The keyword index: FTS5 over terms as memd.text writes them."""
 
+import math
 from collections.abc import Collection, Sequence
 
 import apsw
@@ -10,6 +11,8 @@ from memd.text import fts_text
 
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
 CONTEXT_WEIGHT = 1.0
+
+ALTERNATIVE = " OR "  # between the phrases of an expression, which are in quotes and lower case
 
 # Contentless: the text is in chunks. The rows hold what fts_text gives, which "ascii" divides at the same places, whatever
 # the version of Unicode that SQLite knows. The migrations have an earlier tokenizer.
@@ -26,6 +29,7 @@ class Match(msgspec.Struct, frozen=True, gc=False):
 
     r: float  # -bm25: larger is better, never negative
     held: bytes  # the phrases of the expression that it holds: their indexes, ascending
+    share: float = 0.0  # 0..1, of what all phrases of the expression tell: 1 where it holds each of them
 
 
 def prepare(connection: apsw.Connection) -> None:
@@ -83,7 +87,7 @@ def search(
 
     Args:
         connection: Of a reader.
-        match: An FTS5 expression.
+        match: Phrases in quotes, with ALTERNATIVE between them.
         limit: How many of each source at most.
         kinds: Only chunks of files of these kinds take part, so that hidden ones take nobody's place.
     """
@@ -98,7 +102,25 @@ def search(
         if len(best) < limit and len(ranked) == most and wanted & everything:
             best = _best_of_few(connection, match, limit, wanted)
         found += best
+    told = _told(connection, match) if found else []
+    whole = math.fsum(told) or 1.0
+    shares = {held: math.fsum(told[n] for n in held) / whole for held in {one.held for _, one in found}}
+    found = [(chunk_id, Match(one.r, one.held, shares[one.held])) for chunk_id, one in found]
     return sorted(found, key=lambda one: (-one[1].r, one[0]))
+
+
+def _told(connection: apsw.Connection, match: str) -> list[float]:
+    """What each phrase of an expression tells: its inverse document frequency.
+
+    One that no chunk holds tells the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009,
+    3.4; with 1 added, so that what most chunks hold is not below 0.
+    """
+    chunks: int = connection.execute("SELECT count(*) FROM chunks").get
+    told = []
+    for phrase in match.split(ALTERNATIVE):
+        often: int = connection.execute("SELECT count(*) FROM keywords WHERE keywords MATCH ?", (phrase,)).get
+        told.append(math.log(1 + max(0.5, chunks - often + 0.5) / (often + 0.5)))
+    return told
 
 
 class _Ranked(msgspec.Struct, frozen=True, gc=False):

@@ -1,6 +1,6 @@
 """The vectors of an index in memory: exact nearest neighbours by one product a block."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -12,7 +12,6 @@ from memd.model import ChunkId, Kind
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-Level = Callable[[NDArray[Any], Doubles], NDArray[Any]]  # (cosines, CJK shares) -> what may be compared
 
 # Vectors are kept in blocks of so many bytes. Growing and tidying touch one block at a time, for a millisecond: one
 # array for all would have to be copied whole, while searches wait.
@@ -29,13 +28,8 @@ DEAD = -1  # in the place of a kind
 
 
 def row_bytes(dimensions: int) -> int:
-    """Memory that a row takes: its vector, its id, its kind, its share, and its place in a dict."""
-    return 4 * dimensions + 8 + 1 + 8 + DICT_BYTES
-
-
-def as_they_are(cosines: NDArray[Any], _: Doubles) -> NDArray[Any]:
-    """Cosines that may be compared whatever the scripts."""
-    return cosines
+    """Memory that a row takes: its vector, its id, its kind, and its place in a dict."""
+    return 4 * dimensions + 8 + 1 + DICT_BYTES
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -43,7 +37,6 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     id: ChunkId
     kind: int  # of its file
-    cjk: float  # the share of its embedded text that is written in a CJK script, 0..1
     vector: bytes  # float32, little-endian, of length 1
 
 
@@ -53,7 +46,6 @@ class Part(msgspec.Struct, frozen=True):
     vectors: Floats  # (n, dimensions)
     ids: NDArray[np.int64]  # (n,)
     kinds: NDArray[np.int8]  # (n,); DEAD: the row is of no chunk any more
-    cjk: Doubles  # (n,)
     row_of: dict[int, int]  # by chunk id; rows that came since, at n and above, may be in it
 
 
@@ -70,7 +62,6 @@ class _Block:
         self._vectors = np.zeros((capacity, dimensions), np.float32)
         self._ids = np.zeros(capacity, np.int64)
         self._kinds = np.full(capacity, DEAD, np.int8)
-        self._cjk = np.zeros(capacity)
         self._row_of: dict[int, int] = {}
         self.used = 0
 
@@ -97,7 +88,7 @@ class _Block:
         # What a search must not see yet is behind the rows that it was given; the id comes last of all.
         at = self.used
         self._vectors[at] = np.frombuffer(row.vector, "<f4")
-        self._ids[at], self._kinds[at], self._cjk[at] = row.id, row.kind, row.cjk
+        self._ids[at], self._kinds[at] = row.id, row.kind
         self._row_of[row.id] = at
         self.used = at + 1
 
@@ -106,14 +97,13 @@ class _Block:
 
     def part(self) -> Part:
         n = self.used
-        return Part(self._vectors[:n], self._ids[:n], self._kinds[:n], self._cjk[:n], self._row_of)
+        return Part(self._vectors[:n], self._ids[:n], self._kinds[:n], self._row_of)
 
     def take(self, other: Part, rows: NDArray[np.intp]) -> None:
         """Append some rows of another block; there must be room."""
         start, end = self.used, self.used + len(rows)
         self._vectors[start:end] = other.vectors[rows]
-        self._ids[start:end], self._cjk[start:end] = other.ids[rows], other.cjk[rows]
-        self._kinds[start:end] = other.kinds[rows]
+        self._ids[start:end], self._kinds[start:end] = other.ids[rows], other.kinds[rows]
         self._row_of.update(zip(self._ids[start:end].tolist(), range(start, end), strict=True))
         self.used = end
 
@@ -199,9 +189,7 @@ class Matrix:
         return Rows(tuple(block.part() for block in self._blocks))
 
 
-def nearest(
-    rows: Rows, query: Floats, limit: int, kinds: Collection[Kind], level: Level = as_they_are
-) -> list[ChunkId]:
+def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
     """The chunks nearest to a query of length 1, nearest first, of files of the given kinds only.
 
     Args:
@@ -209,9 +197,8 @@ def nearest(
         query: Shape (dimensions,).
         limit: How many of each source at most.
         kinds: What may be seen.
-        level: What is compared of each; see Calibration.level.
     """
-    looks = Looks(query, limit, kinds, level)
+    looks = Looks(query, limit, kinds)
     # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
     # which every thread of the process has to be stopped.
     for part in rows.parts:
@@ -222,10 +209,9 @@ def nearest(
 class Looks:
     """The nearest of each source in the blocks so far."""
 
-    def __init__(self, query: Floats, limit: int, kinds: Collection[Kind], level: Level) -> None:
+    def __init__(self, query: Floats, limit: int, kinds: Collection[Kind]) -> None:
         """No block was looked at yet; for the arguments see nearest."""
         self._query = query
-        self._level = level
         self._looks = [
             _Look([kind for kind in kinds if kind.source == source], limit)
             for source in {kind.source for kind in kinds}
@@ -235,7 +221,7 @@ class Looks:
         """Look at another block; which of its rows are among the nearest so far."""
         # Row by row, as vecdot has it: the product of a matrix rounds by the place of a row in it, and what is near
         # must not depend on where it stands.
-        near = self._level(np.vecdot(part.vectors, self._query), part.cjk)
+        near = np.vecdot(part.vectors, self._query)
         kept = [look.take(part, near) for look in self._looks]
         return np.concatenate(kept) if kept else np.empty(0, np.intp)
 
@@ -285,22 +271,16 @@ def _lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
     return seen
 
 
-def cosines(
-    rows: Rows, query: Floats, chunk_ids: Collection[ChunkId]
-) -> tuple[list[ChunkId], Doubles, Doubles]:
+def cosines(rows: Rows, query: Floats, chunk_ids: Collection[ChunkId]) -> dict[ChunkId, float]:
     """The cosine of each of these chunks with a query of length 1; chunks without a vector are left out.
 
     In float64 and row by row: the product of a whole matrix rounds by the place of a row in it, and equal texts must
     tie whatever their place.
-
-    Returns:
-        (ids, their cosines, their CJK shares).
     """
     precise = query.astype(np.float64)
     left = set(chunk_ids)
     ids: list[ChunkId] = []
     values: list[Doubles] = []
-    shares: list[Doubles] = []
     for part in rows.parts:
         here = part.row_of.keys() & left
         left -= here
@@ -309,9 +289,8 @@ def cosines(
         found = {ChunkId(one): row for one in here if (row := part.row_of.get(one, n)) < n}
         at = np.fromiter(found.values(), np.intp, len(found))
         ids += found
-        shares.append(part.cjk[at])
         values += [
             (part.vectors[at[start : start + AT_ONCE]] * precise).sum(axis=1)
             for start in range(0, len(at), AT_ONCE)
         ]
-    return ids, np.concatenate(values or [np.empty(0)]), np.concatenate(shares or [np.empty(0)])
+    return dict(zip(ids, np.concatenate(values or [np.empty(0)]).tolist(), strict=True))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import apsw
 import msgspec
 
-# Raised by whoever changes what memd.chunk, memd.text.cjk_share or memd.text.fts_text gives for the same file: indexes are
+# Raised by whoever changes what memd.chunk or memd.text.fts_text gives for the same file: indexes are
 # then rebuilt.
 CHUNKING = 3
 TOKENIZER = 2

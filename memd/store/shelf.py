@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import ChunkId, Kind
-from memd.store.matrix import DEAD, Doubles, Floats, Level, Looks, Matrix, Part, Row, Rows
+from memd.store.matrix import DEAD, Floats, Looks, Matrix, Part, Row, Rows
 
 Ids = NDArray[np.int64]
 Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row holds nothing
 
-# Of a row: its id, its kind, its share of CJK characters. The vector of the bundled model has 1536 bytes.
-_ROW_BYTES = 8 + 1 + 8
+# Of a row: its id and its kind. The vector of the bundled model has 1536 bytes.
+_ROW_BYTES = 8 + 1
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -25,7 +25,6 @@ class Listed(msgspec.Struct, frozen=True):
 
     ids: Ids  # (n,), ascending
     kinds: NDArray[np.int8]  # (n,)
-    cjk: Doubles  # (n,); see Row
 
 
 class Near(msgspec.Struct, frozen=True):
@@ -62,7 +61,6 @@ class Shelf:
             _listed(
                 [part.ids[at] for part, at in zip(parts, alive, strict=True)],
                 [part.kinds[at] for part, at in zip(parts, alive, strict=True)],
-                [part.cjk[at] for part, at in zip(parts, alive, strict=True)],
             ),
         )
 
@@ -76,14 +74,13 @@ class Shelf:
 
     def add(self, rows: Iterable[Row]) -> None:
         """List chunks that are not on it."""
-        came = [(row.id, row.kind, row.cjk) for row in rows]
+        came = [(row.id, row.kind) for row in rows]
         if came:
-            ids, kinds, cjk = (list(column) for column in zip(*came, strict=True))
+            ids, kinds = (list(column) for column in zip(*came, strict=True))
             now = self._listed
             self._listed = _listed(
                 [now.ids, np.array(ids, np.int64)],
                 [now.kinds, np.array(kinds, np.int8)],
-                [now.cjk, np.array(cjk, np.float64)],
             )
 
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
@@ -91,27 +88,25 @@ class Shelf:
         at, is_there = _places(self._listed.ids, np.fromiter(chunk_ids, np.int64))
         if is_there.any():
             gone, now = at[is_there], self._listed
-            self._listed = Listed(
-                np.delete(now.ids, gone), np.delete(now.kinds, gone), np.delete(now.cjk, gone)
-            )
+            self._listed = Listed(np.delete(now.ids, gone), np.delete(now.kinds, gone))
 
     def snapshot(self) -> Listed:
         """The chunks of this moment, without a copy."""
         return self._listed
 
 
-def listed(rows: Iterable[tuple[int, int, float]]) -> Listed:
-    """Chunks with their kinds and CJK shares, in the order of their ids."""
-    table = np.fromiter(rows, np.dtype([("id", np.int64), ("kind", np.int8), ("cjk", np.float64)]))
-    return Listed(*(np.ascontiguousarray(table[name]) for name in ("id", "kind", "cjk")))
+def listed(rows: Iterable[tuple[int, int]]) -> Listed:
+    """Chunks with their kinds, in the order of their ids."""
+    table = np.fromiter(rows, np.dtype([("id", np.int64), ("kind", np.int8)]))
+    return Listed(*(np.ascontiguousarray(table[name]) for name in ("id", "kind")))
 
 
-def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]], cjk: list[Doubles]) -> Listed:
+def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> Listed:
     if not ids:
         return listed(())
     joined = np.concatenate(ids)
     order = np.argsort(joined)
-    return Listed(joined[order], np.concatenate(kinds)[order], np.concatenate(cjk)[order])
+    return Listed(joined[order], np.concatenate(kinds)[order])
 
 
 def parts(known: Listed, blocks: Iterable[Block]) -> Iterator[Part]:
@@ -120,9 +115,7 @@ def parts(known: Listed, blocks: Iterable[Block]) -> Iterator[Part]:
         at, is_there = _places(known.ids, ids)
         kinds = np.full(len(ids), DEAD, np.int8)
         kinds[is_there] = known.kinds[at[is_there]]
-        cjk = np.zeros(len(ids))
-        cjk[is_there] = known.cjk[at[is_there]]
-        yield Part(vectors, ids, kinds, cjk, {})
+        yield Part(vectors, ids, kinds, {})
 
 
 def nearest(
@@ -131,7 +124,6 @@ def nearest(
     query: Floats,
     limit: int,
     kinds: Collection[Kind],
-    level: Level,
     also: Collection[ChunkId],
 ) -> Near | None:
     """See matrix.nearest; one look at each block.
@@ -142,13 +134,12 @@ def nearest(
         query: Shape (dimensions,), of length 1.
         limit: How many of each source at most.
         kinds: What may be seen.
-        level: What is compared of each; see Calibration.level.
         also: Chunks whose vectors are wanted however far they are.
 
     Returns:
         None: not one of the listed chunks is among what is stored. Another index has taken the place of theirs.
     """
-    looks = Looks(query, limit, kinds, level)
+    looks = Looks(query, limit, kinds)
     wanted = np.sort(np.fromiter(also, np.int64, len(also)))
     kept: list[Part] = []
     is_any_known = not len(known.ids)
@@ -169,12 +160,12 @@ def nearest(
 
 def _some(part: Part, is_kept: NDArray[np.bool_]) -> Part:
     """A copy of some rows."""
-    return Part(part.vectors[is_kept], part.ids[is_kept], part.kinds[is_kept], part.cjk[is_kept], {})
+    return Part(part.vectors[is_kept], part.ids[is_kept], part.kinds[is_kept], {})
 
 
 def _with_places(part: Part) -> Part:
     row_of = {chunk_id: row for row, chunk_id in enumerate(part.ids.tolist())}
-    return Part(part.vectors, part.ids, part.kinds, part.cjk, row_of)
+    return Part(part.vectors, part.ids, part.kinds, row_of)
 
 
 def _places(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

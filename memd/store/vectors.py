@@ -168,7 +168,7 @@ def shelved(connection: apsw.Connection, dimensions: int) -> Shelf | None:
 def _listed(connection: apsw.Connection) -> Listed:
     return listed(
         connection.execute(
-            "SELECT chunks.id, files.kind, chunks.cjk FROM chunks JOIN files ON files.id = chunks.file_id"
+            "SELECT chunks.id, files.kind FROM chunks JOIN files ON files.id = chunks.file_id"
             f" WHERE chunks.vector = {DONE} ORDER BY chunks.id"
         )
     )
@@ -273,14 +273,14 @@ def add(connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, byt
     stored: list[Row] = []
     for chunk_id, text_hash, vector in rows:
         row = connection.execute(
-            "SELECT files.kind, chunks.cjk FROM chunks JOIN files ON files.id = chunks.file_id"
+            "SELECT files.kind FROM chunks JOIN files ON files.id = chunks.file_id"
             f" WHERE chunks.id = ? AND chunks.hash = ? AND chunks.vector = {WAITING}",
             (chunk_id, text_hash),
         ).fetchone()
         if row is not None:
             connection.execute(f"INSERT INTO {here} (chunk_id, embedding) VALUES (?, ?)", (chunk_id, vector))
             connection.execute(f"UPDATE chunks SET vector = {DONE} WHERE id = ?", (chunk_id,))
-            stored.append(Row(chunk_id, row[0], row[1], vector))
+            stored.append(Row(chunk_id, row[0], vector))
     return stored
 
 

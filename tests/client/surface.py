@@ -48,7 +48,7 @@ class Call(NamedTuple):
 FOUND = Found(results=[Hit(path="MEMORY.md", start_line=1, end_line=2, score=0.5, snippet="PostgreSQL")])
 NOTE = Note(path="MEMORY.md", text="PostgreSQL", end_line=1)
 STATUS = StatusReport(
-    version="0.1.0", protocol=1, pid=7, uptime_s=0.5, socket="/run/s", config=None, agents={}
+    version="0.1.0", protocol=2, pid=7, uptime_s=0.5, socket="/run/s", config=None, agents={}
 )
 ASKER: dict[str, Any] = {"agent": "work", "session_key": "agent:work:main"}
 ASKER_KEY: dict[str, Any] = {"session_key": "agent:work:main"}

@@ -635,7 +635,7 @@ def test_other_protocol(run: Run[None], address: Path) -> None:
     """A daemon of another protocol is not asked anything."""
 
     def script(peer: Peer) -> None:
-        peer.greet(protocol=2)
+        peer.greet(protocol=1)
         assert peer.is_quiet(0.05)
 
     async def story() -> None:

@@ -58,7 +58,7 @@ def test_greeting(address: Path) -> None:
     """The client greets first, with its protocol and the version of its distribution."""
 
     def script(peer: Peer) -> None:
-        assert peer.greet() == Hello(protocol=1, version=version("memd-client"))
+        assert peer.greet() == Hello(protocol=2, version=version("memd-client"))
         peer.answer_next(FOUND)
 
     with serving(address, script), Client(str(address)) as memd:
@@ -304,7 +304,7 @@ def test_parting_words_are_not_for_the_next_call(address: Path) -> None:
         assert memd.search("x") == FOUND
 
 
-@pytest.mark.parametrize("theirs", [0, 2, 1_000_000])
+@pytest.mark.parametrize("theirs", [0, 1, 1_000_000])
 def test_other_protocol(address: Path, theirs: int) -> None:
     """A daemon of another protocol is not asked anything."""
 
@@ -314,7 +314,7 @@ def test_other_protocol(address: Path, theirs: int) -> None:
 
     with serving(address, script), Client(address) as memd, pytest.raises(ProtocolMismatch) as mismatch:
         memd.search("x")
-    assert (mismatch.value.ours, mismatch.value.theirs) == (1, theirs)
+    assert (mismatch.value.ours, mismatch.value.theirs) == (2, theirs)
 
 
 @pytest.mark.parametrize("greets", [False, True])
@@ -820,7 +820,7 @@ def test_pieces(address: Path) -> None:
     def script(peer: Peer) -> None:
         for byte in frame(HELLO):
             peer.send(bytes([byte]))
-        assert peer.hear_greeting().protocol == 1
+        assert peer.hear_greeting().protocol == 2
         request_id, _ = peer.hear()
         for byte in frame(encode_reply(request_id, FOUND)):
             peer.send(bytes([byte]))

@@ -216,7 +216,7 @@ REPLIES: list[Reply] = [
     ),
     StatusReport(
         version="0.1.0",
-        protocol=1,
+        protocol=2,
         pid=1,
         uptime_s=1.5,
         socket="/run/memd.sock",
@@ -251,10 +251,10 @@ REPLIES: list[Reply] = [
 
 
 def test_golden_hello() -> None:
-    """The greeting is a bare map, and its bytes are those of the first version."""
-    wire = bytes.fromhex("83a474797065a568656c6c6fa870726f746f636f6c01a776657273696f6ea5302e312e30")
-    assert encode_hello(Hello(protocol=1, version="0.1.0")) == wire
-    assert decode_hello(wire) == Hello(protocol=1, version="0.1.0")
+    """The greeting is a bare map, and its bytes are those that PROTOCOL.md has."""
+    wire = bytes.fromhex("83a474797065a568656c6c6fa870726f746f636f6c02a776657273696f6ea5302e312e30")
+    assert encode_hello(Hello(protocol=2, version="0.1.0")) == wire
+    assert decode_hello(wire) == Hello(protocol=2, version="0.1.0")
 
 
 @pytest.mark.parametrize(("request_", "wire"), GOLDEN, ids=lambda value: type(value).__name__)
@@ -366,7 +366,7 @@ def test_hello_of_a_later_version() -> None:
         ({"type": "Search", "query": "x"}, "unsupported", "'Search'"),
         ({"type": ""}, "unsupported", "''"),
         ({"type": "found"}, "unsupported", "'found'"),  # a reply is no request
-        ({"type": "hello", "protocol": 1, "version": "1"}, "unsupported", "'hello'"),
+        ({"type": "hello", "protocol": 2, "version": "1"}, "unsupported", "'hello'"),
         ({"type": "x" * 100_000}, "unsupported", "xxx..."),
         ({"query": "x"}, "bad_request", "`type`"),
         ({"type": 5}, "bad_request", "$.type"),

@@ -11,7 +11,7 @@ def greeted(*answers: bytes) -> Conversation:
     """A conversation whose greetings are over, and to which these bytes came."""
     talk = Conversation()
     talk.feed(frame(HELLO) + b"".join(answers))
-    assert talk.next_hello() == Hello(protocol=1, version="9.9")
+    assert talk.next_hello() == Hello(protocol=2, version="9.9")
     return talk
 
 
@@ -27,7 +27,7 @@ def said(data: bytes) -> bytes:
 
 def test_hello() -> None:
     """A conversation begins with a greeting of this protocol."""
-    assert codec.decode_hello(said(Conversation().hello())).protocol == 1
+    assert codec.decode_hello(said(Conversation().hello())).protocol == 2
 
 
 def test_ids_count_up() -> None:
@@ -99,10 +99,10 @@ def test_refusal_in_words_of_a_later_version() -> None:
 def test_mismatch() -> None:
     """A greeting of another protocol is the end, for the greeting alone is the same in all of them."""
     talk = Conversation()
-    talk.feed(packed({"type": "hello", "protocol": 2, "version": "2.0"}))
+    talk.feed(packed({"type": "hello", "protocol": 3, "version": "2.0"}))
     with pytest.raises(ProtocolMismatch) as mismatch:
         talk.next_hello()
-    assert (mismatch.value.ours, mismatch.value.theirs) == (1, 2)
+    assert (mismatch.value.ours, mismatch.value.theirs) == (2, 3)
 
 
 def test_end_of_the_stream() -> None:

@@ -469,7 +469,7 @@ def test_the_sdk_is_loaded_by_the_server_alone() -> None:
 
 def _report(**agents: Any) -> StatusReport:
     return StatusReport(
-        version="0.1.0", protocol=1, pid=7, uptime_s=0.5, socket="/run/s", config=None, agents=agents
+        version="0.1.0", protocol=2, pid=7, uptime_s=0.5, socket="/run/s", config=None, agents=agents
     )
 
 

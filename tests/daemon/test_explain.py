@@ -1,5 +1,6 @@
 """What explain tells through a daemon: the same as search finds, and to nobody more than search shows."""
 
+import math
 import re
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.fakes import HashingProvider
 
 GROUP = "agent:main:telegram:group:4711"
 OPEN = 'scope = { default = "allow", rules = [] }'
-SUM = re.compile(r"score +([\d.]+) = ([\d.]+) x ([\d.]+)(?: \+ ([\d.]+) x ([\d.]+))?$", re.MULTILINE)
+SUM = re.compile(r"score +([\d.]+) = tanh\(([\d.]+) by \w+(?: \+ ([\d.]+) by words)?\)$", re.MULTILINE)
 
 
 def memory(home: Path) -> None:
@@ -41,10 +42,9 @@ async def test_printed_sums_add_up(home: Path, question: str) -> None:
     printed = text(explanation, plain, columns=80, whole=True)
     sums = SUM.findall(printed)
     assert len(sums) == len(found.results)
-    for (score, weight, part, weight_2, part_2), hit in zip(sums, found.results, strict=True):
-        total = float(weight) * float(part) + float(weight_2 or 0) * float(part_2 or 0)
-        assert float(score) == pytest.approx(total, abs=0.0011)
-        assert float(score) == pytest.approx(hit.score, abs=0.0006)
+    for (score, one, other), hit in zip(sums, found.results, strict=True):
+        assert float(score) == pytest.approx(math.tanh(float(one) + float(other or 0)), abs=0.0016)
+        assert float(score) == hit.score
     assert max(map(width, printed.splitlines())) <= 80
 
 
@@ -84,13 +84,13 @@ async def test_an_idle_side_is_told_of(home: Path) -> None:
         await client.sync()
         provider.fail_next(1)
         keyword, printed = await asked(client, "coffee machine")
-        assert (keyword.vector_share, keyword.text_share) == (0.0, 1.0)
+        assert (keyword.vector_share, keyword.text_share) == (0.0, 2.0)
         assert keyword.found.degraded[0].part == "query_embedding"
-        assert "score       1.00 x r/(1+r); no vectors were compared: their weight is idle" in printed
-        assert "min_score   0.35 cuts nothing: there is no cosine" in printed
+        assert "score       tanh(2.00 x 1.4 x share^2 of the words); no vectors were compared:\n" in printed
+        assert "min_score   0.35, the least score of a hit" in printed
         vector, printed = await asked(client, "zebra")
         assert (vector.vector_share, vector.text_share) == (1.0, 0.0)
-        assert "score       1.00 x cosine; no word was found: its weight is idle" in printed
+        assert "score       tanh(1.00 x (closeness - 0.000) / 1.000); no word was found: its\n" in printed
         empty, printed = await asked(client, "?!")
         assert (empty.considered, empty.candidates) == (0, [])
         assert printed == "words       none\nmode        keyword, hashing words-and-pairs\ncandidates  none"

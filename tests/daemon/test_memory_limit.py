@@ -135,7 +135,7 @@ async def test_what_is_written_is_found_by_meaning_while_vectors_are_on_disk(hom
 
         async def meant(question: str) -> list[tuple[str, float]]:
             explained = await client.explain(question)
-            return [(one.path, one.raw_cosine or 0.0) for one in explained.candidates if one.vector_rank]
+            return [(one.path, one.cosine or 0.0) for one in explained.candidates if one.vector_rank]
 
         assert await is_shelved()
         write(home, "memory/b.md", "The harbour is deep.\n")

@@ -446,12 +446,6 @@ def test_the_identity_names_what_shapes_a_vector() -> None:
     assert one.key == LocalProvider(bundled.Installed("0.3.0"), Random(2)).identity.key
 
 
-def test_calibration_spans_the_models_cosines() -> None:
-    """The low end is 0 and the high end 1."""
-    calibration = LocalProvider(bundled.find(), Random(1)).calibration
-    assert (calibration(calibration.low), calibration(calibration.high)) == (0.0, 1.0)
-
-
 def test_an_unknown_model_is_refused() -> None:
     """Only the bundled model can be built."""
     with pytest.raises(bundled.ModelMissing, match="bge-m3"):

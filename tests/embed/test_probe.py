@@ -1,45 +1,67 @@
 import numpy as np
 import pytest
 
-from memd.embed import bundled, probe
-from memd.embed.local import CALIBRATION
-from memd.embed.provider import Vectors
+from memd.embed import probe
+from memd.embed.centring import centred
+from memd.embed.provider import READABLE, Vectors
+from memd.text import is_mostly_cjk
+
+HALF = len(probe.QUESTIONS) // 2
 
 
-def rows(cosines: list[list[float]]) -> Vectors:
-    """Answers at the axes, and questions with these cosines to them."""
-    return np.array(cosines, np.float32)
+def made(*, language: float, meaning: float = 1.0) -> Vectors:
+    """Vectors of the answers, or of the questions: an axis for each matter, and one for the language of a text."""
+    rows = np.zeros((2 * HALF, HALF + 2), np.float32)
+    for n in range(2 * HALF):
+        rows[n, n % HALF] = meaning
+        rows[n, HALF + n // HALF] = language
+    lengths: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return lengths
 
 
-def test_the_bundled_model_is_measured_as_it_was_by_hand() -> None:
-    """Sixteen sentences give the ranges that long measurements gave, within .03."""
-    model = bundled.load()
-    questions = np.stack([model.query(text) for text in probe.QUESTIONS])
-    answers = np.stack([model.passage(text) for text in probe.ANSWERS])
+def test_a_bias_of_languages_is_found_and_taken_out() -> None:
+    """Where texts of one language lie close together, the answer in the other one is behind them; and not without it."""
+    vectors = made(language=2.0)
+    cosines = vectors @ vectors.T
+    assert cosines[0, HALF] < cosines[0, 1]
+    bias = probe.bias(vectors, vectors)
+    assert bias is not None
+    questions = centred(vectors, probe.QUESTIONS, bias.questions)
+    answers = centred(vectors, probe.ANSWERS, bias.passages)
+    cosines = questions @ answers.T
+    assert cosines[0, HALF] > cosines[0, 1] + 0.5
+    assert np.allclose(np.linalg.norm(answers, axis=1), 1, atol=1e-6)
+
+
+def test_where_no_language_is_nearer_nothing_is_taken_out() -> None:
+    """A model that tells languages and matters apart as it should keeps its vectors."""
+    assert probe.bias(made(language=0.0), made(language=0.0)) is None
+
+
+def test_the_range_begins_at_what_is_usual_between_strangers() -> None:
+    """And reading is worth it above 95 % of these."""
+    answers = np.eye(2 * HALF, dtype=np.float32)
+    random = np.random.default_rng(1)
+    questions = random.normal(0.2, 0.05, answers.shape).astype(np.float32)
     found = probe.calibration(questions, answers)
-    for one, other in (
-        ((found.low, found.high), (CALIBRATION.low, CALIBRATION.high)),
-        (found.cjk, CALIBRATION.cjk),
-        (found.across, CALIBRATION.across),
-    ):
-        assert one is not None
-        assert other is not None
-        assert one == pytest.approx(other, abs=0.03)
+    assert found.low == pytest.approx(0.2, abs=0.01)
+    assert found(0.2 + 1.645 * 0.05) == pytest.approx(READABLE, abs=0.02)
 
 
 def test_a_model_that_tells_nothing_apart_makes_nothing_look_close() -> None:
-    """Where own and other answers are equally near, the range is narrow but not empty, and related text is not at its top."""
-    same = rows([[0.5] * 16 for _ in range(16)])
-    found = probe.calibration(same, np.eye(16, dtype=np.float32))
+    """Where own and other answers are equally near, the range is narrow but not empty, and nothing is worth reading."""
+    same = np.full((2 * HALF, 2 * HALF), 0.5, np.float32)
+    found = probe.calibration(same, np.eye(2 * HALF, dtype=np.float32))
     assert found.high > found.low
     assert found(0.5) == 0.0
 
 
 def test_questions_and_answers_come_in_pairs() -> None:
-    """As many of one as of the other, all different, half of them Chinese."""
-    assert len(probe.QUESTIONS) == len(probe.ANSWERS) == 16
-    assert len({*probe.QUESTIONS, *probe.ANSWERS}) == 32
-    assert sum(text.isascii() for text in probe.QUESTIONS) == 8
+    """As many of one as of the other, all different, the second half Chinese."""
+    assert len(probe.QUESTIONS) == len(probe.ANSWERS) == 2 * HALF
+    assert len({*probe.QUESTIONS, *probe.ANSWERS}) == 4 * HALF
+    for texts in (probe.QUESTIONS, probe.ANSWERS):
+        assert [is_mostly_cjk(text) for text in texts] == [False] * HALF + [True] * HALF
 
 
 @pytest.mark.parametrize(

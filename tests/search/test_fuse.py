@@ -1,20 +1,25 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.embed.provider import READABLE, Calibration
 from memd.model import ChunkId
-from memd.search.fuse import Candidate, Scored, Weights, fuse, text_score
+from memd.search.fuse import ALONE, WORDS, Candidate, Scored, Weights, closeness, fuse, relevance
 
-
-def r_of(score: float) -> float:
-    """The r whose text score this is."""
-    return score / (1 - score)
+CALIBRATION = Calibration(0.0, 0.5)
 
 
 def candidate(
-    name: int, cosine: float | None, text: float | None, path: str = "a.md", line: int = 1
+    name: int,
+    cosine: float | None,
+    share: float | None,
+    path: str = "a.md",
+    line: int = 1,
+    part: float | None = None,
 ) -> Candidate:
-    return Candidate(ChunkId(name), path, line, None if text is None else r_of(text), cosine)
+    return Candidate(ChunkId(name), path, line, None if share is None else share, cosine, share or 0.0, part)
 
 
 def ids(scored: list[Scored]) -> list[int]:
@@ -22,86 +27,106 @@ def ids(scored: list[Scored]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("cosine", "text", "expected"),
-    [(0.85, 0.40, 0.715), (0.75, 0.0, 0.525), (0.0, 0.95, 0.285), (0.60, 0.60, 0.600), (0.9, 0.6, 0.81)],
+    ("cosine", "share", "expected"),
+    [
+        (0.5, None, math.tanh(1)),
+        (0.25, 0.5, math.tanh(0.5 + WORDS / 4)),
+        (0.0, 1.0, math.tanh(WORDS)),
+        (
+            -0.4,
+            1.0,
+            math.tanh(WORDS),
+        ),  # what points the other way is as far as what has nothing to do with it
+        (0.2, 0.1, math.tanh(0.4 + WORDS / 100)),
+    ],
 )
-def test_the_score_is_the_weighted_sum(cosine: float, text: float, expected: float) -> None:
-    """0.7 x cosine + 0.3 x text score."""
+def test_meaning_and_words_add_up(cosine: float, share: float | None, expected: float) -> None:
+    """By the default weights both count in full."""
     other = candidate(2, 0.1, 0.1)  # so that both sides have evidence
-    scored = {one.id: one.score for one in fuse([candidate(1, cosine, text), other], Weights(0.7, 0.3))}
-    assert scored[ChunkId(1)] == pytest.approx(expected)
+    scored = {one.id: one.score for one in fuse([candidate(1, cosine, share), other], Weights(), CALIBRATION)}
+    assert scored[ChunkId(1)] == pytest.approx(expected, abs=0.0005)
 
 
-def test_the_order_follows_the_score() -> None:
-    """Of four chunks the one that both sides like is first, the one that keywords alone like last."""
-    four = [
-        candidate(203, 0.0, 0.95),
-        candidate(202, 0.75, 0.0),
-        candidate(204, 0.60, 0.60),
-        candidate(201, 0.85, 0.40),
-    ]
-    scored = fuse(four, Weights(0.7, 0.3))
-    assert ids(scored) == [201, 204, 202, 203]
-    assert [one.id for one in scored if one.score >= 0.45] == [201, 204, 202]
+def test_a_relevance_has_its_meaning_in_every_mode() -> None:
+    """Reading begins at .35, whichever side finds it; all rare words of a question are near 1."""
+    assert relevance(READABLE) == pytest.approx(0.35, abs=0.001)
+    alone = fuse([candidate(1, None, 1.0), candidate(2, None, 0.365)], Weights(), CALIBRATION)
+    assert alone[0].score > 0.95
+    assert alone[1].score == pytest.approx(0.35, abs=0.01)
+    [near] = fuse([candidate(1, 0.5 * READABLE, None)], Weights(), CALIBRATION)
+    assert near.score == pytest.approx(0.35, abs=0.001)
+    both = fuse([candidate(1, 0.0, 1.0), candidate(2, 0.0, None)], Weights(), CALIBRATION)
+    assert both[0].score > 0.85
 
 
-@pytest.mark.parametrize(("r", "expected"), [(0.0, 0.0), (-1.0, 0.0), (1.0, 0.5), (9.0, 0.9), (1e-6, 1e-6)])
-def test_the_text_score_is_bounded(r: float, expected: float) -> None:
-    """r/(1+r): better matches score more, none reaches 1."""
-    assert text_score(r) == pytest.approx(expected)
+def test_the_best_part_tells_more_than_the_whole() -> None:
+    """One thing that a chunk says among many is found by its part."""
+    many, one = candidate(1, 0.2, None, part=0.5), candidate(2, 0.35, None)
+    assert ids(fuse([many, one], Weights(), CALIBRATION)) == [1, 2]
+    assert closeness(0.2, 0.5) == pytest.approx(0.41)
+    assert closeness(0.2, None) == 0.2
 
 
-def test_a_cosine_below_0_counts_as_0() -> None:
-    """Text that points the other way is as far as text that has nothing to do with the question."""
-    scored = fuse([candidate(1, -0.5, 0.5), candidate(2, 0.9, None)], Weights())
-    assert scored[1].score == pytest.approx(0.15)
+def test_a_few_words_tell_little() -> None:
+    """A third of what a question tells is worth a ninth of all of it."""
+    scored = fuse([candidate(1, 0.0, 1 / 3), candidate(2, 0.0, 1.0)], Weights(), CALIBRATION)
+    assert scored[1].words == pytest.approx(scored[0].words / 9)
 
 
-def test_without_vectors_keywords_count_in_full() -> None:
-    """The weight of a side that has nothing to say is not lost."""
-    scored = fuse([candidate(1, None, 0.5), candidate(2, None, 0.8)], Weights())
-    assert ids(scored) == [2, 1]
-    assert [one.score for one in scored] == pytest.approx([0.8, 0.5])
+@pytest.mark.parametrize(
+    ("weights", "vector", "text"),
+    [
+        (Weights(0.7, 0.3), 1, 1),
+        (Weights(0.35, 0.15), 1, 1),
+        (Weights(0.5, 0.5), 3 / 7, 1),
+        (Weights(1.0, 0.0), 1, 0),
+        (Weights(0.0, 1.0), 0, 1),
+        (Weights(0.0, 0.0), 1, 1),
+    ],
+)
+def test_a_side_that_is_given_less_counts_less(weights: Weights, vector: float, text: float) -> None:
+    """Only the proportion of the weights matters, and no side counts more than in full."""
+    [scored] = fuse([candidate(1, 0.25, 0.5)], weights, CALIBRATION)
+    assert scored.meaning == pytest.approx(vector * 0.5)
+    assert scored.words == pytest.approx(text * WORDS / 4)
 
 
-def test_without_keywords_vectors_count_in_full() -> None:
-    """Hits by meaning alone keep their cosine as their score."""
-    scored = fuse([candidate(1, 0.5, None), candidate(2, 0.8, None)], Weights())
-    assert ids(scored) == [2, 1]
-    assert [one.score for one in scored] == pytest.approx([0.8, 0.5])
-
-
-@pytest.mark.parametrize("weights", [Weights(1.0, 0.0), Weights(0.0, 1.0), Weights(0.0, 0.0)])
-def test_a_side_without_weight_still_orders_when_it_is_alone(weights: Weights) -> None:
-    """Where the weighted side is missing, the other one answers."""
-    assert ids(fuse([candidate(1, None, 0.5), candidate(2, None, 0.8)], weights)) == [2, 1]
-    assert ids(fuse([candidate(1, 0.5, None), candidate(2, 0.8, None)], weights)) == [2, 1]
+@pytest.mark.parametrize("weights", [Weights(), Weights(1.0, 0.0), Weights(0.0, 1.0), Weights(0.0, 0.0)])
+def test_a_side_that_is_alone_counts_in_full(weights: Weights) -> None:
+    """Where the other one is missing, its weight is not lost."""
+    by_words = fuse([candidate(1, None, 0.5), candidate(2, None, 0.8)], weights, CALIBRATION)
+    assert ids(by_words) == [2, 1]
+    assert by_words[0].words == pytest.approx(ALONE * WORDS * 0.64)
+    by_meaning = fuse([candidate(1, 0.2, None), candidate(2, 0.4, None)], weights, CALIBRATION)
+    assert ids(by_meaning) == [2, 1]
+    assert by_meaning[0].meaning == pytest.approx(0.8)
 
 
 def test_a_chunk_that_waits_for_its_vector_is_not_lost() -> None:
     """It is taken to be as near as the middle one of the other keyword hits: its keywords decide."""
     waiting = candidate(1, None, 0.9)
-    known = [candidate(2, 0.8, 0.5), candidate(3, 0.7, 0.6), candidate(4, 0.9, 0.1), candidate(5, 0.85, None)]
-    scored = fuse([waiting, *known], Weights())
+    known = [candidate(2, 0.4, 0.5), candidate(3, 0.3, 0.6), candidate(4, 0.5, 0.1), candidate(5, 0.45, None)]
+    scored = fuse([waiting, *known], Weights(), CALIBRATION)
     assert scored[0].id == 1
-    assert scored[0].score == pytest.approx(0.7 * 0.8 + 0.3 * 0.9)
+    assert scored[0].evidence == pytest.approx(0.8 + WORDS * 0.81)
     assert scored[0].cosine is None
 
 
-def test_ties_are_broken_by_place() -> None:
-    """Equal scores are in the order of path, then line, then id."""
+def test_ties_are_broken_by_bm25_and_place() -> None:
+    """Equal ones are in the order of bm25, then path, line and id."""
     same = [
-        candidate(4, 0.5, 0.5, "b.md", 1),
-        candidate(3, 0.5, 0.5, "a.md", 9),
-        candidate(2, 0.5, 0.5, "a.md", 2),
-        candidate(1, 0.5, 0.5, "a.md", 9),
+        candidate(4, 0.25, 0.5, "b.md", 1),
+        candidate(3, 0.25, 0.5, "a.md", 9),
+        candidate(2, 0.25, 0.5, "a.md", 2),
+        candidate(1, 0.25, 0.5, "a.md", 9),
+        Candidate(ChunkId(5), "z.md", 1, 7.0, 0.25, 0.5),
     ]
-    assert ids(fuse(same, Weights())) == [2, 1, 3, 4]
+    assert ids(fuse(same, Weights(), CALIBRATION)) == [5, 2, 1, 3, 4]
 
 
 def test_nothing_gives_nothing() -> None:
     """No candidate, no order."""
-    assert fuse([], Weights()) == []
+    assert fuse([], Weights(), CALIBRATION) == []
 
 
 CANDIDATES = st.lists(
@@ -109,9 +134,10 @@ CANDIDATES = st.lists(
         candidate,
         st.integers(0, 10_000),
         st.none() | st.floats(-1, 1),
-        st.none() | st.floats(0, 0.99),
+        st.none() | st.floats(0, 1),
         st.sampled_from(["a.md", "b.md"]),
         st.integers(1, 9),
+        st.none() | st.floats(-1, 1),
     ),
     unique_by=lambda one: one.id,
 )
@@ -123,8 +149,9 @@ def test_the_order_depends_on_the_candidates_alone(
 ) -> None:
     """However they come, all are there, scored 0 to 1, in one order."""
     weights = Weights(weight, 1 - weight)
-    scored = fuse(candidates, weights)
-    assert fuse(reversed(candidates), weights) == scored
+    scored = fuse(candidates, weights, CALIBRATION)
+    assert fuse(reversed(candidates), weights, CALIBRATION) == scored
     assert {one.id for one in scored} == {one.id for one in candidates}
     assert all(0 <= one.score <= 1 for one in scored)
     assert [one.score for one in scored] == sorted((one.score for one in scored), reverse=True)
+    assert all(one.score == round(one.score, 3) for one in scored)

@@ -6,16 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.embed.provider import Calibration
 from memd.model import ChunkId, Kind
 from memd.search.fuse import Scored
-from memd.search.query import Query, parse
-from memd.search.rank import IN_A_ROW, Cutoff, hits, verdicts, worth_reading
-from memd.search.terms import held
+from memd.search.query import parse
+from memd.search.rank import IN_A_ROW, hits, verdicts, worth_reading
 from memd.store.chunks import StoredChunk
 
-OPEN = Cutoff(0.0, Calibration())
-DEFAULT = Cutoff(0.35, Calibration(0.7, 0.9))
+OPEN = 0.0
+DEFAULT = 0.35
 
 
 def found(
@@ -23,30 +21,21 @@ def found(
     *,
     path: str = "a.md",
     line: int = 1,
-    cosine: float | None = 0.8,
-    keyword: float = 0.5,
-    context: str = "",
+    score: float = 0.8,
     kind: Kind = Kind.NOTE,
 ) -> tuple[Scored, StoredChunk]:
-    """A candidate with its chunk; its score is its cosine, which the order of a test does not depend on."""
+    """A candidate with its chunk."""
     last = line + text.count("\n")
     return (
-        Scored(ChunkId(line), path, line, cosine or 0.0, keyword, cosine),
-        StoredChunk(ChunkId(line), path, kind, line, last, text, context),
+        Scored(ChunkId(line), path, line, score, score, 0.0),
+        StoredChunk(ChunkId(line), path, kind, line, last, text, ""),
     )
 
 
 def texts(
-    candidates: Sequence[tuple[Scored, StoredChunk]], question: str = "cat", cutoff: Cutoff = OPEN
+    candidates: Sequence[tuple[Scored, StoredChunk]], question: str = "cat", min_score: float = OPEN
 ) -> list[str]:
-    asked = parse(question)
-    told = [(msgspec.structs.replace(one, held=_held(chunk, asked)), chunk) for one, chunk in candidates]
-    return [hit.snippet for hit in hits([told], asked, cutoff, 700)]
-
-
-def _held(chunk: StoredChunk, asked: Query) -> bytes:
-    """What the keyword index tells of a chunk."""
-    return bytes(sorted(held((chunk.text, chunk.context), asked.terms)))
+    return [hit.snippet for hit in hits([candidates], parse(question), min_score, 700)]
 
 
 def test_a_hit_tells_where_it_stands() -> None:
@@ -57,57 +46,17 @@ def test_a_hit_tells_where_it_stands() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("question", "text", "context", "cosine", "keyword", "kept"),
-    [
-        ("cat food brand", "nothing of it", "", 0.78, 0.0, True),  # 0.4 calibrated
-        ("cat food brand", "nothing of it", "", 0.76, 0.0, False),  # 0.3 calibrated
-        ("cat food brand", "the cat eats food", "", 0.60, 0.5, True),
-        ("cat food brand", "a cat", "Food", 0.60, 0.5, True),
-        ("cat food brand", "a cat", "", 0.60, 0.5, False),
-        ("cat food", "a cat", "", 0.60, 0.5, True),
-        ("cat", "the cats", "", 0.60, 0.1, True),
-        ("cat", "the cats", "", -0.5, 0.1, True),
-        ("cat food brand", "a cat", "", None, 0.5, True),  # its vector is not there yet
-        ("which day did we close the old ticket PROJ-1234 again", "see PROJ-1234", "", 0.60, 0.5, True),
-        ("数据库迁移计划", "数据库迁移", "", 0.60, 0.5, True),
-        ("数据库迁移计划", "数据线", "", 0.60, 0.5, False),
-        ("小满对哪种食物过敏？", "小满对花生过敏", "", 0.60, 0.5, True),
-        ("小满不能吃什么？", "他说了什么", "", 0.60, 0.5, False),  # what asks is no evidence
-        ("向量数据库", "向量", "", 0.60, 0.5, False),  # two of five characters
-        ("deploy 命令是什么", "the deploy", "", 0.60, 0.5, True),  # a word counts as much as two characters
-    ],
-)
-def test_min_score_cuts_what_keywords_do_not_support(
-    question: str, text: str, context: str, cosine: float | None, keyword: float, kept: bool
-) -> None:
-    """A hit is near by its calibrated cosine, or holds half of the words or a name, or nothing is known of its cosine."""
-    one = found(text, cosine=cosine, keyword=keyword, context=context)
-    assert bool(texts([one], question, DEFAULT)) is kept
-
-
-@given(
-    st.floats(-1, 1),
-    st.floats(0, 1),
-    st.floats(0, 1),
-    st.sampled_from(["the cat", "猫在吃东西", "", "a cat, 猫"]),
-    st.sampled_from(["cat food brand", "猫吃东西", "dog"]),
-)
-def test_what_is_not_worth_reading_is_cut(
-    cosine: float, keyword: float, min_score: float, text: str, question: str
-) -> None:
-    """What is given up before its text is read would not be a hit."""
-    cutoff = Cutoff(min_score, Calibration(0.7, 0.9))
-    asked = parse(question)
-    one, chunk = found(text, cosine=cosine, keyword=keyword)
-    one = msgspec.structs.replace(one, held=_held(chunk, asked))
-    if not worth_reading([one], asked, cutoff):
-        assert [verdict.cut for verdict in verdicts([[(one, chunk)]], asked, cutoff, 700)] == ["min_score"]
+@pytest.mark.parametrize(("score", "kept"), [(0.35, True), (0.349, False), (1.0, True), (0.0, False)])
+def test_min_score_cuts_what_scores_less(score: float, kept: bool) -> None:
+    """The number that is printed is the number that is compared, whichever side it comes from."""
+    one = found("the cat", score=score)
+    assert bool(texts([one], min_score=DEFAULT)) is kept
+    assert bool(worth_reading([one[0]], DEFAULT)) is kept
 
 
 def test_a_min_score_of_0_cuts_nothing() -> None:
     """Everything that was found may be read."""
-    assert texts([found("far away", cosine=-1.0, keyword=0.0)]) == ["far away"]
+    assert texts([found("far away", score=0.0)]) == ["far away"]
 
 
 def test_lines_that_were_shown_are_not_shown_again() -> None:
@@ -155,12 +104,9 @@ def test_the_same_text_is_shown_once() -> None:
 
 
 def test_a_verdict_tells_why() -> None:
-    """The calibrated cosine that min_score was compared with, and the reason."""
-    far, unknown = found("far", cosine=0.75, keyword=0.0), found("new cat", line=9, cosine=None)
-    verdict, fresh = verdicts([[far, unknown]], parse("cat"), DEFAULT, 700)
-    assert verdict.calibrated == pytest.approx(0.25)
+    """What was cut, and by what."""
+    verdict, fresh = verdicts([[found("far", score=0.2), found("cat", line=9)]], parse("cat"), DEFAULT, 700)
     assert (verdict.hit, verdict.cut) == (None, "min_score")
-    assert fresh.calibrated is None
     assert fresh.cut is None
 
 
@@ -200,10 +146,10 @@ def lanes(*marks: str) -> list[list[tuple[Scored, StoredChunk]]]:
     made: dict[str, list[tuple[Scored, StoredChunk]]] = {}
     for place, mark in enumerate("".join(marks)):
         kind = Kind.NOTE if mark in "nN" else Kind.SESSION
-        one, chunk = found(f"{mark}{place}", path=mark.lower(), line=place + 1, kind=kind, keyword=0.0)
-        cosine = 0.8 if mark.islower() else 0.5
+        one, chunk = found(f"{mark}{place}", path=mark.lower(), line=place + 1, kind=kind)
+        score = 0.9 - place / 100 if mark.islower() else 0.3 - place / 100
         made.setdefault(mark.lower(), []).append(
-            (msgspec.structs.replace(one, score=1 - place / 100, cosine=cosine), chunk)
+            (msgspec.structs.replace(one, score=score, meaning=1 - place / 100), chunk)
         )
     return list(made.values())
 
@@ -234,12 +180,11 @@ def test_a_verdict_tells_what_came_before_its_turn() -> None:
 
 CANDIDATES = st.lists(
     st.builds(
-        lambda text, path, line, cosine, keyword: found(
+        lambda text, path, line, score: found(
             text,
             path=path,
             line=line,
-            cosine=cosine,
-            keyword=keyword,
+            score=score,
             kind=Kind.SESSION if path.startswith("sessions/") else Kind.NOTE,
         ),
         st.lists(
@@ -247,8 +192,7 @@ CANDIDATES = st.lists(
         ).map("\n".join),
         st.sampled_from(["a.md", "b.md", "sessions/a/1.jsonl", "sessions/a/2.jsonl"]),
         st.integers(1, 8),
-        st.none() | st.floats(0, 1),
-        st.floats(0, 0.9),
+        st.floats(0, 1),
     ),
     max_size=12,
 )
@@ -261,11 +205,12 @@ def test_asking_for_more_only_appends(
     candidates: list[tuple[Scored, StoredChunk]], count: int, question: str, min_score: float
 ) -> None:
     """The first hits of a longer list are the hits of a shorter one; none repeats a line or is blank or too long."""
-    asked, cutoff = parse(question), Cutoff(min_score, Calibration(0.5, 1.0))
+    asked = parse(question)
     by_source = [[one for one in candidates if one[1].kind is kind] for kind in (Kind.SESSION, Kind.NOTE)]
-    everything = list(hits(by_source, asked, cutoff, 60))
+    everything = list(hits(by_source, asked, min_score, 60))
     assert (
-        list(islice(hits([iter(some) for some in by_source], asked, cutoff, 60), count)) == everything[:count]
+        list(islice(hits([iter(some) for some in by_source], asked, min_score, 60), count))
+        == everything[:count]
     )
     shown = set()
     for hit in everything:

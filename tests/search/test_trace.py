@@ -1,3 +1,4 @@
+import math
 from collections.abc import Sequence
 from itertools import islice
 
@@ -8,10 +9,10 @@ from hypothesis import strategies as st
 
 from memd.embed.provider import Calibration
 from memd.model import Candidate, ChunkId, Hit, Kind, Trace
+from memd.search.fuse import WORDS, Weights, closeness, fuse
 from memd.search.fuse import Candidate as Found
-from memd.search.fuse import Weights, fuse
-from memd.search.query import parse
-from memd.search.rank import Cutoff, verdicts, worth_reading
+from memd.search.query import Query, parse
+from memd.search.rank import verdicts, worth_reading
 from memd.search.terms import held
 from memd.search.trace import EXPLAINED, Asked, Sides, told
 from memd.store.chunks import StoredChunk
@@ -28,6 +29,12 @@ class Chunk(msgspec.Struct, frozen=True):
     line: int = 1
     r: float | None = None
     cosine: float | None = 0.85
+    part: float | None = None
+
+
+def share_of(text: str, query: Query) -> float:
+    """Of the terms, the share that a text holds."""
+    return len(held([text], query.terms)) / len(query.terms)
 
 
 def explained(
@@ -47,31 +54,40 @@ def explained(
         )
         for number, one in enumerate(chunks, 1)
     }
-    terms = {number: bytes(sorted(held([one.text], query.terms))) for number, one in stored.items()}
+    shares = {number: share_of(one.text, query) for number, one in stored.items()}
     each = list(zip(stored, chunks, strict=True))
-    matches = {number: Match(one.r, terms[number]) for number, one in each if one.r is not None}
+    matches = {number: Match(one.r, b"", shares[number]) for number, one in each if one.r is not None}
     found = [
-        Found(number, one.path, one.line, one.r, one.cosine, terms[number] if number in matches else b"")
+        Found(
+            number,
+            one.path,
+            one.line,
+            one.r,
+            one.cosine,
+            shares[number] if number in matches else 0.0,
+            one.part,
+        )
         for number, one in each
     ]
-    cutoff = Cutoff(min_score, CALIBRATION)
-    ordered = [(one, stored[one.id]) for one in fuse(found, weights)]
+    ordered = [(one, stored[one.id]) for one in fuse(found, weights, CALIBRATION)]
     cosines = {number: one.cosine for number, one in each if one.cosine is not None}
     sides = Sides(
         dict(sorted(matches.items(), key=lambda item: -item[1].r)),
         sorted(cosines, key=lambda number: -cosines[number]),
-        cosines,
         found,
     )
     asked = Asked(question, query, weights, CALIBRATION, min_score, max_results)
-    return told(verdicts([ordered], query, cutoff, max_chars), sides, asked)
+    return told(verdicts([ordered], query, min_score, max_chars), sides, asked)
 
 
 def recomputed(one: Candidate, trace: Trace) -> float:
     """The score of a candidate from the parts that are told of it."""
-    cosine = one.cosine if one.cosine is not None else trace.assumed_cosine
-    r = one.keyword or 0.0
-    return trace.vector_share * max(0.0, cosine or 0.0) + trace.text_share * r / (1 + r)
+    close = trace.assumed_cosine if one.cosine is None else closeness(one.cosine, one.part)
+    low, high = trace.calibration or (0.0, 1.0)
+    meaning = 0.0 if close is None else trace.vector_share * max(0.0, (close - low) / (high - low))
+    assert one.meaning == pytest.approx(meaning, abs=1e-12)
+    assert one.by_words == pytest.approx(trace.text_share * WORDS * one.share**2, abs=1e-12)
+    return math.tanh(one.meaning + one.by_words)
 
 
 chunks = st.lists(
@@ -82,6 +98,7 @@ chunks = st.lists(
         line=st.integers(1, 4),
         r=st.none() | st.floats(0, 30),
         cosine=st.none() | st.floats(-0.2, 1),
+        part=st.none() | st.floats(-0.2, 1),
     ),
     max_size=150,
 )
@@ -91,19 +108,13 @@ chunks = st.lists(
 def test_every_figure_follows_from_its_parts(
     given_chunks: list[Chunk], vector: float, text: float, min_score: float, max_results: int
 ) -> None:
-    """Score, calibrated cosine, support and what min_score cut can be recomputed from what is told."""
+    """The score, and what min_score cut, can be recomputed from what is told."""
     weights = Weights(vector, text if vector + text else 1.0)
     _, trace = explained(given_chunks, weights=weights, min_score=min_score, max_results=max_results)
     assert trace.considered == len(given_chunks)
     for one in trace.candidates:
-        assert one.score == pytest.approx(recomputed(one, trace), abs=1e-12)
-        assert trace.calibration is not None
-        low, high = trace.calibration
-        if one.cosine is not None:
-            assert one.calibrated == pytest.approx(min(1, max(0, (one.cosine - low) / (high - low))))
-        assert one.supported == (bool(one.keyword) and one.share >= trace.support)
-        is_far = one.calibrated is not None and one.calibrated < min_score
-        assert (one.cut == "min_score") == (is_far and not one.supported)
+        assert one.score == pytest.approx(recomputed(one, trace), abs=0.0006)
+        assert (one.cut == "min_score") == (one.score < min_score)
 
 
 @given(chunks, st.floats(0, 1), st.integers(1, 50))
@@ -112,23 +123,31 @@ def test_the_hits_are_those_of_the_search(
 ) -> None:
     """However many candidates min_score cuts, explaining a search finds what the search finds."""
     hits, trace = explained(given_chunks, min_score=min_score, max_results=max_results)
-    query, cutoff = parse("black cat"), Cutoff(min_score, CALIBRATION)
+    query = parse("black cat")
     stored = [
         StoredChunk(
             ChunkId(number), one.path, Kind.NOTE, one.line, one.line + one.text.count("\n"), one.text, ""
         )
         for number, one in enumerate(given_chunks, 1)
     ]
-    terms = [bytes(sorted(held([one.text], query.terms))) for one in stored]
     ordered = fuse(
         (
-            Found(chunk.id, one.path, one.line, one.r, one.cosine, b"" if one.r is None else told_of)
-            for chunk, one, told_of in zip(stored, given_chunks, terms, strict=True)
+            Found(
+                chunk.id,
+                one.path,
+                one.line,
+                one.r,
+                one.cosine,
+                0.0 if one.r is None else share_of(one.text, query),
+                one.part,
+            )
+            for chunk, one in zip(stored, given_chunks, strict=True)
         ),
         Weights(),
+        CALIBRATION,
     )
-    kept = [(one, stored[one.id - 1]) for one in worth_reading(ordered, query, cutoff)]
-    found = (one.hit for one in verdicts([kept], query, cutoff, 700) if one.hit is not None)
+    kept = [(one, stored[one.id - 1]) for one in worth_reading(ordered, min_score)]
+    found = (one.hit for one in verdicts([kept], query, min_score, 700) if one.hit is not None)
     assert hits == list(islice(found, max_results))
     assert [(one.path, one.window) for one in trace.candidates if one.cut is None] == [
         (hit.path, (hit.start_line, hit.end_line)) for hit in hits
@@ -137,10 +156,10 @@ def test_the_hits_are_those_of_the_search(
 
 def test_hits_after_many_that_are_cut_are_told_of() -> None:
     """The place of each is that among all candidates."""
-    far = [Chunk(f"nothing {number}", f"{number}.md", cosine=0.8) for number in range(EXPLAINED + 20)]
-    near = [Chunk(f"black cat {number}", f"cat{number}.md", r=0.1, cosine=0.1) for number in range(3)]
-    hits, trace = explained([*far, *near], min_score=1.0)
-    assert [hit.path for hit in hits] == ["cat0.md", "cat1.md", "cat2.md"]
+    copies = [Chunk("nothing of it", f"{number}.md", cosine=0.9) for number in range(EXPLAINED + 20)]
+    others = [Chunk(f"black cat {number}", f"cat{number}.md", cosine=0.8) for number in range(3)]
+    hits, trace = explained([*copies, *others])
+    assert [hit.path for hit in hits] == ["0.md", "cat0.md", "cat1.md", "cat2.md"]
     assert [one.place for one in trace.candidates][-4:] == [EXPLAINED, 121, 122, 123]
 
 
@@ -213,12 +232,10 @@ def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
         StoredChunk(ChunkId(2), "sessions/a/1.jsonl", Kind.SESSION, 30, 52, rest, "", (30, 50)),
         StoredChunk(ChunkId(3), "sessions/b/2.jsonl", Kind.SESSION, 4, 31, turns, "", (4, 11, 30)),
     ]
-    found = [Found(one.id, one.path, one.start_line, 1.0, 0.9 - one.id / 100, b"\0\1") for one in stored]
-    lane = [(one, stored[one.id - 1]) for one in fuse(found, weights)]
+    found = [Found(one.id, one.path, one.start_line, 1.0, 0.9 - one.id / 100, 1.0) for one in stored]
+    lane = [(one, stored[one.id - 1]) for one in fuse(found, weights, CALIBRATION)]
     asked = Asked("black cat", query, weights, CALIBRATION, 0.35, 6)
-    hits, trace = told(
-        verdicts([lane], query, Cutoff(0.35, CALIBRATION), 700), Sides({}, [], {}, found), asked
-    )
+    hits, trace = told(verdicts([lane], query, 0.35, 700), Sides({}, [], found), asked)
     assert [(hit.path, hit.start_line, hit.end_line) for hit in hits] == [
         ("sessions/a/1.jsonl", 4, 31),
         ("sessions/a/1.jsonl", 50, 52),

@@ -123,7 +123,7 @@ def _nested(depth: int) -> object:
     ("message", "code", "says"),
     [
         ({"type": "dance"}, "unsupported", "dance"),
-        ({"type": "hello", "protocol": 1, "version": "1"}, "unsupported", "hello"),
+        ({"type": "hello", "protocol": 2, "version": "1"}, "unsupported", "hello"),
         ({"type": "get"}, "bad_request", "path"),
         ({"type": "get", "path": 7}, "bad_request", "path"),
         ({"type": "get", "path": "x", "start_line": "1"}, "bad_request", "start_line"),
@@ -352,7 +352,7 @@ def test_a_client_that_reads_late_gets_everything(address: Path) -> None:
         pytest.param(Note(path="x", text="\udcff"), "internal", id="no valid Unicode"),
         pytest.param(
             StatusReport(
-                version="", protocol=1, pid=1, uptime_s=0, socket="/tmp/\udcff", config=None, agents={}
+                version="", protocol=2, pid=1, uptime_s=0, socket="/tmp/\udcff", config=None, agents={}
             ),
             "internal",
             id="a socket whose name is not UTF-8",

@@ -6,13 +6,12 @@ import apsw
 import numpy as np
 import pytest
 
-from memd.model import Kind, embedded_text
+from memd.model import Kind
 from memd.store import matrix, vectors
 from memd.store.database import READERS
 from memd.store.index import AT_ONCE, Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.trouble import StoreDamaged
-from memd.text import cjk_share
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 
@@ -72,28 +71,6 @@ async def test_same_text_twice_in_a_file_stays_two_chunks(index: Index) -> None:
         for chunk in (await index.read(lambda reader: reader.texts([one for one, _ in found]))).values()
     )
     assert lines == [1, 9, 12]
-
-
-async def test_a_vector_in_memory_tells_the_script_of_what_was_embedded(tmp_path: Path) -> None:
-    """The share of CJK characters among the words of a chunk, by which its cosine is judged, after a start too."""
-    chunks = [chunk_of("数据库迁移计划 abc"), chunk_of("plain English", 2), chunk_of("其他 words", 3)]
-    shares = sorted(cjk_share(embedded_text(one.context, one.text)) for one in chunks)
-    assert len(set(shares)) == 3
-    index = Index(tmp_path / "main.sqlite")
-    await index.open()
-    await index.adopt(FINGERPRINT)
-    known = {one.hash: vector_of(n) for n, one in enumerate(chunks[:2])}
-    await index.replace(found_file("memory/a.md"), b"1", chunks, known, frozenset())
-    await index.add_vectors([(one.id, one.hash, vector_of(2)) for one in await index.waiting(10)])
-    for _ in range(2):
-        rows = index.snapshot()
-        assert rows is not None
-        assert sorted(share for part in rows.parts for share in part.cjk.tolist()) == shares
-        await index.close()
-        index = Index(tmp_path / "main.sqlite")
-        await index.open()
-        await index.adopt(FINGERPRINT)
-    await index.close()
 
 
 async def test_many_vectors_at_once_arrive_and_go_like_a_few(index: Index) -> None:
@@ -262,8 +239,7 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     near = matrix.nearest(rows, query, 10, EVERYTHING)
     by_vec0 = await second._database.read(vectors.nearest, query, 10)
     assert near == [chunk_id for chunk_id, _ in by_vec0]
-    ids, cosines, _ = matrix.cosines(rows, query, near)
-    exact = dict(zip(ids, cosines.tolist(), strict=True))
+    exact = matrix.cosines(rows, query, near)
     assert [exact[chunk_id] for chunk_id in near] == pytest.approx(
         [cosine for _, cosine in by_vec0], abs=1e-5
     )

@@ -50,11 +50,10 @@ async def near(index: Index, seed: int, limit: int = 1000) -> Told:
     if isinstance(rows, Rows):
         found = matrix.nearest(rows, query, limit, EVERYTHING)
     else:
-        looked = await index.nearest(rows, query, limit, EVERYTHING, matrix.as_they_are, [])
+        looked = await index.nearest(rows, query, limit, EVERYTHING, [])
         assert looked is not None
         found, rows = looked.chunk_ids, looked.rows
-    ids, cosines, _ = matrix.cosines(rows, query, found)
-    exact = dict(zip(ids, cosines.tolist(), strict=True))
+    exact = matrix.cosines(rows, query, found)
     return {chunk_id: exact[chunk_id] for chunk_id in found}
 
 
@@ -131,7 +130,7 @@ async def test_a_search_keeps_what_it_was_given(tmp_path: Path) -> None:
         assert held is not None
         assert isinstance(held[1], Listed)
         await index.unshelve()
-        found = await index.nearest(held[1], question(5), 1000, EVERYTHING, matrix.as_they_are, [])
+        found = await index.nearest(held[1], question(5), 1000, EVERYTHING, [])
         assert found is not None
         assert found.chunk_ids == list(before)
 
@@ -170,7 +169,7 @@ async def test_a_search_that_is_overtaken_by_a_swap_is_told(tmp_path: Path) -> N
         await beside.start_ids_at(5000)
         await write(beside, "memory/a.md", *range(10))
         await index.become(beside)
-        arguments = (4, EVERYTHING, matrix.as_they_are, [ChunkId(1)])
+        arguments = (4, EVERYTHING, [ChunkId(1)])
         assert await index.nearest(held[1], question(1), *arguments) is None
         # A question of another model's size.
         assert await index.nearest(held[1], np.ones(DIMENSIONS + 1, np.float32), *arguments) is None

@@ -1,5 +1,4 @@
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -7,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from memd.embed.provider import Calibration
 from memd.model import ChunkId, Kind
 from memd.store import matrix
 from memd.store.matrix import FEWEST_ROWS, Matrix, Row
@@ -16,9 +14,9 @@ from tests.store.conftest import DIMENSIONS, vector_of
 EVERYTHING = frozenset(Kind)
 
 
-def row(number: int, *, kind: Kind = Kind.NOTE, cjk: float = 0.0, seed: int | None = None) -> Row:
+def row(number: int, *, kind: Kind = Kind.NOTE, seed: int | None = None) -> Row:
     """A chunk with a vector of its own, or the vector of another."""
-    return Row(ChunkId(number), int(kind), cjk, vector_of(number if seed is None else seed))
+    return Row(ChunkId(number), int(kind), vector_of(number if seed is None else seed))
 
 
 def small() -> Matrix:
@@ -31,8 +29,10 @@ def question(seed: int) -> NDArray[np.float32]:
 
 
 def cosines_of(rows: Matrix, query: NDArray[np.float32], ids: Iterable[int]) -> dict[int, float]:
-    found, values, _ = matrix.cosines(rows.snapshot(), query, [ChunkId(one) for one in ids])
-    return dict(zip(found, values.tolist(), strict=True))
+    return {
+        int(one): cosine
+        for one, cosine in matrix.cosines(rows.snapshot(), query, [ChunkId(one) for one in ids]).items()
+    }
 
 
 @given(
@@ -89,8 +89,8 @@ def test_a_search_keeps_the_rows_that_it_was_given() -> None:
     assert sorted(near) == [n for n in range(4 * FEWEST_ROWS) if n % 5 == 0]
     exact = {n: float(question(n).astype(np.float64) @ query) for n in near}
     assert [exact[n] for n in near] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-6)
-    late, _, _ = matrix.cosines(given, query, [ChunkId(1001)])
-    assert late == []
+    late = matrix.cosines(given, query, [ChunkId(1001)])
+    assert late == {}
 
 
 def test_equal_vectors_tie_exactly_wherever_they_stand() -> None:
@@ -135,26 +135,9 @@ def test_equal_ones_are_in_the_order_of_their_ids() -> None:
     assert matrix.nearest(rows.snapshot(), question(1), 4, EVERYTHING) == [1, 3, 5, 9]
 
 
-def test_the_nearest_are_chosen_by_what_may_be_compared() -> None:
-    """Where one language lies closer together than another, a text of the other is found among many of the one."""
-    rows = Matrix(2)
-    english = [np.array([np.cos(a), np.sin(a)], "<f4") for a in np.linspace(0.50, 0.60, 300)]
-    rows.add(Row(ChunkId(n), int(Kind.NOTE), 0.0, vector.tobytes()) for n, vector in enumerate(english))
-    chinese = np.array([np.cos(0.62), np.sin(0.62)], "<f4")
-    rows.add([Row(ChunkId(1000), int(Kind.NOTE), 1.0, chinese.tobytes())])
-    query = np.array([1, 0], np.float32)
-    calibration = Calibration(0.77, 0.9, cjk=(0.83, 0.93), across=(0.72, 0.85))
-
-    def level(cosines: NDArray[Any], text_cjk: matrix.Doubles) -> NDArray[Any]:
-        return calibration.level(cosines, 0.0, text_cjk)
-
-    assert 1000 not in matrix.nearest(rows.snapshot(), query, 200, EVERYTHING)
-    assert 1000 in matrix.nearest(rows.snapshot(), query, 200, EVERYTHING, level)
-
-
 def test_a_vector_of_another_size_is_refused() -> None:
     """It would be no vector of this model."""
     rows = Matrix(DIMENSIONS)
     with pytest.raises(ValueError, match="broadcast"):
-        rows.add([Row(ChunkId(1), int(Kind.NOTE), 0.0, np.ones(3, "<f4").tobytes())])
+        rows.add([Row(ChunkId(1), int(Kind.NOTE), np.ones(3, "<f4").tobytes())])
     assert len(rows) == 0

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from memd.embed.provider import Calibration
 from memd.model import ChunkId, Kind
 from memd.store import matrix, shelf
 from memd.store.matrix import Matrix, Part, Row
@@ -18,16 +16,13 @@ EVERYTHING = frozenset(Kind)
 KINDS = [Kind.CURATED, Kind.NOTE, Kind.SESSION]
 NOTHING = shelf.listed(())
 
-# A chunk: which vector it has (few, so that many are equal), of what kind it is, how much of it is CJK.
-CHUNKS = st.lists(
-    st.tuples(st.integers(0, 12), st.sampled_from(KINDS), st.sampled_from([0.0, 0.2, 0.5, 1.0])), max_size=120
-)
+# A chunk: which vector it has (few, so that many are equal), and of what kind it is.
+CHUNKS = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(KINDS)), max_size=120)
 
 
-def rows_of(chunks: list[tuple[int, Kind, float]]) -> list[Row]:
+def rows_of(chunks: list[tuple[int, Kind]]) -> list[Row]:
     return [
-        Row(ChunkId(3 * number), int(kind), cjk, vector_of(seed))
-        for number, (seed, kind, cjk) in enumerate(chunks)
+        Row(ChunkId(3 * number), int(kind), vector_of(seed)) for number, (seed, kind) in enumerate(chunks)
     ]
 
 
@@ -41,47 +36,41 @@ def blocks_of(rows: list[Row], size: int) -> Iterator[Block]:
 
 @given(CHUNKS, st.integers(1, 50), st.integers(1, 40), st.sets(st.integers(0, 400)), st.randoms())
 def test_what_is_found_on_disk_is_what_is_found_in_memory(
-    chunks: list[tuple[int, Kind, float]], size: int, limit: int, also: set[int], random: Any
+    chunks: list[tuple[int, Kind]], size: int, limit: int, also: set[int], random: Any
 ) -> None:
     """The same candidates in the same order, with the same cosines to the last bit, however the rows lie."""
     rows = rows_of(chunks)
     resident = Matrix(DIMENSIONS, block_bytes=1)
     resident.add(rows)
-    shuffled = [*rows, Row(ChunkId(10_000), int(Kind.NOTE), 0.0, vector_of(3))]
+    shuffled = [*rows, Row(ChunkId(10_000), int(Kind.NOTE), vector_of(3))]
     random.shuffle(shuffled)
-    calibration = Calibration(0.1, 0.9, cjk=(0.2, 0.95), across=(0.0, 0.8))
-
-    def level(cosines: NDArray[Any], text_cjk: matrix.Doubles) -> NDArray[Any]:
-        return calibration.level(cosines, 0.3, text_cjk)
-
     query = np.frombuffer(vector_of(3), "<f4")
     for kinds in (EVERYTHING, frozenset({Kind.NOTE}), frozenset({Kind.SESSION, Kind.CURATED})):
-        near = matrix.nearest(resident.snapshot(), query, limit, kinds, level)
+        near = matrix.nearest(resident.snapshot(), query, limit, kinds)
         wanted = [ChunkId(one) for one in also]
         known = Shelf.of(resident).snapshot()
-        found = shelf.nearest(known, blocks_of(shuffled, size), query, limit, kinds, level, wanted)
+        found = shelf.nearest(known, blocks_of(shuffled, size), query, limit, kinds, wanted)
         assert found is not None
         assert found.chunk_ids == near
         assert told(found.rows, query, [*near, *wanted]) == told(resident.snapshot(), query, [*near, *wanted])
 
 
-def told(rows: matrix.Rows, query: matrix.Floats, chunk_ids: list[ChunkId]) -> dict[int, tuple[float, float]]:
-    ids, cosines, shares = matrix.cosines(rows, query, chunk_ids)
-    return dict(zip(ids, zip(cosines.tolist(), shares.tolist(), strict=True), strict=True))
+def told(rows: matrix.Rows, query: matrix.Floats, chunk_ids: list[ChunkId]) -> dict[int, float]:
+    return {int(one): cosine for one, cosine in matrix.cosines(rows, query, chunk_ids).items()}
 
 
 @given(
     st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 60), unique=True, max_size=20)), max_size=12)
 )
 def test_what_was_added_and_not_removed_is_listed(steps: list[tuple[bool, list[int]]]) -> None:
-    """In the order of ids, each with its kind and share; a state that a search holds does not change."""
-    kept, alive = Shelf(DIMENSIONS, NOTHING), dict[int, tuple[int, float]]()
+    """In the order of ids, each with its kind; a state that a search holds does not change."""
+    kept, alive = Shelf(DIMENSIONS, NOTHING), dict[int, int]()
     for is_added, numbers in steps:
         before = kept.snapshot()
         ids = before.ids.tolist()
         if is_added:
-            new = {n: (n % 3, n / 100) for n in numbers if n not in alive}
-            kept.add(Row(ChunkId(n), kind, cjk, b"") for n, (kind, cjk) in new.items())
+            new = {n: n % 3 for n in numbers if n not in alive}
+            kept.add(Row(ChunkId(n), kind, b"") for n, kind in new.items())
             alive |= new
         else:
             kept.remove([ChunkId(n) for n in numbers])
@@ -89,59 +78,53 @@ def test_what_was_added_and_not_removed_is_listed(steps: list[tuple[bool, list[i
         assert before.ids.tolist() == ids
     now = kept.snapshot()
     assert len(kept) == len(alive)
-    listed = zip(now.ids.tolist(), now.kinds.tolist(), now.cjk.tolist(), strict=True)
-    assert [(n, (kind, cjk)) for n, kind, cjk in listed] == sorted(alive.items())
+    assert list(zip(now.ids.tolist(), now.kinds.tolist(), strict=True)) == sorted(alive.items())
 
 
 def test_it_takes_a_hundredth_of_the_vectors() -> None:
     """What is left in memory is what a search needs to know of each row."""
     rows = Matrix(384)
     vector = np.ones(384, "<f4").tobytes()
-    rows.add(Row(ChunkId(n), int(Kind.NOTE), 0.0, vector) for n in range(1000))
+    rows.add(Row(ChunkId(n), int(Kind.NOTE), vector) for n in range(1000))
     assert 50 * Shelf.of(rows).resident_bytes < rows.resident_bytes
 
 
 def test_the_vectors_of_another_index_are_none() -> None:
     """Where none of the chunks is among what is stored, another index has taken the place of theirs."""
-    rows = rows_of([(1, Kind.NOTE, 0.0)] * 5)
+    rows = rows_of([(1, Kind.NOTE)] * 5)
     query = np.frombuffer(vector_of(1), "<f4")
-    known = shelf.listed((1000 + n, int(Kind.NOTE), 0.0) for n in range(5))
+    known = shelf.listed((1000 + n, int(Kind.NOTE)) for n in range(5))
     for stored in (rows, []):
-        assert (
-            shelf.nearest(
-                known, blocks_of(stored, 2), query, 3, EVERYTHING, matrix.as_they_are, [ChunkId(1001)]
-            )
-            is None
-        )
-    found = shelf.nearest(NOTHING, blocks_of(rows, 2), query, 3, EVERYTHING, matrix.as_they_are, [])
+        assert shelf.nearest(known, blocks_of(stored, 2), query, 3, EVERYTHING, [ChunkId(1001)]) is None
+    found = shelf.nearest(NOTHING, blocks_of(rows, 2), query, 3, EVERYTHING, [])
     assert found is not None
-    assert (found.chunk_ids, matrix.cosines(found.rows, query, [ChunkId(0)])[0]) == ([], [])
+    assert (found.chunk_ids, matrix.cosines(found.rows, query, [ChunkId(0)])) == ([], {})
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 500])
 def test_a_matrix_takes_blocks_of_any_size(size: int) -> None:
     """What is loaded from a file is what was added row by row, without the rows that are no chunk's."""
-    rows = rows_of([(n % 9, KINDS[n % 3], n / 500) for n in range(300)])
+    rows = rows_of([(n % 9, KINDS[n % 3]) for n in range(300)])
     one_by_one, taken = Matrix(DIMENSIONS, block_bytes=1), Matrix(DIMENSIONS, block_bytes=1)
     one_by_one.add(rows)
     known = Shelf.of(one_by_one).snapshot()
-    stray = Row(ChunkId(7), int(Kind.NOTE), 0.0, vector_of(1))
+    stray = Row(ChunkId(7), int(Kind.NOTE), vector_of(1))
     for part in shelf.parts(known, blocks_of([*rows, stray], size)):
         taken.take(part)
     assert len(taken) == 300
     assert contents(taken) == contents(one_by_one)
 
 
-def contents(rows: Matrix) -> dict[int, tuple[int, float, bytes]]:
-    found: dict[int, tuple[int, float, bytes]] = {}
+def contents(rows: Matrix) -> dict[int, tuple[int, bytes]]:
+    found: dict[int, tuple[int, bytes]] = {}
     for part in rows.snapshot().parts:
         found |= {
-            chunk_id: (kind, cjk, vector.tobytes())
-            for chunk_id, kind, cjk, vector in _each(part)
+            chunk_id: (kind, vector.tobytes())
+            for chunk_id, kind, vector in _each(part)
             if kind != matrix.DEAD
         }
     return found
 
 
-def _each(part: Part) -> Iterator[tuple[int, int, float, Any]]:
-    return zip(part.ids.tolist(), part.kinds.tolist(), part.cjk.tolist(), part.vectors, strict=True)
+def _each(part: Part) -> Iterator[tuple[int, int, Any]]:
+    return zip(part.ids.tolist(), part.kinds.tolist(), part.vectors, strict=True)

@@ -23,9 +23,8 @@ from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.upkeep import Upkeep, Vectors, mode_of
 from memd.config import AgentSettings
 from memd.model import Degraded, Hit
-from memd.search.query import Query
+from memd.search.query import SUPPORT, Query
 from memd.search.query import parse as parse_question
-from memd.search.rank import SUPPORT
 from memd.search.terms import held
 from memd.sources.redact.engine import rules_key
 from memd.spent import spent

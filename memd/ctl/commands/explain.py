@@ -17,8 +17,7 @@ _LABEL = 12  # columns of the name of a fact
 _INDENT = "    "
 _LEAST = 16  # columns of a path
 _MOST = 5  # candidates of each reason to be cut, unless all are wanted
-_SEEN = 0.0005  # what three decimals show
-_HEADER = ("", "score", "calibrated", "words")
+_HEADER = ("", "score", "meaning", "words")
 _Fact = str | Sequence[str]
 """A sentence, or words that stand apart."""
 _CUTS = ("max_results", "duplicate", "overlap", "min_score")
@@ -72,16 +71,17 @@ def _question(explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
     yield "mode", ", ".join(part for part in (found.mode, f"{found.provider} {found.model}".strip()) if part)
     if explanation.considered:
         yield "score", _formula(explanation)
-    if any(map(_is_evened_out, explanation.candidates)):
-        yield "cosine", "as between texts of one language; raw: as the vectors give it"
-    if explanation.considered:
-        yield "min_score", _rule(explanation)
+        yield "min_score", f"{explanation.min_score:.2f}, the least score of a hit"
     yield "candidates", _counts(explanation)
 
 
 def _formula(explanation: Explanation) -> str:
-    parts = [(explanation.vector_share, "cosine"), (explanation.text_share, "r/(1+r)")]
+    parts = [
+        (explanation.vector_share, _meant(explanation)),
+        (explanation.text_share, "1.4 x share^2 of the words"),
+    ]
     said = " + ".join(f"{_weight(share)} x {name}" for share, name in parts if share)
+    said = f"tanh({said})"
     if explanation.assumed_cosine is None and explanation.vector_weight:
         said += "; no vectors were compared: their weight is idle"
     if not explanation.by_words and explanation.text_weight:
@@ -89,15 +89,9 @@ def _formula(explanation: Explanation) -> str:
     return said
 
 
-def _rule(explanation: Explanation) -> str:
-    least = f"{explanation.min_score:.2f}"
-    if explanation.calibration is None or explanation.assumed_cosine is None:
-        return f"{least} cuts nothing: there is no cosine"
-    low, high = explanation.calibration
-    return (
-        f"{least} at least of calibrated = (cosine - {low:.3f}) / {high - low:.3f}, from 0 to 1; "
-        f"or a phrase or {explanation.support:.0%} of the words"
-    )
+def _meant(explanation: Explanation) -> str:
+    low, high = explanation.calibration or (0.0, 1.0)
+    return f"(closeness - {low:.3f}) / {high - low:.3f}"
 
 
 def _counts(explanation: Explanation) -> str:
@@ -127,32 +121,23 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
 def _sum(one: ExplainedHit, explanation: Explanation) -> str:
     parts = []
     if explanation.vector_share:
-        cosine = one.cosine if one.cosine is not None else explanation.assumed_cosine
-        parts.append(f"{_weight(explanation.vector_share)} x {max(0.0, cosine or 0.0):.3f}")
+        parts.append(f"{one.meaning:.3f} by meaning")
     if explanation.text_share:
-        parts.append(f"{_weight(explanation.text_share)} x {_text_score(one):.3f}")
-    return f"{one.score:.3f} = {' + '.join(parts)}"
+        parts.append(f"{one.by_words:.3f} by words")
+    return f"{one.score:.3f} = tanh({' + '.join(parts)})"
 
 
 def _meaning(one: ExplainedHit, explanation: Explanation) -> str:
     if one.cosine is None:
-        return f"no vector yet: cosine taken to be {explanation.assumed_cosine:.3f}, as others have it"
-    raw = f" (raw {one.raw_cosine:.3f})" if _is_evened_out(one) else ""
-    said = f"cosine {one.cosine:.3f}{raw}, {_ranked(one.vector_rank)}"
-    if one.calibrated is None:
-        return said
-    saved = ": here for its words" if one.calibrated < explanation.min_score else ""
-    return f"{said}, calibrated {one.calibrated:.3f}{saved}"
-
-
-def _is_evened_out(one: ExplainedHit) -> bool:
-    return one.cosine is not None and one.raw_cosine is not None and abs(one.raw_cosine - one.cosine) >= _SEEN
+        return f"no vector yet: closeness taken to be {explanation.assumed_cosine:.3f}, as others have it"
+    part = "" if one.part is None else f" of the whole, {one.part:.3f} of its best part"
+    return f"cosine {one.cosine:.3f}{part}, {_ranked(one.vector_rank)}"
 
 
 def _words(one: ExplainedHit) -> str:
     if one.keyword is None:
         return "none found here"
-    return f"r {one.keyword:.3f}, r/(1+r) {_text_score(one):.3f}, {_ranked(one.keyword_rank)}, {one.share:.0%} of the words"
+    return f"share {one.share:.3f}, r {one.keyword:.3f}, {_ranked(one.keyword_rank)}"
 
 
 def _window(one: ExplainedHit) -> str:
@@ -206,7 +191,7 @@ def _said(cut: str, explanation: Explanation) -> str:
         case "overlap":
             return "No line that a better one does not show"
         case "min_score":
-            return f"Below min_score {explanation.min_score:.2f}, with less than {explanation.support:.0%} of the words"
+            return f"Below min_score {explanation.min_score:.2f}"
         case _:
             return f"Cut by {visible(cut)}"
 
@@ -226,8 +211,8 @@ def _figures(one: ExplainedHit) -> tuple[str, ...]:
     return (
         str(one.place).rjust(2),
         f"{one.score:.3f}",
-        "-" if one.calibrated is None else f"{one.calibrated:.3f}",
-        "-" if one.keyword is None else f"{one.share:.0%}",
+        "-" if one.cosine is None else f"{one.meaning:.3f}",
+        "-" if one.keyword is None else f"{one.by_words:.3f}",
     )
 
 
@@ -248,10 +233,6 @@ def _place(one: ExplainedHit, room: int | None) -> str:
 
 def _span(lines: tuple[int, int]) -> str:
     return f"{lines[0]}-{lines[1]}"
-
-
-def _text_score(one: ExplainedHit) -> float:
-    return one.keyword / (1 + one.keyword) if one.keyword and one.keyword > 0 else 0.0
 
 
 def _weight(value: float) -> str:

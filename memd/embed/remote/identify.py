@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 
 from memd.embed import probe
+from memd.embed.centring import Bias, centred
 from memd.embed.provider import Calibration, Vector, Vectors
 from memd.embed.remote.asker import Asker
 from memd.embed.remote.call import Side
@@ -20,10 +21,12 @@ class Portrait(msgspec.Struct, frozen=True):
     calibration: Calibration
     probe: bytes  # the vector of probe.ANSWERS[0], float32, little-endian
     generation: int = 0  # how often the model behind the name turned out to be another one
+    bias: Bias | None = None  # what its vectors are stored without; None: they are stored as they come
+    version: int = 0  # of the probe
 
 
 async def identify(asker: Asker, before: Portrait | None, *, retries: Retries = INDEXING) -> Portrait:
-    """Ask a model for a few vectors, about 1,500 tokens the first time and 25 later.
+    """Ask a model for a few vectors, about 6,000 tokens the first time and 25 later.
 
     Args:
         asker: Whom to ask.
@@ -36,17 +39,25 @@ async def identify(asker: Asker, before: Portrait | None, *, retries: Retries = 
     Raises:
         EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable: nothing was found out.
     """
+    is_same = False
     if before is not None:
         [first] = await _embed(asker, probe.ANSWERS[:1], Side.DOCUMENT, None, retries)
-        if probe.same_model(_vector(before.probe), first):
+        is_same = probe.same_model(_vector(before.probe), first)
+        if is_same and before.version == probe.VERSION:
             return before
     answers = await _embed(asker, probe.ANSWERS, Side.DOCUMENT, None, retries)
     questions = await _embed(asker, probe.QUESTIONS, Side.QUERY, answers.shape[1], retries)
+    first, bias = answers[0], probe.bias(questions, answers)
+    if bias is not None:
+        questions = centred(questions, probe.QUESTIONS, bias.questions)
+        answers = centred(answers, probe.ANSWERS, bias.passages)
     return Portrait(
         dimensions=answers.shape[1],
         calibration=probe.calibration(questions, answers),
-        probe=np.ascontiguousarray(answers[0], "<f4").tobytes(),
-        generation=0 if before is None else before.generation + 1,
+        probe=np.ascontiguousarray(first, "<f4").tobytes(),
+        generation=0 if before is None else before.generation + (not is_same),
+        bias=bias,
+        version=probe.VERSION,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from memd.embed.centring import VERSION, Bias, centred
 from memd.embed.provider import (
     Calibration,
     EmbedRejected,
@@ -32,9 +33,10 @@ SMALLEST_PIECE = 16  # estimated tokens; a text that is refused for its size at 
 HARMLESS = "hello"
 
 
-def key_of(account: Account, dialect: Dialect, generation: int) -> str:
+def key_of(account: Account, dialect: Dialect, generation: int, bias: Bias | None = None) -> str:
     """A short hash of whatever shapes a vector beside the provider's and the model's name."""
-    facts = (account.base_url, *dialect.shape, str(generation))
+    without = () if bias is None else (f"centred {VERSION}",)
+    facts = (account.base_url, *dialect.shape, str(generation), *without)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
 
 
@@ -73,7 +75,7 @@ class RemoteProvider:
         self._identity = Identity(
             self._dialect.provider,
             self._dialect.model,
-            key_of(asker.account, self._dialect, portrait.generation),
+            key_of(asker.account, self._dialect, portrait.generation, portrait.bias),
             portrait.dimensions,
         )
 
@@ -102,7 +104,9 @@ class RemoteProvider:
         """
         some = pieces([sendable(text) for text in texts], self._dialect.input_tokens)
         rows = [(await self._embed(group))[0] for group in requests(some, self._limits)]
-        return whole(some, np.concatenate(rows), len(texts))
+        vectors = whole(some, np.concatenate(rows), len(texts))
+        bias = self._portrait.bias
+        return vectors if bias is None else centred(vectors, texts, bias.passages)
 
     async def embed_query(self, text: str) -> Vector:
         """Embed a question; of one that is longer than the model takes, the beginning.
@@ -133,7 +137,15 @@ class RemoteProvider:
             self._breaker.failed(failure, loop.time())
             raise
         self._breaker.succeeded()
-        return outcomes
+        bias = self._portrait.bias
+        if bias is None:
+            return outcomes
+        return [
+            outcome
+            if isinstance(outcome, EmbedUnavailable)
+            else centred(outcome[None], [text], bias.questions)[0]
+            for text, outcome in zip(texts, outcomes, strict=True)
+        ]
 
     async def _questions(self, group: Sequence[Piece]) -> Sequence[Vector | EmbedUnavailable]:
         """The outcomes of one request; of those that are refused together, in halves."""

@@ -24,8 +24,7 @@ def _candidate(place: int, **changed: Any) -> ExplainedHit:
         "end_line": 20,
         "score": 0.35,
         "cosine": 0.5,
-        "raw_cosine": 0.5,
-        "calibrated": 0.25,
+        "meaning": 0.365,
     }
     return ExplainedHit(**(settings | changed))
 
@@ -38,12 +37,11 @@ _EXPLAINED = Explanation(
     match='"retries"',
     vector_weight=0.7,
     text_weight=0.3,
-    vector_share=0.7,
-    text_share=0.3,
+    vector_share=1.0,
+    text_share=1.0,
     assumed_cosine=0.8,
     calibration=(0.6, 0.9),
     min_score=0.35,
-    support=0.5,
     max_results=3,
     by_words=3,
     by_meaning=8,
@@ -53,25 +51,24 @@ _EXPLAINED = Explanation(
             1,
             score=0.761,
             cosine=0.83,
-            raw_cosine=0.86,
-            calibrated=0.767,
+            part=0.91,
+            meaning=0.767,
+            by_words=0.788,
             keyword=1.5,
             keyword_rank=1,
             vector_rank=2,
             share=0.75,
-            supported=True,
             places={"retries": [3], "数据": [3, 5]},
             window=(3, 5),
             chosen="terms",
         ),
-        _candidate(2, path="b.md", score=0.56, cosine=None, calibrated=None, window=(1, 20), chosen="whole"),
+        _candidate(2, path="b.md", score=0.56, cosine=None, meaning=0.667, window=(1, 20), chosen="whole"),
         _candidate(
             3,
             path="c.md",
             score=0.47,
             keyword=0.667,
             share=0.5,
-            supported=True,
             window=(4, 6),
             chosen="rest",
             others=[1, 2],
@@ -79,7 +76,7 @@ _EXPLAINED = Explanation(
         _candidate(4, window=(7, 9), cut="max_results"),
         _candidate(5, path="d.md", cut="duplicate", others=[2]),
         _candidate(6, path="旅行/很长的名字/" + "很" * 30 + ".md", cut="overlap", others=[1, 3]),
-        _candidate(7, cut="min_score", keyword=0.1, share=0.25),
+        _candidate(7, cut="min_score", keyword=0.1, share=0.25, by_words=0.088),
         _candidate(8, cut="something_new"),
     ],
 )
@@ -97,51 +94,49 @@ words       retries  数据
 phrases     "retry max"
 left out    how  什么
 mode        hybrid, local e5
-score       0.70 x cosine + 0.30 x r/(1+r)
-cosine      as between texts of one language; raw: as the vectors give it
-min_score   0.35 at least of calibrated = (cosine - 0.600) / 0.300, from 0 to 1;
-            or a phrase or 50% of the words
+score       tanh(1.00 x (closeness - 0.600) / 0.300 + 1.00 x 1.4 x share^2 of
+            the words)
+min_score   0.35, the least score of a hit
 candidates  9: 3 by words, 8 by meaning; told of 8
 
  1  memory/2026-02-09.md:3-5
-    score       0.761 = 0.70 x 0.830 + 0.30 x 0.600
-    meaning     cosine 0.830 (raw 0.860), number 2, calibrated 0.767
-    words       r 1.500, r/(1+r) 0.600, number 1, 75% of the words
+    score       0.761 = tanh(0.767 by meaning + 0.788 by words)
+    meaning     cosine 0.830 of the whole, 0.910 of its best part, number 2
+    words       share 0.750, r 1.500, number 1
     window      the part of the chunk, 1-20, with most of the words
                 retries :3  数据 :3,5
 
  2  b.md:1-20
-    score       0.560 = 0.70 x 0.800 + 0.30 x 0.000
-    meaning     no vector yet: cosine taken to be 0.800, as others have it
+    score       0.560 = tanh(0.667 by meaning + 0.000 by words)
+    meaning     no vector yet: closeness taken to be 0.800, as others have it
     words       none found here
     window      the whole chunk
 
  3  c.md:4-6
-    score       0.470 = 0.70 x 0.500 + 0.30 x 0.400
-    meaning     cosine 0.500, not among the best, calibrated 0.250: here for its
-                words
-    words       r 0.667, r/(1+r) 0.400, not among the best, 50% of the words
+    score       0.470 = tanh(0.365 by meaning + 0.000 by words)
+    meaning     cosine 0.500, not among the best
+    words       share 0.500, r 0.667, not among the best
     window      what 1, 2 do not show of the chunk, 1-20
 
 Beyond max_results 3: 1
-    score  calibrated  words
- 4  0.350       0.250      -  memory/2026-02-09.md:7-9
+    score  meaning  words
+ 4  0.350    0.365      -  memory/2026-02-09.md:7-9
 
 The same text as a better one: 1
-    score  calibrated  words
- 5  0.350       0.250      -  d.md:1-20  as 2
+    score  meaning  words
+ 5  0.350    0.365      -  d.md:1-20  as 2
 
 No line that a better one does not show: 1
-    score  calibrated  words
- 6  0.350       0.250      -  旅行/很长的名字/很很很很很很很很很很很很很很很很很很很很很很很很很很很很很很.md:1-20  in 1, 3
+    score  meaning  words
+ 6  0.350    0.365      -  旅行/很长的名字/很很很很很很很很很很很很很很很很很很很很很很很很很很很很很很.md:1-20  in 1, 3
 
-Below min_score 0.35, with less than 50% of the words: 1
-    score  calibrated  words
- 7  0.350       0.250    25%  memory/2026-02-09.md:1-20
+Below min_score 0.35: 1
+    score  meaning  words
+ 7  0.350    0.365  0.088  memory/2026-02-09.md:1-20
 
 Cut by something_new: 1
-    score  calibrated  words
- 8  0.350       0.250      -  memory/2026-02-09.md:1-20
+    score  meaning  words
+ 8  0.350    0.365      -  memory/2026-02-09.md:1-20
 """
     )
 
@@ -151,7 +146,7 @@ def test_a_terminal_gets_lines_that_fit() -> None:
     lines = text(_EXPLAINED, plain, columns=80).splitlines()
     assert max(map(width, lines)) <= 80
     (shortened,) = [line for line in lines if line.startswith(" 6")]
-    assert shortened.startswith(" 6  0.350       0.250      -  旅行/")
+    assert shortened.startswith(" 6  0.350    0.365      -  旅行/")
     assert shortened.endswith("很.md:1-20  in 1, 3")
 
 

@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from memd.config import Remote
@@ -34,12 +35,14 @@ async def found_out(server: EmbeddingServer, before: Portrait | None, tokens: in
 
 
 async def test_a_model_nobody_knows_tells_its_dimensions(server: EmbeddingServer) -> None:
-    """And the range of its cosines, from two small requests."""
+    """And the range of its cosines, from two small requests; what was told by another probe is asked again."""
     portrait = await found_out(server, None)
     assert portrait.dimensions == 64
     assert portrait.generation == 0
     assert portrait.calibration.low < portrait.calibration.high
     assert len(server.seen) == 2
+    older = msgspec.structs.replace(portrait, version=0)
+    assert await found_out(server, older) == portrait
 
 
 async def test_the_same_model_is_recognised_by_one_short_text(server: EmbeddingServer) -> None:
