@@ -3,17 +3,18 @@
 import errno
 import os
 import resource
+import shutil
 import socket
-import threading
+import stat
 import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memd.sources import fence
 from memd.sources.fence import Exhausted, Missing, OutsideFence, SourceError, Unreadable, open_inside, refusal
+from tests.between import each_moment
 from tests.otheruser import as_other_user, shared_directory
 
 NFC = unicodedata.normalize("NFC", "café.md")
@@ -209,57 +210,76 @@ def test_permissions() -> None:
     assert seen == "open Unreadable Unreadable passed"
 
 
-@contextmanager
-def running(step: Callable[[], None]) -> Iterator[None]:
-    """Repeats a step in another thread."""
-    stop = threading.Event()
+def _link_instead(place: Path, target: Path) -> None:
+    place.rename(place.with_name("aside"))
+    place.symlink_to(target)
 
-    def repeat() -> None:
-        while not stop.is_set():
-            step()
 
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+def _fifo_instead(place: Path, target: Path) -> None:
+    place.unlink()
+    os.mkfifo(place)
+
+
+def _file_instead(place: Path, target: Path) -> None:
+    place.rename(place.with_name("aside"))
+    place.write_text("another")
+
+
+_SWAPPED = [
+    ("memory/sub", "outside", ("memory", "sub", "b.md")),
+    ("memory", "outside", ("memory", "a.md")),
+    (".", "outside", ("a.md",)),
+    ("memory/a.md", "outside/a.md", ("memory", "a.md")),
+    (f"memory/{NFC}", "outside/a.md", ("memory", NFC)),
+]
 
 
 @pytest.mark.parametrize(
-    ("swapped", "target", "parts"),
+    ("act", "swapped", "target", "parts"),
     [
-        ("memory/sub", "outside", ("memory", "sub", "b.md")),
-        ("memory", "outside", ("memory", "a.md")),
-        ("memory/a.md", "outside/a.md", ("memory", "a.md")),
+        *((act, *swapped) for act in (_link_instead, _file_instead) for swapped in _SWAPPED),
+        *((_fifo_instead, *swapped) for swapped in _SWAPPED[3:]),
     ],
 )
-def test_a_swap_during_the_walk_never_escapes(
-    root: Path, swapped: str, target: str, parts: tuple[str, ...]
+def test_a_swap_at_any_moment_never_escapes(
+    tmp_path: Path, act: Callable[[Path, Path], None], swapped: str, target: str, parts: tuple[str, ...]
 ) -> None:
-    """While a component turns into a symlink and back, what is opened is always inside."""
-    place, aside, link = root / swapped, root.parent / "aside", root.parent / "link"
-    link.symlink_to(root.parent / target)
+    """Whatever turns into something else before whichever call: what is opened is a regular file of the root, or nothing."""
+    base = Path(os.path.realpath(tmp_path))
+    root, outside = base / "root", base / "outside"
+    told: set[str] = set()
 
-    def swap() -> None:
-        place.rename(aside)
-        link.rename(place)
-        place.rename(link)
-        aside.rename(place)
+    def set_up() -> None:
+        shutil.rmtree(root, ignore_errors=True)
+        root.unlink(missing_ok=True)
+        shutil.rmtree(base / "aside", ignore_errors=True)
+        shutil.rmtree(outside, ignore_errors=True)
+        for directory, text in (
+            (root / "memory", "inside"),
+            (root / "memory" / "sub", "inside"),
+            (root, "inside"),
+            (outside, "secret"),
+        ):
+            directory.mkdir(parents=True, exist_ok=True)
+            for name in ("a.md", "b.md", NFC):
+                (directory / name).write_text(text)
 
-    opened = refused = 0
-    with running(swap):
-        for _ in range(100_000):
-            try:
-                assert read(root, *parts) == "inside"
-                opened += 1
-            except (Missing, OutsideFence):
-                refused += 1
-            if opened >= 1000 and refused >= 1000:
-                break
-    assert opened
-    assert refused
+    def open_and_read() -> None:
+        try:
+            descriptor = open_inside(root, parts)
+        except SourceError as failure:
+            told.add(type(failure).__name__)
+            return
+        assert stat.S_ISREG(os.fstat(descriptor).st_mode)
+        with os.fdopen(descriptor, encoding="utf-8") as file:
+            told.add(file.read())
+
+    before = descriptors()
+    assert each_moment(open_and_read, set_up, lambda: act(root / swapped, base / target)) > 4
+    assert descriptors() == before
+    assert "inside" in told
+    assert told <= {"inside", "another", "Missing", "OutsideFence"}
+    assert act is not _link_instead or "OutsideFence" in told
 
 
 def test_on_disk_prefers_the_name_itself(root: Path) -> None:
