@@ -26,7 +26,7 @@ class Overtaken(MemdError):
 
 
 def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
-    """Put a text, in UTF-8 and with its line ends as they are, in place of a file.
+    """Put a text, in UTF-8 and with its line ends as they are, in place of a file; it is on the disk when this returns.
 
     A file that is there keeps its mode, owner and access control list; a new one is for its owner alone (0600), as is a directory made
     for it (0700). A symbolic link stays, and what it leads to is replaced.
@@ -62,6 +62,7 @@ def _make_directory(directory: Path) -> None:
         # One by one: mkdir with parents gives its mode to the last alone.
         _make_directory(directory.parent)
         directory.mkdir(mode=0o700, exist_ok=True)
+        _sync_directory(directory.parent)
 
 
 def _find_status(target: Path) -> os.stat_result | None:
@@ -150,10 +151,10 @@ def _acl(file: Path | int) -> bytes | None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the new name last, where the file system can."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):
+    """Make a new name in it last, where the file system can, and the directory may be read."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)

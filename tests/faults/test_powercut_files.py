@@ -3,17 +3,20 @@
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import apsw
 import pytest
 
 from memd.backends.qmd import folder
-from memd.ctl import atomic
+from memd.ctl import atomic, foreign, jsonedit
 from memd.model import TextHash
-from memd.store import salvage
+from memd.store import copies, salvage
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.store.providers import ProviderStore, StoredJob
+from memd_client.context.daily_note import append_daily_note
 from tests.faults.powercut_machine import Cut, Machine, restore
 from tests.store.older import made
 
@@ -55,6 +58,87 @@ def test_a_configuration_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
     found = {(cut.kind, texts_left(cut, directory).get("config.toml")) for cut in cuts(directory, write)}
     assert {text for _, text in found} == {None, *versions}
     assert {text for kind, text in found if kind == "at the end"} == {versions[-1]}
+
+
+@pytest.mark.parametrize("way", ["client.json", "made/client.json", "made/for/it/client.json"])
+def test_the_file_of_another_program_keeps_its_text_or_has_the_new_one(tmp_path: Path, way: str) -> None:
+    """In a directory that is made for it, too: what `install` has said to be written is there, with the way to it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    file = home / way
+    old = f'{{"theirs": "{"x" * LONG}"}}'
+    if file.parent == home:
+        file.write_text(old)
+    new = []
+    machine = Machine(home, 1)
+    with machine.watching():
+        for number in range(2):
+            edit = partial(
+                jsonedit.with_value, path=("mcpServers", "memd"), value={"args": [number, "x" * LONG]}
+            )
+            assert foreign.change(file, edit, name="its file", by_hand="")
+            new.append(file.read_text())
+            machine.lose_power(f"written {number}")
+    allowed = {old if file.parent == home else None, *new}
+    assert {texts_left(cut, home).get(way) for cut in machine.cuts(draws=DRAWS)} <= allowed
+    for number, text in enumerate(new):
+        for cut in machine.cuts((f"written {number}",), 4 * DRAWS):
+            assert texts_left(cut, home).get(way) == text
+
+
+def test_what_was_appended_to_a_note_is_there(tmp_path: Path) -> None:
+    """The first note of all, the next block, and the note of the next day; what stood there before is never touched."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    days = [datetime(2026, 2, day, 12, tzinfo=UTC) for day in (9, 9, 9, 10)]
+    blocks = [f"- block {number} {'x' * LONG}" for number in range(len(days))]
+    machine = Machine(workspace, 1)
+    expected: list[dict[str, str]] = []
+    with machine.watching():
+        for number, (now, block) in enumerate(zip(days, blocks, strict=True)):
+            appended = append_daily_note(workspace, block, now, UTC)
+            assert appended.outcome == "appended"
+            expected.append(
+                {file.relative_to(workspace).as_posix(): file.read_text() for file in workspace.rglob("*.md")}
+            )
+            machine.lose_power(f"appended {number}")
+    assert len(expected[-1]) == 2
+    for number, texts in enumerate(expected):
+        for cut in machine.cuts((f"appended {number}",), 4 * DRAWS):
+            assert texts_left(cut, workspace) == texts
+    for cut in machine.cuts(("fsync",), 4 * DRAWS):
+        for path, text in texts_left(cut, workspace).items():
+            assert text.startswith(expected[0].get(path, "")[: len(text)]), cut.kind
+
+
+def test_a_copy_of_a_store_is_whole_once_it_is_said_to_be_there(tmp_path: Path) -> None:
+    """With what is in the log; before that there is none, or a whole one."""
+    directory = tmp_path / "state"
+    directory.mkdir()
+    file = made(directory / "main.sqlite", "embeddings", 1)
+    connection = apsw.Connection(str(file))
+    connection.pragma("journal_mode", "wal")
+    for number in range(40):
+        connection.execute("INSERT INTO cache VALUES ('p', ?, 'k', x'00', x'00', 0)", (f"{number}" * 900,))
+    machine = Machine(directory, 1)
+    with machine.watching():
+        copy = copies.make(connection, file, 2)
+        machine.lose_power("copied")
+    connection.close()
+    found = set()
+    for cut in [*machine.cuts(draws=DRAWS), *machine.cuts(("copied",), 4 * DRAWS)]:
+        data = cut.left.files.get(str(copy))
+        if data is None:
+            found.add((cut.kind, None))
+            continue
+        tried = tmp_path / "tried.sqlite"
+        tried.write_bytes(data)
+        looking = apsw.Connection(str(tried))
+        assert looking.pragma("integrity_check") == "ok", cut.kind
+        found.add((cut.kind, looking.execute("SELECT count(*) FROM cache").get))
+        looking.close()
+    assert {rows for kind, rows in found if kind == "copied"} == {40}
+    assert {rows for _, rows in found} == {None, 40}
 
 
 def test_no_copy_for_qmd_is_half_or_forgotten(tmp_path: Path) -> None:
