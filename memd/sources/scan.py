@@ -128,7 +128,7 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
     Raises:
         Exhausted: no more descriptors; nothing can be said about the disk.
     """
-    search = _Search(max_bytes)
+    search = _Search(max_bytes, {root.directory: place for place, root in enumerate(roots)})
     looked: set[str] = set()
     labels: dict[str, list[Sessions]] = {}
     for root in roots:
@@ -154,9 +154,9 @@ def _look_at_sessions(
 ) -> frozenset[str]:
     """Look for transcripts below the roots of one label; the prefixes that this was about.
 
-    Which file a session is indexed from depends on all there are. So a partial scan is content with a file only if no
-    other could go before it: a live one, uncompressed, where it belongs. Such are those that grow. After anything else
-    it looks at all that have the label.
+    Which file a session is indexed from depends on all there are: of two that differ in nothing else, the one that was
+    written to last. So a partial scan is content with a file only if it is the only one that could be of its session and
+    live, uncompressed and where it belongs. Such are those that grow. After anything else it looks at all that have the label.
     """
     if within is not None:
         wanted = [
@@ -186,8 +186,9 @@ def _places(root: Root, within: Collection[Path]) -> list[Parts]:
     return sorted(place for place in places if not any(place[:n] in places for n in range(len(place))))
 
 
-# The workspace first, then by name; then what goes before what of one name, false before true; then where it is.
-_Rank = tuple[int, str, tuple[bool, ...], str, str]
+# The workspace first, then by name; then what goes before what of one name: false before true, the last archive, the one
+# that was written to last, the larger one, the home in use; then where it is.
+_Rank = tuple[int, str, tuple[bool, ...], str, int, int, int, str]
 
 
 class _Candidate(msgspec.Struct, frozen=True, gc=False):
@@ -201,8 +202,9 @@ class _Candidate(msgspec.Struct, frozen=True, gc=False):
 class _Search:
     """One scan as it goes."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, order: Mapping[Path, int]) -> None:
         self._max_bytes = max_bytes
+        self._order = order  # of the directories of roots
         self._candidates: list[_Candidate] = []
         self._skipped: dict[str, Skip] = {}
         self._blind: dict[str, Blind] = {}
@@ -373,7 +375,7 @@ class _Search:
             self.met_double = True
             self._linked.add((file, status.st_ino))
         stamp = Stamp.of(status)
-        rank = _rank(root, parts, path)
+        rank = _rank(root, parts, path, stamp, self._order[root.directory])
         self._candidates.append(
             _Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev, status.st_nlink > 1)
         )
@@ -439,15 +441,17 @@ def _kind(root: Root, path: str) -> Kind:
     return Kind.CURATED if describes_owner(path) else Kind.NOTE
 
 
-def _rank(root: Root, parts: Parts, path: str) -> _Rank:
+def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Rank:
     below = "/".join(parts)
     if not isinstance(root, Sessions):
-        return (int(not isinstance(root, Workspace)), path, (nfc(below) != below,), "", below)
+        return (int(not isinstance(root, Workspace)), path, (nfc(below) != below,), "", 0, 0, 0, below)
     session = transcript_at(root, parts)
     assert session is not None, "only transcripts are found below such a root"
-    order = (session.archived, session.compressed, session.elsewhere, nfc(below) != below)
-    # Of several archives the last one, told by its date, goes before the others.
-    return (2, path, order, session.reset.translate(_BACKWARDS), str(root.directory / below))
+    kind = (session.archived, session.compressed, session.elsewhere, nfc(below) != below)
+    # Of several archives the last one, told by its date, goes before the others. Of two live ones a person has copied one,
+    # as a backup or to go on elsewhere: the conversation goes on in the one that is written to.
+    last = session.reset.translate(_BACKWARDS)
+    return (2, path, kind, last, -stamp.mtime_ns, -stamp.size, order, str(root.directory / below))
 
 
 # Each digit for the one that sorts as late as it sorts early.

@@ -196,13 +196,50 @@ def test_a_partial_scan_comes_to_what_a_whole_one_does(
     assert all(partly.covers(name) for name in partly.found)
 
 
-def test_a_copy_in_another_project_is_seen_by_a_partial_scan(base: Path) -> None:
-    """Which of two files a session is indexed from does not depend on the one that changed last."""
-    files = [base / project / f"{UUIDS[0]}.jsonl" for project in ("-a", "-b")]
+def _copies_of_claude_code(base: Path) -> tuple[list[Sessions], list[Path]]:
+    projects = ("-home-u-app", "-home-u-work-app", "-a")
+    return [_root(base, "claude-code")], [base / project / f"{UUIDS[0]}.jsonl" for project in projects]
+
+
+def _copies_of_openclaw(base: Path) -> tuple[list[Sessions], list[Path]]:
+    homes = (".openclaw", ".openclaw-backup", ".clawdbot")
+    roots = [Sessions(base / home / "agents", "openclaw", "openclaw") for home in homes]
+    return roots, [root.directory / "main" / "sessions" / f"{UUIDS[0]}.jsonl" for root in roots]
+
+
+@pytest.mark.parametrize("copies", [_copies_of_claude_code, _copies_of_openclaw])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_copy_that_is_written_to_is_the_one_that_counts(
+    base: Path, copies: Callable[[Path], tuple[list[Sessions], list[Path]]], seed: int
+) -> None:
+    """Wherever a person copied it to, as a backup or to go on elsewhere: whichever grows, what came is found."""
+    roots, files = copies(base)
+    rng, clock = Random(seed), 1_700_000_000
     _touch(*files)
-    root = _root(base, "claude-code")
     for file in files:
-        assert _files(_look(root, within=[file])) == {CLAUDE: files[0]}
+        os.utime(file, (clock, clock))
+    for _ in range(30):
+        grown = rng.choice(files)
+        clock += rng.choice([0, 1, 60])
+        with grown.open("a") as file:
+            file.write("more")
+        os.utime(grown, (clock + 1, clock + 1))
+        clock += 1
+        assert list(_files(_look(*roots)).values()) == [grown]
+        assert list(_files(_look(*roots, within=[grown])).values()) == [grown]
+
+
+def test_a_copy_that_only_is_there_is_passed_by(base: Path) -> None:
+    """It is counted, and a session that is archived gives way to a live file however old that is."""
+    roots, files = _copies_of_openclaw(base)
+    _touch(*files)
+    os.utime(files[1], (1, 1))
+    os.utime(files[2], (2, 2))
+    seen = _look(*roots)
+    assert _files(seen) == {OPENCLAW: files[0]}
+    assert list(seen.skipped.values()) == [Skip.SAME_SESSION] * 2
+    files[0].rename(files[0].with_name(f"{files[0].name}.reset.2026-03-02T01-02-03.000Z"))
+    assert _files(_look(*roots)) == {OPENCLAW: files[2]}
 
 
 def test_a_transcript_that_grows_costs_a_look_at_it_alone(base: Path) -> None:

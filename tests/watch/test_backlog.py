@@ -156,12 +156,12 @@ async def test_files_with_several_names() -> None:
     note = Path("/w/a.md")
     backlog.has_linked(frozenset({(note, 1)}))
     assert tap.hurries == 1
-    assert await backlog.drained(0) == {note}
+    assert await backlog.drained(0) == frozenset({note})
     backlog.follows(backlog.to_follow)
     backlog.has_linked(frozenset({(note, 1)}))
     assert (tap.hurries, await backlog.drained(0)) == (1, NOTHING)
     backlog.has_linked(frozenset({(note, 2)}))
-    assert await backlog.drained(0) == {note}
+    assert await backlog.drained(0) == frozenset({note})
     backlog.begins(tap)
     backlog.has_linked(frozenset())
     assert await backlog.drained(0) == NOTHING
