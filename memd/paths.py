@@ -5,6 +5,7 @@ same file is called differently by different file systems: relative to the works
 for extra paths. A transcript goes by its session, sessions/<label>/<id>.jsonl, wherever it is moved or how it is packed.
 """
 
+import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable
@@ -20,13 +21,15 @@ Parts = tuple[str, ...]
 
 MEMORY_DIRECTORY = "memory"
 SESSIONS = "sessions"
-VENV_MARK = "pyvenv.cfg"  # a directory that holds this file is a virtual environment, whatever its name
 
 _CURATED = frozenset({"memory.md", "user.md"})
 _OF_OWNER = _CURATED | {"gemini.md", "memory_summary.md"}
 _PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})  # others begin with a dot
 # Deeper trees are accidents (a loop of bind mounts), and each level costs the scan an open directory.
 _MAX_DEPTH = 64
+_MAX_BYTES = (
+    4096 - 256
+)  # of the path of a directory: with the name of a file, Linux takes no longer one to watch
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -267,12 +270,24 @@ def descends(root: Root, parts: Parts) -> bool:
 
 def descends_into(root: Root, parts: Parts) -> bool:
     """Like descends, for a caller who knows that the root descends into the directory above."""
-    return (
-        len(parts) < _MAX_DEPTH
-        and _is_open(parts[-1])
-        and _reaches(root, parts)
-        and not _is_excluded(root, parts, end="/")
-    )
+    return _leads_on(root, parts) and not _is_deep(root, parts)
+
+
+def is_too_deep(root: Root, parts: Parts) -> bool:
+    """Whether the root does not descend into a directory only because it lies so deep."""
+    return _is_deep(root, parts) and _leads_on(root, parts)
+
+
+def _is_deep(root: Root, parts: Parts) -> bool:
+    if len(parts) >= _MAX_DEPTH:
+        return True
+    length = len(str(root.directory)) + sum(map(len, parts)) + len(parts)
+    # A character has four bytes at most: of nearly all paths, that tells enough.
+    return 4 * length > _MAX_BYTES and len(os.fsencode(root.directory.joinpath(*parts))) > _MAX_BYTES
+
+
+def _leads_on(root: Root, parts: Parts) -> bool:
+    return _is_open(parts[-1]) and _reaches(root, parts) and not _is_excluded(root, parts, end="/")
 
 
 def _reaches(root: Root, parts: Parts) -> bool:

@@ -7,6 +7,7 @@ opened relative to the one before, so what is open is what was asked for, or the
 import errno
 import os
 import stat
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,7 +83,10 @@ def root_opened(directory: Path) -> Iterator[int]:
         SourceError: there is no such directory, or it cannot be entered.
         Exhausted: no more descriptors.
     """
-    descriptor = _descend(None, directory.parts, str(directory))
+    try:
+        descriptor = _descend(directory)
+    except OSError as failure:
+        raise refusal(failure, str(directory)) from failure
     try:
         yield descriptor
     finally:
@@ -109,13 +113,32 @@ def open_inside(root: Path, parts: Parts) -> int:
     if not parts or not all(map(_is_plain, parts)):
         raise OutsideFence(shown, "not a path below the root")
     with root_opened(root) as base:
-        above = _descend(base, parts[:-1], shown)
-        try:
-            return _open_file(above, on_disk(above, parts[-1]), shown)
-        except OSError as failure:
-            raise refusal(failure, shown) from failure
-        finally:
-            os.close(above)
+        return _open_below(base, parts, shown)
+
+
+def _open_below(above: int, parts: Parts, shown: str) -> int:
+    """Open a file below an open directory. Where two directories differ in their Unicode form alone, it may be in either."""
+    first: SourceError | None = None
+    try:
+        for name in spellings(above, parts[0]):
+            try:
+                if len(parts) == 1:
+                    return _open_file(above, name, shown)
+                inner = os.open(name, _PASS, dir_fd=above)
+                try:
+                    return _open_below(inner, parts[1:], shown)
+                finally:
+                    os.close(inner)
+            except OSError as failure:
+                error = refusal(failure, shown)
+                if not isinstance(error, SourceError):
+                    raise error from failure
+                first = first or error
+            except SourceError as error:
+                first = first or error
+    except OSError as failure:
+        raise refusal(failure, shown) from failure
+    raise first or Missing(shown, os.strerror(errno.ENOENT))
 
 
 def open_directory(above: int, name: str) -> int:
@@ -140,38 +163,57 @@ def on_disk(directory: int, name: str) -> str:
     Raises:
         OSError: the directory cannot be searched.
     """
+    return next(spellings(directory, name), name)
+
+
+def spellings(directory: int, name: str) -> Iterator[str]:
+    """How the disk spells a name, in each of the Unicode forms that are there: NFC before NFD before any other.
+
+    A directory is listed only when those two are not enough.
+
+    Raises:
+        OSError: the directory cannot be searched.
+    """
     if name.isascii():
-        return name
+        yield name
+        return
     wanted = nfc(name)
+    usual = dict.fromkeys((wanted, unicodedata.normalize("NFD", name)))
+    is_there = False
+    for spelling in usual:
+        try:
+            os.stat(spelling, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        is_there = True
+        yield spelling
     try:
-        os.stat(wanted, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        pass
-    else:
-        return wanted
-    listed = open_directory(directory, ".")
+        listed = open_directory(directory, ".")
+    except PermissionError:
+        if is_there:
+            return
+        raise
     try:
         with os.scandir(listed) as entries:
-            return min((entry.name for entry in entries if nfc(entry.name) == wanted), default=name)
+            others = [
+                entry.name for entry in entries if entry.name not in usual and nfc(entry.name) == wanted
+            ]
     finally:
         os.close(listed)
+    yield from sorted(others)
 
 
-def _descend(base: int | None, parts: Parts, shown: str) -> int:
-    """A new descriptor of the directory at parts below base; with no base, parts begin with the root of the disk."""
+def _descend(directory: Path) -> int:
+    """A new descriptor of a directory, from the root of the disk on."""
+    at = os.open(directory.parts[0], _PASS)
     try:
-        if base is None:
-            at, parts = os.open(parts[0], _PASS), parts[1:]
-        else:
-            at = os.open(".", _PASS, dir_fd=base)
-        for part in parts:
+        for part in directory.parts[1:]:
             above = at
-            try:
-                at = os.open(part if base is None else on_disk(above, part), _PASS, dir_fd=above)
-            finally:
-                os.close(above)
-    except OSError as failure:
-        raise refusal(failure, shown) from failure
+            at = os.open(part, _PASS, dir_fd=above)
+            os.close(above)
+    except BaseException:
+        os.close(at)
+        raise
     return at
 
 

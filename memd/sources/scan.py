@@ -21,7 +21,6 @@ from memd.layouts import first_is_free, transcript
 from memd.model import FoundFile, Kind, Stamp
 from memd.paths import (
     MEMORY_DIRECTORY,
-    VENV_MARK,
     Parts,
     Root,
     Sessions,
@@ -34,6 +33,7 @@ from memd.paths import (
     describes_owner,
     has_control,
     is_markdown,
+    is_too_deep,
     is_under_any,
     is_utf8,
     name_of,
@@ -65,7 +65,9 @@ class Skip(StrEnum):
     """Why a file is not indexed although its place and name would have it so."""
 
     TOO_LARGE = "too large"
+    TOO_DEEP = "too many directories deep"
     SYMLINK = "symlink"
+    WENT = "gone before it was read"
     UNREADABLE = "unreadable"
     FAILED = "memd fails at it, and its log says how"
     NOT_REGULAR = "not a regular file"
@@ -90,6 +92,7 @@ class Blind(StrEnum):
     ABSENT = "their directory is not there"  # or is a symlink now: what is indexed may be on its way back
     CLOSED = "they cannot be read"
     UNMOUNTED = "their disk is not mounted"
+    MOVING = "they take other names all the time"  # which are events: the next look is near
 
 
 class MountPoint(msgspec.Struct, frozen=True):
@@ -305,8 +308,7 @@ class _Search:
                 inner = open_directory(above, name)
                 try:
                     self._note_mount(root, inner, parts)
-                    if not _is_venv(inner):
-                        self._place(root, inner, parts, rest[1:])
+                    self._place(root, inner, parts, rest[1:])
                 finally:
                     os.close(inner)
         except OSError as failure:
@@ -338,11 +340,9 @@ class _Search:
             self._failed(failure, root, parts)
 
     def _list(self, root: Root, here: int, above: Parts, *, deep: bool, looks: int = _LOOKS) -> None:
-        has_vanished = False
+        vanished: list[Parts] = []
         with os.scandir(here) as listing:
             entries = list(listing)
-        if above and any(entry.name == VENV_MARK for entry in entries):
-            return
         directory = root.directory.joinpath(*above)
         for entry in entries:
             parts = (*above, entry.name)
@@ -355,11 +355,14 @@ class _Search:
                 elif self._may_hold(root, parts):
                     self._file(root, directory / entry.name, parts, entry.stat(follow_symlinks=False))
             except OSError as failure:
-                has_vanished |= isinstance(failure, FileNotFoundError)
+                if isinstance(failure, FileNotFoundError):
+                    vanished.append(parts)
                 self._failed(failure, root, parts)
         # It may have been compressed or archived, under a name that was not there yet when all were listed.
-        if has_vanished and isinstance(root, Sessions) and looks > 1:
+        if vanished and isinstance(root, Sessions) and looks > 1:
             self._list(root, here, above, deep=False, looks=looks - 1)
+        elif isinstance(root, Sessions):
+            self._blind |= {name_of(root, parts): Blind.MOVING for parts in vanished if admits(root, parts)}
 
     def _file(self, root: Root, file: Path, parts: Parts, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
@@ -399,6 +402,8 @@ class _Search:
     def _may_descend(self, root: Root, parts: Parts) -> bool:
         if descends_into(root, parts):
             return True
+        if is_too_deep(root, parts):
+            self._skip(_shown(root, parts), Skip.TOO_DEEP)
         flaw = _flaw(parts[-1])
         if flaw is not None and descends_into(root, _mended(parts)):
             self._skip(_shown(root, parts), flaw)
@@ -427,6 +432,8 @@ def skip_of(trouble: SourceError) -> Skip:
     match trouble:
         case TooLarge():
             return Skip.TOO_LARGE
+        case Missing():
+            return Skip.WENT
         case Unexpected():
             return Skip.FAILED
         case OutsideFence():
@@ -444,7 +451,7 @@ def _kind(root: Root, path: str) -> Kind:
 def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Rank:
     below = "/".join(parts)
     if not isinstance(root, Sessions):
-        return (int(not isinstance(root, Workspace)), path, (nfc(below) != below,), "", 0, 0, 0, below)
+        return (int(not isinstance(root, Workspace)), path, (), "", 0, 0, 0, _spelled(parts))
     session = transcript_at(root, parts)
     assert session is not None, "only transcripts are found below such a root"
     kind = (session.archived, session.compressed, session.elsewhere, nfc(below) != below)
@@ -452,6 +459,11 @@ def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Ran
     # as a backup or to go on elsewhere: the conversation goes on in the one that is written to.
     last = session.reset.translate(_BACKWARDS)
     return (2, path, kind, last, -stamp.mtime_ns, -stamp.size, order, str(root.directory / below))
+
+
+def _spelled(parts: Parts) -> str:
+    """Sorts what is spelled in NFC before what is not, directory by directory: as fence.spellings tries them."""
+    return "/".join(f"{int(nfc(part) != part)}{part}" for part in parts)
 
 
 # Each digit for the one that sorts as late as it sorts early.
@@ -517,11 +529,3 @@ def _inode(directory: int, name: str) -> int | None:
         return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino
     except FileNotFoundError:
         return None
-
-
-def _is_venv(directory: int) -> bool:
-    try:
-        os.stat(VENV_MARK, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True

@@ -363,9 +363,9 @@ class Intake:
             self._kept.pop(path, None)
             self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
-            if isinstance(trouble, Missing):
-                continue  # it went after the scan saw it: its deletion is an event of its own
             self._skipped[path] = skip_of(trouble)
+            if isinstance(trouble, Missing):
+                continue  # its deletion is an event of its own
             if path in known and index is self._index and isinstance(trouble, Unreadable):
                 self._kept[path] = Blind.CLOSED
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.

@@ -8,7 +8,6 @@ import msgspec
 
 from memd.paths import (
     MEMORY_DIRECTORY,
-    VENV_MARK,
     Parts,
     Root,
     Workspace,
@@ -113,12 +112,10 @@ def _directories(root: Root, directory: Path, parts: Parts) -> Iterator[Path]:
         here, above = waiting.pop()
         try:
             with os.scandir(here) as listing:
-                entries = [entry for entry in listing if entry.name == VENV_MARK or _is_directory(entry)]
+                entries = [entry for entry in listing if _is_directory(entry)]
         except OSError as failure:
             if failure.errno in EXHAUSTED:
                 raise  # else all that is watched would count as gone
-            continue
-        if above and any(entry.name == VENV_MARK for entry in entries):
             continue
         yield here
         for entry in entries:

@@ -14,7 +14,7 @@ import pytest
 from memd.model import FoundFile, Kind, Stamp
 from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
 from memd.sources.fence import Exhausted, OutsideFence, SourceError, Unreadable
-from memd.sources.notes import TooLarge
+from memd.sources.notes import TooLarge, read_note
 from memd.sources.scan import Blind, MountPoint, Scan, Skip, scan, skip_of
 from tests.otheruser import as_other_user, shared_directory
 
@@ -102,7 +102,7 @@ def test_what_is_pruned_is_not_counted(base: Path) -> None:
         "node_modules/p/README.md",
         "x/.git/a.md",
         "env/pyvenv.cfg",
-        "env/lib/a.md",
+        "env/lib/python3.14/site-packages/a/LICENSE.md",
         "drafts/a.md",
         "kept.md",
     )
@@ -117,10 +117,37 @@ def test_a_root_below_a_hidden_directory(base: Path) -> None:
     assert list(look(Workspace(base / ".openclaw" / "workspace")).found) == ["memory/a.md"]
 
 
-def test_a_root_that_is_a_virtual_environment(base: Path) -> None:
-    """A root is what a person configured, even with a pyvenv.cfg in it."""
-    write(base / "vault", "pyvenv.cfg", "a.md")
-    assert len(look(Tree(base / "vault")).found) == 1
+def test_notes_of_a_project_that_is_a_virtual_environment_too(base: Path) -> None:
+    """`python -m venv .` makes one of the project itself: its packages are left out, its notes are not."""
+    write(base / "vault", "app/pyvenv.cfg", "app/README.md", "app/docs/a.md", "app/bin/python")
+    write(base / "vault", "app/lib/python3.14/site-packages/x/README.md")
+    seen = look(Tree(base / "vault"))
+    assert [Path(name).name for name in seen.found] == ["README.md", "a.md"]
+    assert (
+        look(Tree(base / "vault"), within=[base / "vault" / "app" / "docs"]).found.keys() < seen.found.keys()
+    )
+
+
+@pytest.mark.parametrize("twin", ["directory", "both"])
+def test_two_directories_of_one_name_in_different_unicode_forms(base: Path, twin: str) -> None:
+    """Notes of both are found and can be read; of two of the very same name one is, and the other is counted."""
+    memory = base / "ws" / "memory"
+    write(memory / NFC, "one.md")
+    write(memory / NFD, "two.md")
+    if twin == "both":
+        write(memory / NFC, "same.md", NFD)
+        write(memory / NFD, "same.md", NFC)
+    root = Workspace(base / "ws")
+    for within in (None, [memory / NFC], [memory / NFD], [memory / NFD / "two.md"]):
+        seen = look(root, within=within)
+        names = {f"memory/{NFC}/{name}" for name in ("one.md", "two.md")}
+        names |= {f"memory/{NFC}/{name}" for name in ("same.md", NFC)} if twin == "both" else set()
+        assert seen.found.keys() == names
+        for found in seen.found.values():
+            reading = read_note(found.path, [root], max_bytes=MAX_BYTES, now_ns=0)
+            assert reading.stamp == found.stamp
+        others = [str(memory / NFD / "same.md"), str(memory / NFD / NFC)] if twin == "both" else []
+        assert seen.skipped == dict.fromkeys(others, Skip.SAME_NAME)
 
 
 def test_skipped(base: Path) -> None:
@@ -347,8 +374,7 @@ def test_partial_scans(base: Path, within: list[str], found: list[str], looked: 
         "memory/sub/b.md",
         "memory/sub/deep/c.md",
         "memory/.git/a.md",
-        "memory/env/pyvenv.cfg",
-        "memory/env/a.md",
+        "memory/venv/a.md",
     )
     write(base, "elsewhere/a.md")
     seen = look(Workspace(base / "ws"), within=[base / path for path in within])
@@ -380,7 +406,26 @@ def test_deep_trees(base: Path) -> None:
         deep /= "d"
         deep.mkdir()
         (deep / "a.md").touch()
-    assert len(look(Tree(base / "vault")).found) == 63
+    seen = look(Tree(base / "vault"))
+    assert len(seen.found) == 63
+    assert list(seen.skipped.values()) == [Skip.TOO_DEEP]
+
+
+def test_a_path_that_is_too_long_to_be_watched(base: Path) -> None:
+    """It is left as a deep one is, and counted: nobody would notice what is written there."""
+    directory = base / "vault"
+    above = os.open(directory, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=above)
+        os.close(os.open("a.md", os.O_WRONLY | os.O_CREAT, dir_fd=above))
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = inner
+    os.close(above)
+    seen = look(Tree(directory))
+    longest = max(len(str(found.file.parent)) for found in seen.found.values())
+    assert 3500 < longest < 3900
+    assert list(seen.skipped.values()) == [Skip.TOO_DEEP]
 
 
 def seen_by_other_user(directory: str, *within: str) -> dict[str, list[str]]:

@@ -4,7 +4,8 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -221,8 +222,8 @@ def test_the_copy_that_is_written_to_is_the_one_that_counts(
     for _ in range(30):
         grown = rng.choice(files)
         clock += rng.choice([0, 1, 60])
-        with grown.open("a") as file:
-            file.write("more")
+        with grown.open("a") as more:
+            more.write("more")
         os.utime(grown, (clock + 1, clock + 1))
         clock += 1
         assert list(_files(_look(*roots)).values()) == [grown]
@@ -446,7 +447,7 @@ def test_partial_scans_keep_up_with_a_day_of_changes(base: Path, seed: int) -> N
 
 
 def test_a_session_whose_file_takes_another_name_meanwhile(base: Path) -> None:
-    """Packed and unpacked while a scan is at its directory, it is found by each scan, under one name or the other."""
+    """Packed and unpacked while a scan is at its directory, it is found under one name or the other, or kept."""
     plain, packed = base / "-a" / f"{UUIDS[0]}.jsonl", base / "-a" / f"{UUIDS[0]}.jsonl.zst"
     _touch(plain, *(base / "-a" / f"{number}.jsonl" for number in range(20)))
 
@@ -462,6 +463,35 @@ def test_a_session_whose_file_takes_another_name_meanwhile(base: Path) -> None:
     try:
         while thread.is_alive():
             for within in (None, {plain}, {packed}):
-                assert CLAUDE in _look(_root(base, "claude-code"), within=within).found
+                seen = _look(_root(base, "claude-code"), within=within)
+                assert CLAUDE not in _gone([CLAUDE], seen)
     finally:
         thread.join()
+
+
+@pytest.mark.parametrize("listings", [1, 2, 4, 5, 7])
+def test_a_session_whose_file_takes_another_name_at_each_listing(
+    base: Path, monkeypatch: pytest.MonkeyPatch, listings: int
+) -> None:
+    """However often: it never counts as deleted, and one that is deleted in between does."""
+    plain, packed = base / "-a" / f"{UUIDS[0]}.jsonl", base / "-a" / f"{UUIDS[0]}.jsonl.zst"
+    other = base / "-a" / f"{UUIDS[1]}.jsonl"
+    _touch(plain, other)
+    real, left = os.scandir, [listings]
+
+    @contextmanager
+    def listed(place: int) -> Iterator[Iterator["os.DirEntry[str]"]]:
+        with real(place) as entries:
+            there = list(entries)
+        if left[0] and any(entry.name == other.name or entry.name.startswith(plain.name) for entry in there):
+            left[0] -= 1
+            other.unlink(missing_ok=True)
+            old, new = (plain, packed) if plain.exists() else (packed, plain)
+            old.rename(new)
+        yield iter(there)
+
+    monkeypatch.setattr("memd.sources.scan.os.scandir", listed)
+    seen = _look(_root(base, "claude-code"))
+    deleted = f"sessions/claude-code/{UUIDS[1]}.jsonl"
+    assert _gone([CLAUDE, deleted], seen) == {deleted}
+    assert (CLAUDE in seen.found) == (listings < 5)

@@ -47,8 +47,7 @@ def test_from_above(base: Path) -> None:
 
 def test_foreign_directories_cost_no_watch(base: Path) -> None:
     """What is hidden, excluded, somebody's packages or a symlink is not watched."""
-    make(base, "v/.git/objects", "v/node_modules/p", "v/env/lib", "v/drafts", "v/kept", "elsewhere/x")
-    (base / "v" / "env" / "pyvenv.cfg").touch()
+    make(base, "v/.git/objects", "v/node_modules/p", "v/venv/lib", "v/drafts", "v/kept", "elsewhere/x")
     (base / "v" / "link").symlink_to(base / "elsewhere")
     ground = survey([Tree(base / "v", exclude_of(["drafts/"]))], recursive=False)
     assert names(ground.flat, base) == {"v", "v/kept"}
