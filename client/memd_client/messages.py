@@ -158,6 +158,10 @@ class Found(Message, frozen=True):
     max_chars: int = 0  # of all snippets, as was asked or is configured; 0: as many as there are
 
 
+PLACES_FROM = 1_000_000_000
+"""Numbers above are places within a line: what of it was read, in characters, times this, plus the number of the line."""
+
+
 class Note(Message, frozen=True):
     """The answer to Get. A denied path, one that is not indexed and a missing file look the same."""
 
@@ -166,7 +170,9 @@ class Note(Message, frozen=True):
     missing: bool = False
     start_line: int = 1
     end_line: int = 0  # of the last line in text; 0 where there is none
-    next_line: int | None = None  # where to read on; None at the end of the file
+    next_line: int | None = (
+        None  # where to read on; None at the end of the file; above PLACES_FROM, within a line
+    )
     max_chars: int = 0  # what an agent is to read at once, as is configured; the text may have more
     # Of the file; of a transcript, and only where there is no text, the last on which something is said.
     total_lines: int | None = None

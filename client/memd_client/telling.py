@@ -97,17 +97,18 @@ def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
 
 
 def shorter(note: Note, remarks: Sequence[str], max_chars: int) -> list[int]:
-    """How many characters of turns to ask for, the most first, where a reply has no room for all; none where it has.
+    """How many characters to ask for, the most first, where a reply has no room for all; none where it has.
 
-    Lines of a note can be left out here. Which lines of a transcript turns stand on, and where a long one goes on, only
-    the daemon knows.
+    Lines of a note can be left out here. Where a line goes on that is too long by itself, which lines of a transcript turns
+    stand on, and where a long one of these goes on, only the daemon knows.
     """
-    whole = _excerpt(note, note.text, note.end_line, note.next_line, remarks)
-    if not note.path.startswith(_SESSIONS) or not note.text or _fits(whole, max_chars):
+    text = note.text if note.path.startswith(_SESSIONS) else note.text.partition("\n")[0]
+    shown = _excerpt(note, text, note.end_line, note.next_line, remarks)
+    if not text or _fits(shown, max_chars):
         return []
-    around = len(encoded({**whole, "text": "", "nextLine": _FAR}))
+    around = len(encoded({**shown, "text": "", "nextLine": _FAR}))
     # Line ends and quotation marks take two characters in JSON.
-    written = len(encoded({"text": note.text})) / len(note.text)
+    written = len(encoded({"text": text})) / len(text)
     room = (max_chars - around) / written
     return [chars for share in (0.95, 0.7, 0.4) if (chars := int(room * share)) >= _LEAST_EXCERPT]
 

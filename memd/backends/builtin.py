@@ -213,22 +213,32 @@ class Builtin:
 
 
 def excerpt(text: Sequence[str], start_line: int, lines: int, max_chars: int = MAX_CHARS) -> Excerpt:
-    """Some lines, as many as were asked for and fit; one line that alone is too long is cut.
+    """Some lines, as many as were asked for and fit; of one line that alone is too long a part.
+
+    Who reads on from next_line to the end gets everything once.
 
     Args:
         text: All lines of a file.
-        start_line: The first that is wanted, from 1.
+        start_line: The first that is wanted, from 1; or a place within one, as next_line gave it.
         lines: How many, at most.
         max_chars: Of the text.
     """
+    begin, first = divmod(start_line, turns.PARTS_FROM)
+    wanted = text[max(first - 1, 0) : max(first - 1, 0) + lines] if first else []
+    if not wanted:
+        return Excerpt("", start_line, 0, None)
+    if begin or len(wanted[0]) > max_chars:
+        line = wanted[0]
+        end = turns.part_end(line, min(begin, len(line)), max_chars)
+        following = first + 1 if first < len(text) else None
+        after = following if end == len(line) else turns.PARTS_FROM * end + first
+        return Excerpt(line[begin:end], first, first if begin < len(line) else 0, after)
     chosen: list[str] = []
     room = max_chars
-    for line in text[start_line - 1 : start_line - 1 + lines]:
-        if chosen and len(line) + 1 > room:
+    for line in wanted:
+        if chosen and len(line) > room:
             break
-        chosen.append(line[:room])
+        chosen.append(line)
         room -= len(line) + 1
-    end_line = start_line - 1 + len(chosen)
-    if not chosen:
-        return Excerpt("", start_line, 0, None)
-    return Excerpt("\n".join(chosen), start_line, end_line, end_line + 1 if end_line < len(text) else None)
+    end_line = first - 1 + len(chosen)
+    return Excerpt("\n".join(chosen), first, end_line, end_line + 1 if end_line < len(text) else None)

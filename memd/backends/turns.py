@@ -10,15 +10,15 @@ from memd.speech import spoken
 from memd.store.sessions import Stretch
 from memd.text import safe_end
 
-# What is said on one line of a transcript may be too long for one excerpt. Where to read on is then the number of
-# characters that were read, times this, plus the line: no transcript has so many lines, and a double holds the product
-# for all that one line may hold.
+# A line of a note, or what is said on one line of a transcript, may be too long for one excerpt. Where to read on is then
+# the number of characters that were read, times this, plus the line: no file has so many lines, and a double holds the
+# product for all that one line may hold.
 PARTS_FROM = 1_000_000_000
 _BETWEEN = "\n\n"
 
 
 def line_of(start_line: int) -> int:
-    """The line of a transcript at which a reader wants to begin."""
+    """The line at which a reader wants to begin."""
     return start_line % PARTS_FROM
 
 
@@ -59,7 +59,7 @@ def _part(text: str, begin: int, block: Sequence[Turn], next_line: int | None, m
     line = block[0].start_line
     if begin >= len(text):
         return Excerpt("", line, 0, next_line)
-    end = _end(text, begin, max_chars)
+    end = part_end(text, begin, max_chars)
     after = next_line if end == len(text) else PARTS_FROM * end + line
     return Excerpt(text[begin:end], line, _end_line(block), after)
 
@@ -77,7 +77,7 @@ def _after(blocks: Sequence[Sequence[Turn]], count: int, found: Stretch) -> int 
     return blocks[count][0].start_line if count < len(blocks) else found.next_line
 
 
-def _end(text: str, begin: int, most: int) -> int:
+def part_end(text: str, begin: int, most: int) -> int:
     """Where a part of a text ends that is too long for one: at the end of a line, or at a space, if there is one near."""
     end = min(len(text), begin + most)
     if end == len(text):

@@ -27,7 +27,10 @@ def stored(turns: Sequence[Turn]) -> apsw.Connection:
     connection = apsw.Connection(":memory:")
     for script in sorted(resources.files("memd.store").joinpath("sql/index").iterdir(), key=str):
         connection.execute(script.read_text())
-    connection.execute("INSERT INTO files VALUES (1, ?, 2, 0, 0, 0, x'00')", (PATH,))
+    connection.execute(
+        "INSERT INTO files (id, path, kind, size, mtime_ns, inode, hash) VALUES (1, ?, 2, 0, 0, 0, x'00')",
+        (PATH,),
+    )
     found = found_file(PATH, kind=Kind.SESSION)
     sessions.put(connection, 1, SessionChange(found=found, hash=b"1", progress=b"p", turns=turns))
     return connection

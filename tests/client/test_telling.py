@@ -179,7 +179,10 @@ def test_fewer_characters_are_asked_for_until_turns_have_room() -> None:
     assert chars == sorted(chars, reverse=True)
     fits = msgspec.structs.replace(turns, text=turns.text[: chars[0]], next_line=2**53)
     assert telling.shorter(fits, (), 2_000) == []
+    # Lines of a note are left out, but for one that is too long by itself.
     assert telling.shorter(msgspec.structs.replace(turns, path="memory/a.md"), (), 2_000) == []
+    line = msgspec.structs.replace(turns, path="memory/a.md", text=f"{'word ' * 4_000}\nnext")
+    assert telling.shorter(line, (), 2_000)[0] > 1_500
 
 
 def test_where_nothing_is_said_nothing_is_asked_for_again() -> None:

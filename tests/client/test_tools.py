@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from memd_client import AsyncClient, Client
 from memd_client.marker import marked_reply
-from memd_client.messages import Found, Get, Hit, Note, Reply, Request, Search
+from memd_client.messages import PLACES_FROM, Found, Get, Hit, Note, Reply, Request, Search
 from memd_client.tools import (
     MAX_CHARS,
     TOOLS,
@@ -169,6 +169,8 @@ def test_replies_cannot_be_bounded_to_nothing(kind: type[Tools | AsyncTools], ad
 
 # --- with a real daemon
 
+LONG_LINE = " ".join(f'word{n} "é数"' for n in range(2_500)) + " zebrafinch"
+
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
@@ -182,6 +184,7 @@ def daemon() -> Iterator[Daemon]:
             "memory/long.md",
             "".join(f"## Part {n}\n\nbilling database part {n}: {'x' * 500}\n\n" for n in range(30)),
         )
+        daemon.write("memory/line.md", f"# A line\n\n{LONG_LINE}\nthe end\n")
         with daemon.start(), daemon.client() as client:
             client.sync()
             yield daemon
@@ -215,6 +218,25 @@ def test_replies_fit_a_window(ask: Asking, daemon: Daemon) -> None:
     (fewer,) = ask(daemon.socket, ("memory_search", many), max_chars=1_000)
     assert len(more["results"]) > len(found["results"]) > len(fewer["results"]) >= 1
     assert fewer["omitted"] == len(more["results"]) - len(fewer["results"])
+
+
+@BOTH
+@pytest.mark.parametrize("max_chars", [1_000, 4_000, 100_000])
+def test_all_of_a_line_that_is_too_long_for_a_reply_can_be_read(
+    ask: Asking, daemon: Daemon, max_chars: int
+) -> None:
+    """From nextLine to nextLine, whatever a reply has room for; search shows what stands at its end."""
+    (found,) = ask(daemon.socket, ("memory_search", {"query": "zebrafinch"}))
+    (hit,) = found["results"]
+    text, following = "", hit["startLine"]
+    while following is not None:
+        (read,) = ask(
+            daemon.socket, ("memory_get", {"path": hit["path"], "from": following}), max_chars=max_chars
+        )
+        assert "truncated" not in read
+        following = read.get("nextLine")
+        text += read["text"] + ("" if following is None or following > PLACES_FROM else "\n")
+    assert text == f"{LONG_LINE}\nthe end"
 
 
 @BOTH

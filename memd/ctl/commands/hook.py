@@ -18,7 +18,7 @@ from memd.ctl.recall import DailyNote, of_hits, of_notes, question
 from memd.ctl.screen import Outcome
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
-from memd_client.messages import Hit, Source
+from memd_client.messages import PLACES_FROM, Hit, Note, Source
 
 _PATIENCE_S = (
     1.0  # in all; what starts before and ends after it has the rest of 1.5 s, also on a busy machine
@@ -92,7 +92,7 @@ def _note(call: Call, path: str, until: float) -> DailyNote:
         if from_end <= beginning.next_line:
             whole = _read_on(call, memd, path, beginning.next_line)
             if whole.is_to_end:
-                return DailyNote(path, f"{beginning.text}\n{whole.text}")
+                return DailyNote(path, f"{beginning.text}{_end(beginning)}{whole.text}")
         # Of lines that are so long that there are too many pieces, the last alone.
         for line in (from_end, last_line):
             end = _read_on(call, memd, path, max(line, 1))
@@ -108,9 +108,14 @@ def _read_on(call: Call, memd: Client, path: str, line: int) -> DailyNote:
     for _ in range(_PIECES):
         if following is not None:
             note = memd.get(path, start_line=following, **_asker(call))
-            pieces.append(note.text)
+            pieces += [note.text, _end(note)]
             following = note.next_line
-    return DailyNote(path, "\n".join(pieces), is_to_end=following is None)
+    return DailyNote(path, "".join(pieces).removesuffix("\n"), is_to_end=following is None)
+
+
+def _end(note: Note) -> str:
+    """What stands between a piece and the next one: nothing where a long line goes on."""
+    return "" if note.next_line is not None and note.next_line > PLACES_FROM else "\n"
 
 
 def _found(call: Call, asked: str, until: float) -> list[Hit]:
