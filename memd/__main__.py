@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from memd.streams import open_streams
 from memd.version import VERSION
 
 
@@ -31,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run memd; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
+    open_streams()
     arguments = parser().parse_args(argv)
     # The configuration is not read yet, so there is nothing to reload; by default the signal would end the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -81,6 +81,7 @@ SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait f
 OPEN_FILES = 10_240  # what macOS allows at most
 ROOTS_S = 1.0  # for which the start of an agent waits for its disk
 PATIENCE = Patience()
+LOOK_S = 1.0  # between two looks whether the socket has its file
 STOP_S = 1.5  # from the signal to the end, at most
 SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
 
@@ -455,20 +456,40 @@ async def _listening(
 ) -> AsyncIterator[None]:
     """Answer whoever connects, at a socket that the service manager has opened or at one of our own."""
     connections: set[Connection] = set()
+    listening = listener.Listening(path, given)
     acceptor = Acceptor(
-        listener.bind(path) if given is None else given,
+        listening.socket,
         lambda: Connection(handlers.of_client(), os.getuid(), VERSION, connections),
         connections,
         lambda: most_connections(_open_files(), len(agents.all())),
     )
+    keeping = asyncio.create_task(_keep_listening(listening, acceptor))
     try:
         yield
     finally:
+        keeping.cancel()
         await acceptor.close()
-        if given is None:
-            listener.remove(path)
+        listening.remove()
         for connection in list(connections):
             connection.close()
+
+
+async def _keep_listening(listening: listener.Listening, acceptor: Acceptor) -> None:
+    """Bind the socket again whose file was deleted: clients would take the daemon for one that does not run."""
+    said: str | None = None
+    while True:
+        await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), LOOK_S))
+        if not listening.is_gone():
+            continue
+        try:
+            acceptor.listen_on(listening.bind_again())
+        except listener.SocketUnusable as failure:
+            if str(failure) != said:
+                log.error("server.socket_gone", reason=str(failure))
+            said = str(failure)
+        else:
+            said = None
+            log.warning("server.socket_bound_again", reason="its file was deleted")
 
 
 async def _tell_manager(notifier: notify.Notifier, agents: Agents, watchdog_s: float | None) -> None:

@@ -7,7 +7,7 @@ is meant beyond doubt is taken as it is meant; about the rest the model is told 
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -90,13 +90,19 @@ def read(name: object, arguments: object) -> SearchCall | GetCall:
         Unusable: it cannot be told what is meant.
     """
     if not isinstance(name, str) or name not in _PARAMETERS:
-        raise Unusable(
-            f"There is no tool {_shown(name)}.", f"The memory tools are {' and '.join(_PARAMETERS)}."
-        )
+        raise no_such_tool(name, (SEARCH, GET))
     given, remarks = _named(name, _mapping(name, arguments))
     if name == SEARCH:
         return _search(given, remarks)
     return _get(given, remarks)
+
+
+def no_such_tool(name: object, tools: Sequence[str]) -> Unusable:
+    """What is wrong with a call of a tool that is none of these, two or more."""
+    *others, last = tools
+    return Unusable(
+        f"There is no tool {_shown(name)}.", f"The memory tools are {', '.join(others)} and {last}."
+    )
 
 
 def _search(given: Mapping[str, Any], remarks: list[str]) -> SearchCall:

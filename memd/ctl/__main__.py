@@ -13,13 +13,14 @@ from memd.ctl.failures import ERROR, INTERRUPTED, Failed, explained
 from memd.ctl.places import places
 from memd.ctl.screen import Outcome, Screen, of_process
 from memd.errors import MemdError
+from memd.streams import open_streams
 from memd_client.errors import MemdClientError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run memd-ctl; the exit statuses are those of memd.ctl.failures, but that of a hook is always 0."""
     typed = sys.argv[1:] if argv is None else list(argv)
-    _open_streams()
+    open_streams()
     screen = of_process(wants_color="--no-color" not in typed, json="--json" in typed)
     try:
         status = _answer(typed, screen)
@@ -34,15 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = ERROR
     # An agent's program may take another status for a veto.
     return 0 if arguments.is_hook(typed) else status
-
-
-def _open_streams() -> None:
-    """Have the three standard streams lead somewhere: a socket in the place of a closed one would get what is printed."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(descriptor)
-    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  a descriptor
-    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  likewise
 
 
 def _answer(typed: Sequence[str], screen: Screen) -> int:

@@ -79,6 +79,14 @@ class Acceptor:
         self._said_at: float | None = None
         self._listen()
 
+    def listen_on(self, listening: socket.socket) -> None:
+        """Accept what comes to another socket, and no more to the old one, which is closed."""
+        old, self._listening = self._listening, listening
+        if self._again is None:  # else it is looked at in a moment
+            self._loop.remove_reader(old)
+            self._listen()
+        old.close()
+
     async def close(self) -> None:
         """Accept nobody any more."""
         if self._again is not None:

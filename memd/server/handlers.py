@@ -262,11 +262,11 @@ class Handlers:
     async def _sync(self, request: wire.Sync) -> wire.SyncReport | wire.Failure:
         await self._try_those_left_out(request)
         agents = await self._all_meant_by(request)
+        if not _is_private(request):
+            raise DeniedSession("only its owner may have memory brought up to date")
         report = await self._sync_of(agents, request)
         if isinstance(report, wire.SyncReport) and request.agent is None and request.session_key is None:
             report = _with_left_out(report, self._agents.left_out())
-        if isinstance(report, wire.SyncReport) and not _is_private(request):
-            return wire.SyncReport()
         return report
 
     async def _try_those_left_out(self, request: wire.Sync) -> None:

@@ -138,10 +138,10 @@ def _bound(listening: socket.socket, path: Path) -> Path:
         OSError: it cannot be made there.
     """
     # Nobody may connect between bind and chmod, so there is no chmod: on Linux the file takes the mode of the socket,
-    # elsewhere, and where a directory has a default ACL, the umask makes it private.
+    # elsewhere the umask makes it private. Other threads may be making directories, so it is not touched without need.
     if sys.platform == "linux":
         os.fchmod(listening.fileno(), 0o600)
-    mask = os.umask(0o177)
+    mask = None if sys.platform == "linux" else os.umask(0o177)
     try:
         for attempt in range(1, _NAMES + 1):
             temporary = path.with_name(f"{_sign(path)}{secrets.token_hex(3)}")
@@ -154,7 +154,8 @@ def _bound(listening: socket.socket, path: Path) -> Path:
                 return temporary
         raise AssertionError  # the last attempt has returned or raised
     finally:
-        os.umask(mask)
+        if mask is not None:
+            os.umask(mask)
 
 
 def _sign(path: Path) -> str:
@@ -176,9 +177,53 @@ def _clear_up(path: Path) -> None:
                     path.with_name(entry.name).unlink()
 
 
-def remove(path: Path) -> None:
-    """Take the socket away; with the lock of the path still held it can only be ours."""
-    path.unlink(missing_ok=True)
+class Listening:
+    """The socket that the daemon listens on: its own at a path, or one that a service manager has opened."""
+
+    def __init__(self, path: Path, given: socket.socket | None) -> None:
+        """Begin to listen.
+
+        Args:
+            path: Where clients look for the daemon.
+            given: The manager's, whose path is left alone; None: there is none.
+
+        Raises:
+            SocketUnusable: as bind does.
+        """
+        self._path = path
+        self._is_own = given is None
+        self.socket = bind(path) if given is None else given
+        self._identity = _identity(path)
+
+    def is_gone(self) -> bool:
+        """Whether the file of our own socket is gone, so that nobody finds it; not where another is in its place."""
+        return self._is_own and _identity(self._path) is None
+
+    def bind_again(self) -> socket.socket:
+        """Listen on a new socket at the path; the old one is the caller's to close.
+
+        Raises:
+            SocketUnusable: as bind does.
+        """
+        with contextlib.suppress(OSError):  # what is wrong with it is told by bind
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.socket = bind(self._path)
+        self._identity = _identity(self._path)
+        return self.socket
+
+    def remove(self) -> None:
+        """Take the file of our own socket away. What another has put there meanwhile stays."""
+        if self._is_own and self._identity is not None and _identity(self._path) == self._identity:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of what is at a path; None: nothing is, or nobody tells."""
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 def has_hung_up(connection: socket.socket) -> bool:

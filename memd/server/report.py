@@ -234,6 +234,9 @@ def for_session(report: wire.StatusReport, *, is_private: bool) -> wire.StatusRe
         return msgspec.structs.replace(report, config_error=None, config_waiting=[], config_digest="")
     return msgspec.structs.replace(
         report,
+        pid=0,
+        uptime_s=0.0,
+        socket="",
         config=None,
         config_error=None,
         config_waiting=[],

@@ -150,6 +150,7 @@ async def test_arguments_that_make_no_sense_are_a_result(daemon: Daemon) -> None
         failed, reply = await called(client, "memory_forget")
         assert failed
         assert "There is no tool" in reply["error"]
+        assert all(tool.name in reply["action"] for tool in (await client.list_tools()).tools)
         failed, reply = await called(
             client, "memory_search", query="billing " * 131_072, session_key="agent:x:main"
         )
@@ -485,6 +486,13 @@ def test_a_status_tells_what_is_wrong() -> None:
     assert told["work"]["trouble"] == {"keyword": "broken"}
     assert told["work"]["rebuild"] == "it was asked for"
     assert told["work"]["vectors"] == {"done": 1, "waiting": 2}
+
+
+def test_what_a_conversation_is_not_told_is_left_out() -> None:
+    """A model would take a zero for a number."""
+    told = status_reply(_report(main=agent(workspace="", files=0, chunks=0)), 10_000)["agents"]["main"]
+    assert not {"workspace", "files", "chunks", "vectors", "pendingChanges"} & told.keys()
+    assert told["provider"]
 
 
 def test_a_status_of_many_agents_is_bounded() -> None:

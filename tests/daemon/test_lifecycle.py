@@ -1,8 +1,15 @@
 import signal
 import stat
+import subprocess
+import tempfile
+from pathlib import Path
 
-from tests.daemon.process import Daemon
+import pytest
+
+from tests.daemon.process import ROOT, Daemon
 from tests.wait import until
+
+PATIENCE_S = 30.0
 
 
 def test_written_note_is_found_and_read(daemon: Daemon) -> None:
@@ -73,3 +80,31 @@ def test_reload_takes_up_an_extra_path_and_refuses_a_broken_file(daemon: Daemon)
         assert reason is not None
         assert "max_result" in reason
         assert client.search("quokkas").results
+
+
+def test_a_deleted_socket_is_bound_again(daemon: Daemon) -> None:
+    """Clients find the daemon a moment later, those that are connected notice nothing, and at the end it is gone."""
+    daemon.write("MEMORY.md", "- PostgreSQL\n")
+    with daemon, daemon.client() as connected:
+        for _ in range(2):
+            assert connected.search("PostgreSQL").results
+            daemon.socket.unlink()
+            until(daemon.socket.exists, PATIENCE_S)
+            with daemon.client() as client:
+                assert client.search("PostgreSQL").results
+    assert not daemon.socket.exists()
+
+
+@pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_stream_is_no_trouble(redirection: str) -> None:
+    """As those leave it who start it in the background by themselves."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as home:
+        daemon = Daemon(Path(home), settings='provider = "none"', real_model=True)
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", *daemon.command], cwd=ROOT
+        )
+        until(daemon.socket.exists, PATIENCE_S)
+        with daemon.client() as client:
+            client.sync()
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0

@@ -54,4 +54,4 @@ def serving(
         loop.call_soon_threadsafe(ended.set)
         thread.join(10)
         loop.close()
-        listener.remove(path)
+        path.unlink(missing_ok=True)

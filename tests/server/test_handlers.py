@@ -442,18 +442,25 @@ async def test_a_group_is_told_no_numbers_and_no_places(bench: Bench) -> None:
         bench.backend.answer, degraded=(Degraded("watcher", "/secret/place is gone"),)
     )
     running = asyncio.create_task(agent.sync.run())
-    for request in (
-        wire.Sync(session_key=GROUP),
-        wire.Sync(session_key=GROUP, wait=False),
-        wire.Warm(session_key=GROUP),
-        wire.Warm(session_key=GROUP),
-    ):
+    for request in (wire.Warm(session_key=GROUP), wire.Warm(session_key=GROUP)):
         assert await bench.handlers.handle(request) == wire.SyncReport()
+    passed = agent.sync.last_pass
+    for asks in (
+        wire.Sync(session_key=GROUP, force=True),
+        wire.Sync(session_key=GROUP, wait=False),
+        wire.Reindex(session_key=GROUP),
+        wire.Embed(action="pause", session_key=GROUP),
+    ):
+        refused = await bench.handlers.handle(asks)
+        assert isinstance(refused, wire.Failure)
+        assert refused.code == "denied"
+    assert (agent.sync.pending, agent.sync.last_pass) == (0, passed)
     running.cancel()
     agent.sync.rebuild("secret reason")
     status = await bench.handlers.handle(wire.Status(session_key=GROUP))
     assert isinstance(status, wire.StatusReport)
     told = status.agents["main"]
+    assert (status.pid, status.uptime_s, status.socket) == (0, 0.0, "")
     assert (told.workspace, told.files, told.store_bytes, told.last_pass, told.rebuild) == (
         "",
         0,

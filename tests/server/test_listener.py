@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.server import listener
-from memd.server.listener import SocketUnusable
+from memd.server.listener import Listening, SocketUnusable
 from tests.otheruser import as_other_user, shared_directory
 from tests.server.given import as_manager, listening
 from tests.wait import until
@@ -70,15 +70,66 @@ def test_the_socket_is_private_and_alone(address: Path) -> None:
     """It has mode 0600, whatever the umask, and no other name is left beside it."""
     mask = os.umask(0)
     try:
-        listening = listener.bind(address)
+        ours = Listening(address, None)
     finally:
         os.umask(mask)
     assert stat.S_IMODE(address.stat().st_mode) == 0o600
     assert names(address.parent) == [address.name]
-    listener.remove(address)
+    ours.remove()
     assert names(address.parent) == []
-    listener.remove(address)  # somebody may have tidied up
-    listening.close()
+    ours.remove()  # somebody may have tidied up
+    ours.socket.close()
+
+
+@pytest.mark.parametrize("make", ["socket", "file", "directory", "link"])
+def test_what_another_has_put_in_the_place_of_the_socket_stays(address: Path, make: str) -> None:
+    """When the daemon ends; and meanwhile nothing is bound in its place."""
+    ours = Listening(address, None)
+    address.unlink()
+    other = socket.socket(socket.AF_UNIX)
+    match make:
+        case "socket":
+            other.bind(str(address))
+        case "file":
+            address.write_text("precious")
+        case "directory":
+            address.mkdir()
+        case _:
+            address.symlink_to("elsewhere")
+    with other:
+        assert not ours.is_gone()
+        ours.remove()
+        assert names(address.parent) == [address.name]
+    ours.socket.close()
+
+
+def test_a_socket_whose_file_was_deleted_is_bound_again(address: Path) -> None:
+    """In the same place, of which the directory may be gone, too."""
+    where = address.parent / "run" / "s"
+    where.parent.mkdir()
+    ours = Listening(where, None)
+    for _ in range(2):
+        assert not ours.is_gone()
+        where.unlink()
+        where.parent.rmdir()
+        assert ours.is_gone()
+        old = ours.socket
+        with ours.bind_again(), connected(where):
+            assert stat.S_IMODE(where.stat().st_mode) == 0o600
+        old.close()
+    ours.remove()
+    assert names(where.parent) == []
+
+
+def test_a_given_socket_is_neither_removed_nor_bound_again(address: Path) -> None:
+    """Its file is the manager's."""
+    with socket.socket(socket.AF_UNIX) as given:
+        given.bind(str(address))
+        listening = Listening(address, given)
+        listening.remove()
+        assert names(address.parent) == [address.name]
+        address.unlink()
+        assert not listening.is_gone()
 
 
 def test_a_stale_socket_is_taken_over(address: Path) -> None:

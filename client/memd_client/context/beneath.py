@@ -79,7 +79,9 @@ def opened_file(directory: int, name: str, flags: int, mode: int = 0o600) -> Ite
 
 
 @contextmanager
-def opened_to_read(base: int, name: str, private: frozenset[Identity]) -> Iterator[int]:
+def opened_to_read(
+    base: int, name: str, private: frozenset[Identity], private_names: frozenset[str] = frozenset()
+) -> Iterator[int]:
     """A descriptor of a regular file in an open directory, or of the Markdown file below it that a symlink there names.
 
     The way of a symlink is walked anew, a component at a time and following no other symlink: what is opened lies below
@@ -89,6 +91,7 @@ def opened_to_read(base: int, name: str, private: frozenset[Identity]) -> Iterat
         base: The directory.
         name: Of the file.
         private: Files and directories that are not read, by whatever name.
+        private_names: Case-folded, that a symlink is not followed to or through, wherever they lie.
 
     Raises:
         OSError: it is not there, or cannot be opened.
@@ -96,7 +99,9 @@ def opened_to_read(base: int, name: str, private: frozenset[Identity]) -> Iterat
         NotRegular: it is something else than a file.
         Private: it is private, or lies in a directory that is.
     """
-    *directories, last = _way(base, name)
+    *directories, last = way = _way(base, name)
+    if way != (name,) and any(each.casefold() in private_names for each in way):
+        raise _private()
     with ExitStack() as above:
         directory = base
         try:
@@ -127,7 +132,11 @@ def _way(base: int, name: str) -> tuple[str, ...]:
 def _check(descriptor: int, private: frozenset[Identity]) -> None:
     status = os.fstat(descriptor)
     if (status.st_dev, status.st_ino) in private:
-        raise Private("it is private, under another name")
+        raise _private()
+
+
+def _private() -> Private:
+    return Private("it is private, under another name")
 
 
 def _leads_away() -> LeadsAway:

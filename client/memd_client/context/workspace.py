@@ -17,6 +17,7 @@ from memd_client.context.beneath import (
 )
 from memd_client.context.bootstrap import (
     PRIVATE,
+    PRIVATE_ELSEWHERE,
     Bootstrap,
     Ends,
     Limits,
@@ -76,8 +77,8 @@ def read_workspace(
     names = file_names(kind)
     try:
         with opened_workspace(workspace) as base:
-            private = _private(base, kind)
-            files = [_read_curated(base, name, limits.file_chars, private) for name in names]
+            private, private_names = _private(base, kind), _private_names(kind)
+            files = [_read_curated(base, name, limits.file_chars, private, private_names) for name in names]
             if gets_notes(kind):
                 files += _read_notes(base, today, limits.note_chars)
             return files
@@ -85,10 +86,12 @@ def read_workspace(
         return [_failed(name, failure) for name in names]
 
 
-def _read_curated(base: int, name: str, chars: int, private: frozenset[Identity]) -> WorkspaceFile:
-    file = _read(opened_to_read(base, name, private), name, chars)
+def _read_curated(
+    base: int, name: str, chars: int, private: frozenset[Identity], private_names: frozenset[str]
+) -> WorkspaceFile:
+    file = _read(opened_to_read(base, name, private, private_names), name, chars)
     if isinstance(file, Missing) and name == "MEMORY.md":
-        older = _read(opened_to_read(base, "memory.md", private), "memory.md", chars)
+        older = _read(opened_to_read(base, "memory.md", private, private_names), "memory.md", chars)
         return file if isinstance(older, Missing) else older
     return file
 
@@ -161,6 +164,14 @@ def _private(base: int, kind: SessionKind) -> frozenset[Identity]:
             continue
         found.add((status.st_dev, status.st_ino))
     return frozenset(found)
+
+
+def _private_names(kind: SessionKind) -> frozenset[str]:
+    """The names, case-folded, of files and directories that a kind of session may not see, wherever they are."""
+    names = [name for name in PRIVATE if not is_given(name, kind)]
+    return frozenset(
+        name.casefold() for name in (names if gets_notes(kind) else [*names, *PRIVATE_ELSEWHERE, DIRECTORY])
+    )
 
 
 def _failed(name: str, failure: OSError) -> WorkspaceFile:

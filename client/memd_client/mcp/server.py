@@ -17,6 +17,7 @@ from mcp.server.stdio import stdio_server
 from pydantic import ValidationError
 
 from memd_client import telling
+from memd_client.asking import no_such_tool
 from memd_client.asynchronous import AsyncClient
 from memd_client.errors import MemdClientError
 from memd_client.marker import REPLY_CHARS, marked_reply
@@ -148,11 +149,12 @@ class Answers:
 
     async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         """The answer of a tool, as one text."""
-        reply = (
-            await self._status()
-            if params.name == STATUS
-            else await self._tools.call(params.name, params.arguments)
-        )
+        if params.name == STATUS:
+            reply = await self._status()
+        elif params.name in _TITLES:
+            reply = await self._tools.call(params.name, params.arguments)
+        else:
+            reply = marked_reply(telling.mend(params.name, no_such_tool(params.name, tuple(_TITLES))))
         text = types.TextContent(type="text", text=telling.encoded(reply))
         return types.CallToolResult(content=[text], is_error="error" in reply)
 

@@ -35,15 +35,16 @@ def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:
 
 
 def _agent(agent: AgentStatus) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "workspace": agent.workspace,
-        "provider": agent.provider,
-        "model": agent.model,
-        "files": agent.files,
-        "chunks": agent.chunks,
-        "vectors": {"done": agent.vectors.done, "waiting": agent.vectors.waiting},
-        "pendingChanges": agent.dirty,
-    }
+    told: dict[str, Any] = {"provider": agent.provider, "model": agent.model}
+    if agent.workspace:  # else the conversation is told no numbers, and to a model a zero would be one
+        told = {
+            "workspace": agent.workspace,
+            **told,
+            "files": agent.files,
+            "chunks": agent.chunks,
+            "vectors": {"done": agent.vectors.done, "waiting": agent.vectors.waiting},
+            "pendingChanges": agent.dirty,
+        }
     parts = {
         "keyword": agent.keyword,
         "vector": agent.vector,

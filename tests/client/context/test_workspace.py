@@ -6,8 +6,18 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memd import paths
 from memd_client.context.audience import SessionKind
-from memd_client.context.bootstrap import Ends, Limits, Missing, Unreadable, Whole, WorkspaceFile
+from memd_client.context.bootstrap import (
+    PRIVATE,
+    PRIVATE_ELSEWHERE,
+    Ends,
+    Limits,
+    Missing,
+    Unreadable,
+    Whole,
+    WorkspaceFile,
+)
 from memd_client.context.workspace import bootstrap_workspace, read_workspace
 from tests.otheruser import as_other_user, shared_directory
 
@@ -177,6 +187,27 @@ def test_a_symlink_to_what_is_private_is_not_followed_for_others(workspace: Path
         assert isinstance(read(workspace, kind)["TOOLS.md"], Unreadable)
         assert "for the owner alone" not in bootstrap_workspace(workspace, kind, NOW, UTC).text
     assert read(workspace)["TOOLS.md"] == Whole("TOOLS.md", "for the owner alone")
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["Memory.md", "sub/MEMORY.md", "sub/user.md", "GEMINI.md", "a/memory_summary.md", "sub/Memory/x.md"],
+)
+def test_a_symlink_to_what_is_called_like_it_is_not_followed_for_others(workspace: Path, target: str) -> None:
+    """In any case of letters, at any depth: as the daemon hides it."""
+    (workspace / target).parent.mkdir(parents=True, exist_ok=True)
+    (workspace / target).write_text("for the owner alone")
+    (workspace / "TOOLS.md").unlink()
+    (workspace / "TOOLS.md").symlink_to(target)
+    for kind in SHARED:
+        assert isinstance(read(workspace, kind)["TOOLS.md"], Unreadable)
+        assert "for the owner alone" not in bootstrap_workspace(workspace, kind, NOW, UTC).text
+    assert read(workspace)["TOOLS.md"] == Whole("TOOLS.md", "for the owner alone")
+
+
+def test_all_that_the_daemon_hides_is_private() -> None:
+    """By its name."""
+    assert {name.casefold() for name in (*PRIVATE, *PRIVATE_ELSEWHERE)} == paths._OF_OWNER
 
 
 def test_what_memory_leads_to_is_private_too(workspace: Path) -> None:
