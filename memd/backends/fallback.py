@@ -20,6 +20,9 @@ from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 log = structlog.get_logger()
 
 CLOSE_S = 5.0  # for which the end of one engine keeps the next from its beginning
+# When an engine has kept an impatient caller, such as a hook that waits for a second in all, for so long, the others are not
+# kept waiting for it. Nor is the one whose search tries an engine again.
+SILENCE_S = 0.5
 
 
 class Engine(Protocol):
@@ -50,6 +53,7 @@ class Patience(msgspec.Struct, frozen=True):
 
     ready_s: float  # from the beginning of its creation, for which searches wait for an engine
     cooldown_s: float  # for which one that failed is left alone
+    silence_s: float = SILENCE_S  # see there
 
 
 class Fallback(Generic[E]):
@@ -58,7 +62,10 @@ class Fallback(Generic[E]):
     The first is made when it is first wanted, once for all who want it. One that fails is closed and dropped, and the search
     that it failed at goes to the second. After the cool-down one search, and one alone, is put to a new one. The others
     meanwhile are answered by the second at once: that one is at hand and up to date, and what failed a minute ago is likely
-    to fail again, so nobody but the one that tries it shall wait for that. The first is back when that search was answered.
+    to fail again, so nobody shall wait for that. The first is back when that search was answered.
+
+    A question that was put to the first is its to answer, whoever waits: when a caller gives up, it goes on to its end, and
+    what comes of it decides. Else an engine that hangs would never be noticed by callers with less patience than it is given.
 
     Lines are always read by the second: the first knows places only.
     """
@@ -99,6 +106,9 @@ class Fallback(Generic[E]):
         self._began = 0.0  # of the clock: the creation
         self._is_late = False  # searches do not wait for its end any more
         self._is_tried = False  # a search is put to an engine, after one has failed
+        self._asking: set[asyncio.Task[Answer | None]] = set()
+        self._witness: asyncio.Task[Answer | None] | None = None  # goes on although nobody waits for it
+        self._witness_since = 0.0  # of the clock
         self._ending: set[asyncio.Task[None]] = set()  # engines that were dropped
         self._is_closed = False
 
@@ -145,6 +155,10 @@ class Fallback(Generic[E]):
         if self._creating is not None:
             self._creating.cancel()
             await asyncio.wait([self._creating])
+        for task in self._asking:
+            task.cancel()
+        if self._asking:
+            await asyncio.wait(self._asking)
         self._drop()
         if self._ending:
             await asyncio.wait(self._ending)
@@ -163,12 +177,53 @@ class Fallback(Generic[E]):
             return FallbackUse(self.name, self.standing.reason)
         if self._engine is None and self._is_late:
             return FallbackUse(self.name, f"{self.name} is not ready yet")
+        if self._is_silent:
+            waited_s = self._clock() - self._witness_since
+            return FallbackUse(self.name, f"{self.name} has not answered for {waited_s:.1f} s")
         return None
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether the engine keeps a question for longer than others are to wait for it."""
+        return self._witness is not None and self._clock() - self._witness_since >= self._patience.silence_s
 
     # --- the first engine
 
     async def _ask_first(self, question: Question) -> Answer | None:
-        """What the first engine answers; None: it does not, just now."""
+        """What the first engine answers; None: it does not, or not in time."""
+        if self._is_closed or self._is_silent:
+            return None
+        began = self._clock()
+        is_trial = isinstance(self.standing, FallenBack)
+        task = asyncio.create_task(self._answer_of_first(question))
+        self._asking.add(task)
+        task.add_done_callback(self._asked)
+        try:
+            # Not awaited itself: it belongs to the engine, and not to who asks.
+            await asyncio.wait([task], timeout=self._patience.silence_s if is_trial else None)
+        except asyncio.CancelledError:
+            self._leave(task, began)
+            raise
+        if not task.done():
+            self._leave(task, began)
+            return None
+        return None if task.cancelled() else task.result()
+
+    def _leave(self, task: "asyncio.Task[Answer | None]", began: float) -> None:
+        """Nobody waits for an answer any more: the first such question shows whether the engine answers at all."""
+        if self._witness is None and not task.done():
+            self._witness, self._witness_since = task, began
+        else:
+            task.cancel()
+
+    def _asked(self, task: "asyncio.Task[Answer | None]") -> None:
+        self._asking.discard(task)
+        if task is self._witness:
+            self._witness = None
+        if not task.cancelled():
+            task.exception()  # whoever still waits is given it; else it is nobody's
+
+    async def _answer_of_first(self, question: Question) -> Answer | None:
         async with self._turn() as is_mine:
             engine = await self._ready() if is_mine else None
             if engine is None:

@@ -32,6 +32,7 @@ class First:
         self.failure: BaseException | None = None
         self.gate = asyncio.Event()
         self.gate.set()
+        self.is_deaf = False  # what it is at goes on after its end
         self.run_failure: Exception | None = None
         self.close_failure: Exception | None = None
 
@@ -53,8 +54,9 @@ class First:
 
     async def close(self) -> None:
         self.closed += 1
-        self.failure = Failed("closed")
-        self.gate.set()
+        if not self.is_deaf:
+            self.failure = Failed("closed")
+            self.gate.set()
         if self.close_failure is not None:
             raise self.close_failure
 
@@ -96,7 +98,7 @@ class Second:
 class Bench:
     """A pair of engines; create can be made to fail, or to wait."""
 
-    def __init__(self, *, ready_s: float = 5.0, cooldown_s: float = 60.0) -> None:
+    def __init__(self, *, ready_s: float = 5.0, cooldown_s: float = 60.0, silence_s: float = 10.0) -> None:
         self.now = 1000.0
         self.made: list[First] = []
         self.attempts = 0
@@ -111,7 +113,7 @@ class Bench:
             "first",
             self._create,
             self.second,
-            Patience(ready_s, cooldown_s),
+            Patience(ready_s, cooldown_s, silence_s),
             leaned_on=self.leaned.append,
             clock=lambda: self.now,
         )
@@ -125,6 +127,10 @@ class Bench:
         self.prepare(engine)
         self.made.append(engine)
         return engine
+
+    @property
+    def stands_in(self) -> bool:
+        return self.both.use is not None
 
     async def search(self) -> str:
         """Who answers."""
@@ -284,8 +290,8 @@ async def test_a_caller_who_goes_is_no_failure() -> None:
     await bench.both.close()
 
 
-async def test_a_caller_who_goes_leaves_the_attempt_to_the_next() -> None:
-    """What he began after the cool-down is not in the way of whoever comes next."""
+async def test_an_attempt_goes_on_when_its_caller_goes() -> None:
+    """Nobody waits for it, and when it has succeeded the first engine is back."""
     bench = Bench()
     bench.failure = Failed("not installed")
     await bench.search()
@@ -295,10 +301,86 @@ async def test_a_caller_who_goes_leaves_the_attempt_to_the_next() -> None:
     await until_async(lambda: bench.attempts == 2)
     gone.cancel()
     await ends(gone)
-    comes = asyncio.create_task(bench.search())
+    assert await bench.search() == "second"
     bench.gate.set()
-    assert await comes == "first"
+    await until_async(lambda: bench.both.standing == Primary())
+    assert await bench.search() == "first"
     assert bench.attempts == 2
+    await bench.both.close()
+
+
+async def leaves(bench: Bench, engine: First) -> None:
+    """Ask the engine, and wait no longer when it has the question."""
+    asked = engine.asked
+    gone = asyncio.create_task(bench.search())
+    await until_async(lambda: engine.asked == asked + 1)
+    gone.cancel()
+    await ends(gone)
+
+
+@pytest.mark.parametrize("ends_in", ["a failure", "an answer"])
+async def test_an_engine_that_hangs_is_noticed_by_callers_who_do_not_wait_for_it(ends_in: str) -> None:
+    """From the first who has left after half a second, the others are answered by the second; the question itself decides."""
+    bench = Bench(silence_s=0.5)
+    await bench.search()
+    engine = bench.made[0]
+    engine.gate.clear()
+    await leaves(bench, engine)
+    bench.now += 0.4
+    assert not bench.stands_in
+    # It is not silent for long enough yet, and one question is enough to find out.
+    await leaves(bench, engine)
+    bench.now += 0.2
+    assert [await bench.reason() for _ in range(15)] == ["first has not answered for 0.6 s"] * 15
+    assert bench.both.use == FallbackUse("first", "first has not answered for 0.6 s")
+    assert isinstance(bench.both.standing, Primary)
+    assert engine.asked == 3
+    engine.failure = Failed("it hangs") if ends_in == "a failure" else None
+    engine.gate.set()
+    await until_async(lambda: not bench.both._asking)
+    assert await bench.search() == ("second" if ends_in == "a failure" else "first")
+    assert bench.leaned == ([True] if ends_in == "a failure" else [])
+    await bench.both.close()
+
+
+async def test_a_search_that_tries_a_hanging_engine_is_answered_all_the_same() -> None:
+    """Of the second, after a moment; the attempt ends by itself, and begins another cool-down."""
+    bench = Bench(silence_s=0.01)
+    bench.failure = Failed("not installed")
+    await bench.search()
+    bench.failure = None
+    bench.prepare = lambda engine: engine.gate.clear()
+    for attempt in (1, 2):
+        bench.now = 1000.0 + 60 * attempt
+        bench.both._patience = Patience(5.0, 60.0, 0.01)
+        assert await bench.search() == "second"
+        engine = bench.made[-1]
+        await until_async(lambda: engine.asked == 1)  # noqa: B023  at once
+        assert [await bench.search() for _ in range(9)] == ["second"] * 9
+        engine.failure = Failed(f"it hangs, {attempt}")
+        engine.gate.set()
+        await until_async(lambda: not bench.both._asking)
+        assert bench.both.standing == FallenBack(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
+    await bench.both.close()
+
+
+async def test_a_late_failure_of_an_engine_takes_no_other_down() -> None:
+    """What was dropped may say what it likes: another answers by then."""
+    bench = Bench()
+    await bench.search()
+    old = bench.made[0]
+    old.gate.clear()
+    old.is_deaf = True
+    late = asyncio.create_task(bench.search())
+    await until_async(lambda: old.asked == 2)
+    bench.both._lose(old, "it has crashed")
+    bench.now = 1060.0
+    assert await bench.search() == "first"
+    assert bench.both.standing == Primary()
+    old.failure = Failed("late")
+    old.gate.set()
+    assert await late == "second"
+    assert (bench.both.standing, len(bench.made), bench.made[1].closed) == (Primary(), 2, 0)
     await bench.both.close()
 
 

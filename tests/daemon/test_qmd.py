@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from memd_client import AsyncClient, Client
+from memd_client import AsyncClient, Client, MemdClientError, TimedOut
 from memd_client.messages import AgentStatus, Found
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
@@ -242,7 +242,7 @@ def test_whatever_qmd_does_the_search_is_answered(standin: Standin, daemon: Daem
             assert "lighthouse" not in found.fallback_reason
             assert client.get("memory/a.md").text == RED.rstrip("\n")
             standin.play("search", USUAL)
-            assert client.search("lighthouse", max_results=1).backend == "qmd", act
+            assert not by_qmd(client).fallback, act
 
 
 def test_odd_answers_are_answers(standin: Standin, daemon: Daemon) -> None:
@@ -345,25 +345,47 @@ async def test_many_searches_after_the_cool_down_make_one_qmd(standin: Standin, 
         before = len(standin.calls("--version"))
         async with AsyncClient(socket=daemon.socket, timeout=60) as other:
             founds = await asyncio.gather(*(other.search("lighthouse", max_results=1) for _ in range(20)))
-        assert "qmd" in {found.backend for found in founds}
         assert all(found.backend == "qmd" or found.fallback_from == "qmd" for found in founds)
+        by_qmd(client)
         assert len(standin.calls("--version")) - before == 1
 
 
 def test_a_caller_who_goes_is_no_failure(standin: Standin, daemon: Daemon) -> None:
-    """What ran for him ends with him, and qmd answers the next."""
+    """What ran for him goes on to its end, which tells whether qmd answers."""
     with daemon.start(), daemon.client() as client:
         client.sync()
         by_qmd(client)
-        standin.play("search", hangs(), USUAL)
-        impatient = daemon.client(timeout=0.5)
-        with suppress(Exception):
+        before = len(standin.calls("search"))
+        standin.play("search", delayed(1.5), USUAL)
+        with daemon.client(timeout=0.3) as impatient, pytest.raises(MemdClientError):
             impatient.search("lighthouse")
-        impatient.close()
-        until(lambda: standin.children() and all(is_gone(pid) for pid in standin.children()), 10)
-        found = client.search("lighthouse")
-        assert (found.backend, found.fallback) == ("qmd", False)
+        until(lambda: len(standin.calls("search")) > before, 10)
+        by_qmd(client)
         assert "backend.fallen_back" not in daemon.printed()
+
+
+def test_a_qmd_that_hangs_costs_one_impatient_caller_its_answer(standin: Standin, daemon: Daemon) -> None:
+    """As hooks are, which wait for a second. All others are answered, and status says by whom, also after the cool-down."""
+    configure(daemon, timeout_ms=3000, cooldown_seconds=1)
+    with daemon.start(), daemon.client() as client:
+        client.sync()
+        by_qmd(client)
+        standin.play("search", hangs())
+        answered: list[str] = []
+        began = time.monotonic()
+        while time.monotonic() - began < 8:
+            with daemon.client(timeout=1.5) as hook, suppress(TimedOut):
+                found = hook.search("lighthouse", max_results=1)
+                assert found.fallback_reason
+                answered.append(found.backend)
+                assert status_of(client).backend == "builtin"
+            time.sleep(0.1)
+        assert set(answered) == {"builtin"}
+        # The first one, and one more where several of them came at once.
+        assert len(answered) >= 10
+        assert daemon.printed().count("backend.fallen_back") >= 2
+        standin.play("search", USUAL)
+        by_qmd(client)
 
 
 # --- lives

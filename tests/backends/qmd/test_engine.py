@@ -291,6 +291,25 @@ async def test_a_search_that_nobody_waits_for_is_killed(tmp_path: Path, standin:
         assert await bench.found("heron") == ["memory/birds.md"]
 
 
+@pytest.mark.parametrize("how", ["nobody waits", "one of them fails"])
+async def test_no_run_of_a_search_outlives_it(tmp_path: Path, standin: Standin, how: str) -> None:
+    """An old qmd is run once for each collection; when one run has failed, or nobody waits, all others end."""
+    standin.play("--version", says("qmd 1.0.0\n"))
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"timeout_ms": 60_000}) as bench:
+        if how == "nobody waits":
+            standin.play("search", hangs())
+        else:
+            standin.play("search", says("", stderr="no", status=1, after_s=1.0), hangs())
+        waiting = asyncio.create_task(bench.ask("kestrel"))
+        await until_async(lambda: len(standin.calls("search")) >= 2 and standin.children(), 30)
+        if how == "nobody waits":
+            waiting.cancel()
+        await asyncio.wait([waiting], timeout=20)
+        assert waiting.done()
+        assert not any(map(lives, standin.children()))
+        assert waiting.cancelled() or isinstance(waiting.exception(), QmdFailed)
+
+
 async def test_a_collection_that_has_gone_is_added_again(tmp_path: Path, standin: Standin) -> None:
     """Once, and the search is put again."""
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
