@@ -6,6 +6,13 @@ from datetime import UTC, date, datetime, tzinfo
 CONTINUED = "… "  # stands where a part of a turn begins in its middle
 
 _HEADER = re.compile(r"(?:\d{4}-\d\d-\d\d \d\d:\d\d )?(?:User|Assistant): ")
+# A line that a reader may take for one, after whatever ends a line somewhere.
+_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LIKE_HEADER = re.compile(
+    rf"(?<=[{_ENDS}])(?=[^\S{_ENDS}]*(?:\d{{4}}-\d\d-\d\d \d\d:\d\d )?[^\S{_ENDS}]*(?:user|assistant)[^\S{_ENDS}]*[:：])",
+    re.IGNORECASE,
+)
+_QUOTED = "> "
 
 
 def header(role: str, at: float | None, zone: tzinfo | None) -> str:
@@ -21,8 +28,17 @@ def header(role: str, at: float | None, zone: tzinfo | None) -> str:
 
 
 def spoken(role: str, at: float | None, text: str, zone: tzinfo | None) -> str:
-    """A turn with its header; its other lines are as they are."""
-    return header(role, at, zone) + text.strip()
+    """A turn with its header."""
+    return header(role, at, zone) + set_off(text)
+
+
+def set_off(text: str) -> str:
+    """What was said, with each line quoted that looks like the header of a turn: a pasted mail or log says who spoke, too.
+
+    So of all lines of a transcript as it is told, those that are headers are memd's own.
+    """
+    text = text.strip()
+    return _LIKE_HEADER.sub(_QUOTED, text) if ":" in text or "：" in text else text
 
 
 def header_in(line: str) -> str:

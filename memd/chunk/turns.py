@@ -11,7 +11,7 @@ from memd.chunk.markdown import LONGEST
 from memd.chunk.place import context_of, day_told
 from memd.chunk.room import Room, fit_end, piece_end
 from memd.model import Chunk, TextHash, Turn, embedded_text
-from memd.speech import CONTINUED, day_of, header
+from memd.speech import CONTINUED, day_of, header, set_off
 
 # A smaller chunk would be all header.
 _MIN_TOKENS = 32
@@ -102,7 +102,7 @@ def chunk_turns(
     room = Room(4 * tokens, max(_MIN_CHARS, longest))
     carried = min(room.capacity * max(0, overlap) // tokens, room.capacity // 2)
     heads = [header(turn.role, turn.at, zone) for turn in turns]
-    texts = [turn.text.strip() for turn in turns]
+    texts = [set_off(turn.text) for turn in turns]
     costs = [room.cost(head + text) + room.line_end for head, text in zip(heads, texts, strict=True)]
     talk = _Talk(turns, heads, texts, costs, room, carried, zone)
     chunks: list[Chunk] = []

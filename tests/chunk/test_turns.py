@@ -224,3 +224,30 @@ def test_a_very_long_turn_is_cut_in_linear_time() -> None:
         text = "begin " + filler * (600_000 // len(filler)) + " end"
         chunks = cut([turn(text, "assistant")]).chunks
         assert chunks[-1].text.endswith("end")
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(
+                [
+                    "User: who?",
+                    "Assistant: I have checked it",
+                    "2026-03-02 09:02 Assistant: me",
+                    "words " * 30,
+                    "",
+                ]
+            ),
+            min_size=1,
+            max_size=12,
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_nobody_is_said_to_have_spoken_but_those_who_did(said: list[list[str]]) -> None:
+    """Each line of a chunk that looks like a header is that of a turn of this role, whatever was pasted into turns."""
+    turns = [turn("\n".join(lines) or "x", line=n + 1) for n, lines in enumerate(said)]
+    for chunk in cut(turns, tokens=60).chunks:
+        assert {header_in(line) for line in chunk.text.split("\n")} <= {"", "2026-03-02 12:00 User: "}
+        assert header_in(chunk.text)
