@@ -236,6 +236,10 @@ class Files:
             self._carry_out(change)
         except OSError:
             return False
+        finally:
+            # A daemon follows a configured path that is a symlink to where it leads when it starts, and no later.
+            if (single := self._at(SINGLE)).is_symlink():
+                single.unlink()
         return True
 
     def close(self) -> None:

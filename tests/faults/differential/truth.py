@@ -26,9 +26,9 @@ class Truth(msgspec.Struct, frozen=True):
     # The names that several files claim, by two Unicode forms: README says that one of them is indexed, and not which.
     doubtful: frozenset[str]
     notes: Mapping[str, Lines]  # by each of the names it may have; of the doubtful none
-    missing: frozenset[
-        str
-    ]  # roots that are not there: what was known of them may be kept, and the reply is stale
+    # Roots that are not there: what was known of them may be kept, and the reply is stale.
+    missing: frozenset[str]
+    roots: Mapping[str, int]  # the inodes of the others
 
     def is_kept(self, name: str, places: Places) -> bool:
         """Whether a note of this name may still be in the index though it is not on the disk."""
@@ -86,6 +86,7 @@ def look(places: Places, said: Mapping[str, frozenset[str]]) -> Truth:
         doubtful,
         {name: lines[identity] for identity, each in names.items() for name in each - doubtful},
         frozenset(root for root in ROOTS if not places.root(root).is_dir()),
+        {root: places.root(root).stat().st_ino for root in ROOTS if places.root(root).is_dir()},
     )
 
 
