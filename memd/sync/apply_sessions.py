@@ -140,8 +140,9 @@ def _cut_from(reading: Grown | Whole, known: _Before | None) -> int:
     """The turn from which on chunks are cut again."""
     if isinstance(reading, Whole) or known is None or known.progress is None:
         return 0
-    # Where turns went, a chunk far before them may have ended where it did because of them.
-    if reading.turns_from < max(known.stored.resume, known.stored.turns - 1):
+    # Where turns went, be it the last one alone, a chunk before them may have ended where it did because of them.
+    turns = reading.turns_from + len(reading.turns)
+    if turns < known.stored.turns or reading.turns_from < max(known.stored.resume, known.stored.turns - 1):
         return 0
     # What places the chunks stands in each of them.
     return known.stored.resume if place_of(known.progress) == place_of(reading.progress) else 0

@@ -87,6 +87,28 @@ async def test_what_grew_step_by_step_equals_what_is_read_at_once(tmp_path: Path
     assert turns == [[(turn.role, turn.at) for turn in session.turns] for session in sessions]
 
 
+@pytest.mark.parametrize("seed", range(4))
+async def test_turns_that_are_taken_back_one_by_one_leave_the_chunks_of_a_first_reading(
+    tmp_path: Path, seed: int
+) -> None:
+    """A chunk that ended because a turn did not fit goes on where another, shorter one takes its place."""
+    rng = Random(seed)
+    here = tmp_path / "here"
+    session = Gemini(tmp_path / "home").session(at=AT)
+    how = treatment(shelf(here))
+    os.link(session.path, here / session.path.name)
+    async with opened(tmp_path / "grown.sqlite") as index, opened(tmp_path / "fresh.sqlite") as fresh:
+        for number in range(40):
+            if len(session.turns) > 3 and rng.random() < 0.45:
+                session.rewind(1, AT + number)
+            else:
+                session.user(f"walrus {number} " * rng.choice((1, 2, 5, 9)), AT + number)
+            await apply(index, how)
+            await fresh.remove([f"sessions/here/{session.path.name}"])
+            await apply(fresh, how)
+            assert held(tmp_path / "grown.sqlite") == held(tmp_path / "fresh.sqlite")
+
+
 async def test_one_more_turn_costs_the_last_chunks_alone(tmp_path: Path) -> None:
     """What was said long before keeps its chunks."""
     how = treatment(shelf(tmp_path / "here"))
