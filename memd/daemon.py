@@ -45,7 +45,7 @@ from memd.paths import Root
 from memd.reload import Configuration, stamp_of
 from memd.search.searcher import Searcher
 from memd.server import listener
-from memd.server.acceptor import Acceptor, most_connections
+from memd.server.acceptor import Acceptor, most_agents, most_connections
 from memd.server.connection import Connection
 from memd.server.handlers import Control, Handlers
 from memd.server.report import Facts
@@ -255,6 +255,7 @@ async def serve(
                     places.state, computing, around, *parts, resident=not limit.is_set
                 ),
                 keep,
+                most_agents(_open_files()),
             )
             await fleet.follow(None, config)
             limiting = tasks.create_task(limit.run())

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Awaitable, Callable
 from random import Random
 
@@ -49,7 +50,13 @@ class Fleet:
     """The agents that run, and those that wait until they can: one store that cannot be opened is no other agent's trouble."""
 
     def __init__(
-        self, agents: Agents, engines: Engines, tasks: asyncio.TaskGroup, build: Build, keep: Keep
+        self,
+        agents: Agents,
+        engines: Engines,
+        tasks: asyncio.TaskGroup,
+        build: Build,
+        keep: Keep,
+        most: int = sys.maxsize,
     ) -> None:
         """Nothing runs yet.
 
@@ -59,12 +66,15 @@ class Fleet:
             tasks: What the agents' tasks belong to: one that fails for good ends them all.
             build: Opens an agent's index and wires it up.
             keep: Keeps an agent's index up to date, for ever.
+            most: So many agents may run; the others are left out.
         """
         self._agents = agents
         self._engines = engines
         self._tasks = tasks
         self._build = build
         self._keep = keep
+        self._most = most
+        self._placed: set[str] = set()  # those that run, or are being started
         self._running: dict[str, _Running] = {}
         self._absent: dict[str, _Absent] = {}
         self._supplies: dict[str, Supply] = {}  # of both
@@ -85,9 +95,10 @@ class Fleet:
                 for agent_id in changed & self._absent.keys():
                     self._forget(agent_id)
                 # At once: one that waits for its disk makes no other wait.
-                starting = {
-                    agent_id: new.agents[agent_id] for agent_id in sorted(changed & new.agents.keys())
-                }
+                wanted = sorted(
+                    changed & new.agents.keys(), key=lambda agent_id: (agent_id != "main", agent_id)
+                )
+                starting = {agent_id: new.agents[agent_id] for agent_id in wanted}
                 reasons = await asyncio.gather(*(self._start(*each) for each in starting.items()))
                 for (agent_id, settings), reason in zip(starting.items(), reasons, strict=True):
                     if reason is not None:
@@ -99,14 +110,28 @@ class Fleet:
         """Start an agent; why that cannot be done now, or None."""
         if agent_id not in self._supplies:
             self._supplies[agent_id] = await self._engines.supply(settings)
+        if len(self._placed) >= self._most:
+            return self._left_out(
+                agent_id,
+                f"memd may have too few files open for more than {self._most} agents: raise `ulimit -n`, or LimitNOFILE= of "
+                "the service, and start memd again",
+            )
+        self._placed.add(agent_id)
         try:
             agent = await self._build(agent_id, settings, self._supplies[agent_id])
-        except (StoreUnavailable, StoreDamaged, StoreNewer) as failure:
-            log.error("agent.left_out", agent=agent_id, reason=str(failure))
-            return str(failure)
+        except (StoreUnavailable, StoreDamaged, StoreNewer, OSError) as failure:
+            self._placed.discard(agent_id)
+            return self._left_out(agent_id, str(failure))
         self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))
         log.info("agent.started", agent=agent_id, workspace=str(settings.workspace))
         return None
+
+    def _left_out(self, agent_id: str, reason: str) -> str:
+        """The reason, which is told once."""
+        before = self._absent.get(agent_id)
+        if before is None or before.reason != reason:
+            log.error("agent.left_out", agent=agent_id, reason=reason)
+        return reason
 
     def _swap(self) -> None:
         self._agents.swap(
@@ -146,6 +171,7 @@ class Fleet:
 
     async def _stop(self, agent_id: str) -> None:
         running = self._running.pop(agent_id)
+        self._placed.discard(agent_id)
         running.task.cancel()
         await asyncio.wait([running.task])
         await running.agent.close()

@@ -15,6 +15,7 @@ OWN = 64  # descriptors: the cache, the worker, providers, what the interpreter 
 OF_AN_AGENT = (
     40  # its index, one that is built beside, files and directories being read, watches, another engine
 )
+OF_A_QUIET_AGENT = 16  # its index and its watches: measured are twelve
 LEAST = 8  # connections, however few descriptors there are
 
 
@@ -41,6 +42,15 @@ def most_connections(descriptors: int, agents: int) -> int:
         agents: That run in it.
     """
     return max(LEAST, descriptors - OWN - OF_AN_AGENT * agents)
+
+
+def most_agents(descriptors: int) -> int:
+    """How many agents may run so that each, and the daemon itself, finds the descriptors that it cannot be without.
+
+    Args:
+        descriptors: That the process may have.
+    """
+    return max(1, (descriptors - OWN - LEAST) // OF_A_QUIET_AGENT)
 
 
 class Acceptor:

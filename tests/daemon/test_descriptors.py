@@ -19,9 +19,13 @@ from tests.wait import until
 class Few(Daemon):
     """A daemon that may have few files open."""
 
+    def __init__(self, home: Path, *, limit: int = 64) -> None:
+        super().__init__(home)
+        self._limit = limit
+
     @property
     def command(self) -> list[str]:
-        return ["prlimit", "--nofile=64:64", *super().command]
+        return ["prlimit", f"--nofile={self._limit}:{self._limit}", *super().command]
 
 
 @contextmanager
@@ -63,6 +67,31 @@ def test_more_clients_than_descriptors_harm_nobody(home: Path) -> None:
         with daemon.client() as newcomer:
             assert newcomer.search("lighthouse").results[0].path == "memory/a.md"
         until(lambda: len(open_files(daemon)) <= before, 20)
+
+
+def test_agents_without_descriptors_are_left_out_by_name(home: Path) -> None:
+    """The others run as ever, main before all; who is left out is told how to mend it, once."""
+    daemon = Few(home, limit=120)
+    agents = [*(f"a{number}" for number in range(8)), "main"]
+    for agent in agents:
+        (home / agent / "memory").mkdir(parents=True)
+        (home / agent / "memory" / "a.md").write_text(RED)
+    daemon.config.write_text(
+        "".join(f'[agents.{agent}]\nworkspace = "{home / agent}"\nprovider = "none"\n' for agent in agents)
+    )
+    with daemon.start(), daemon.client() as client:
+        reasons = {agent: told.store.reason for agent, told in client.status().agents.items()}
+        running = [agent for agent, reason in reasons.items() if reason is None]
+        assert sorted(running) == ["a0", "a1", "main"]
+        assert len(reasons) == len(agents)
+        for agent in agents:
+            if agent in running:
+                client.sync(agent=agent)
+                assert client.search("lighthouse", agent=agent).results
+            else:
+                with pytest.raises(RequestFailed, match=f"{agent} cannot run: .*ulimit -n"):
+                    client.search("lighthouse", agent=agent)
+        assert daemon.printed().count("agent.left_out") == len(agents) - len(running)
 
 
 def test_a_daemon_without_descriptors_rests_and_catches_up(home: Path) -> None:
