@@ -135,8 +135,13 @@ class LocalProvider:
                 raise EmbedRejected(index, f"{DEATHS} embedding workers died on this text")
         rows = np.empty((len(texts), bundled.DIMENSIONS), np.float32)
         for index, text in enumerate(texts):
-            async with self._turn:
-                rows[index] = await self._passage(index, text)
+            try:
+                async with self._turn:
+                    rows[index] = await self._passage(index, text)
+            except (EmbedUnavailable, EmbedRejected) as failure:
+                came = centring.centred(rows[:index], texts[:index], self._bias.passages)
+                failure.vectors = dict(enumerate(came))  # each took its time
+                raise
         return centring.centred(rows, texts, self._bias.passages)
 
     async def embed_query(self, text: str) -> Vector:

@@ -1,7 +1,8 @@
 """What the rest of memd knows of an embedding provider, and the ways one can fail."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -69,18 +70,37 @@ class EmbedUnavailable(TransientError):
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s  # what the provider asked for, if it said
+        self.vectors: Mapping[int, Vector] = {}  # of texts that had theirs before, by their places
 
 
 class EmbedTerminal(MemdError):
     """No request will succeed until the key, the account or the configuration changes: it is not tried again."""
 
+    vectors: Mapping[int, Vector] = MappingProxyType({})  # as of EmbedUnavailable
+
 
 class EmbedRejected(MemdError):
-    """The provider will never embed this text; the others of the request were not tried."""
+    """The provider will never embed some texts.
 
-    def __init__(self, index: int, reason: str) -> None:
+    Args:
+        index: The first of them, by its place in the request.
+        reason: Why.
+        refused: All of them with their reasons, by their places; None: that one.
+        vectors: What the others were given, by their places; those without one were not tried.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        reason: str,
+        *,
+        refused: Mapping[int, str] | None = None,
+        vectors: Mapping[int, Vector] = MappingProxyType({}),
+    ) -> None:
         super().__init__(reason)
-        self.index = index  # of the text in the request
+        self.index = index
+        self.refused = {index: reason} if refused is None else refused
+        self.vectors = vectors
 
 
 @contextlib.contextmanager
@@ -143,7 +163,9 @@ class Provider(Protocol):
         Raises:
             EmbedUnavailable: try again later.
             EmbedTerminal: do not.
-            EmbedRejected: one text can never be embedded.
+            EmbedRejected: some texts can never be embedded.
+
+        Each of them holds the vectors that there are all the same: they have been paid for.
         """
         ...
 

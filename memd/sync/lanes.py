@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
-from memd.embed.provider import EmbedRejected, Limits
+from memd.embed.provider import Limits
 from memd.model import TextHash
 from memd.sync.bulk import Bulk
 from memd.sync.cached import Cached
 from memd.sync.moves import Moves
-from memd.sync.respondent import Respondent
+from memd.sync.respondent import Outcome, Partly, Respondent, embedded
 from memd.sync.served import Request, Served, batch
 from memd.sync.standing import BackingOff
 from memd.sync.storing import Storing
@@ -165,28 +165,27 @@ class Lanes:
         self.turns.give_back()
         await self._settle(served, request, outcome)
 
-    async def _ask(
-        self, served: Served, request: Request, *, probing: bool = False
-    ) -> dict[TextHash, bytes] | EmbedRejected | None:
-        """The vectors of a request's texts; None: there was no answer."""
+    async def _ask(self, served: Served, request: Request, *, probing: bool = False) -> Outcome:
+        """What came of a request's texts."""
         served.sent += len(request.texts)
-        outcome: dict[TextHash, bytes] | EmbedRejected | None = None
+        outcome: Outcome = None
         try:
             outcome = await self._respondent.ask(request.texts, probing=probing)
         finally:
-            if not isinstance(outcome, dict):
-                served.sent -= len(request.texts)
+            served.sent -= len(request.texts) - embedded(outcome)
         return outcome
 
-    async def _settle(
-        self, served: Served, request: Request, outcome: dict[TextHash, bytes] | EmbedRejected | None
-    ) -> None:
-        if outcome is None:
-            served.strike(request, self._respondent.answers)
-            served.put_back(request)
+    async def _settle(self, served: Served, request: Request, outcome: Outcome) -> None:
+        has_failed = outcome is None or (isinstance(outcome, Partly) and outcome.has_failed)
+        if has_failed:
+            there = outcome.vectors if isinstance(outcome, Partly) else ()
+            served.strike(request.without(there), self._respondent.answers)
         else:
             for one in self._served.values():
                 one.trust_again()
+        if outcome is None:
+            served.put_back(request)
+        else:
             await self._storing.settle(served, request, outcome)
 
 

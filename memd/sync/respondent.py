@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 import msgspec
@@ -10,13 +10,25 @@ import numpy as np
 import structlog
 
 from memd.backoff import delay_s
-from memd.embed.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vectors
+from memd.embed.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vector, Vectors
 from memd.model import TextHash
 from memd.sync.moves import Moves
 from memd.sync.rate import Rate
 from memd.sync.standing import BackingOff, Provided, Stopped, Working, failed, failures_after
 
 log = structlog.get_logger()
+
+
+class Partly(msgspec.Struct, frozen=True):
+    """What came of a request of which not all texts were embedded."""
+
+    vectors: Mapping[TextHash, bytes]
+    refused: Mapping[TextHash, str] = {}  # with the reason: they will never be embedded
+    has_failed: bool = False  # the others had no answer; else they were not tried
+
+
+Outcome = dict[TextHash, bytes] | Partly | None
+"""What came of a request: a vector for each text, not all of them, or no answer."""
 
 
 class Respondent:
@@ -71,35 +83,36 @@ class Respondent:
         """It may be asked again now, whatever was."""
         self._enter(Working())
 
-    async def ask(
-        self, texts: Mapping[TextHash, str], *, probing: bool = False
-    ) -> dict[TextHash, bytes] | EmbedRejected | None:
-        """The vectors of some texts; None: there was no answer.
+    async def ask(self, texts: Mapping[TextHash, str], *, probing: bool = False) -> Outcome:
+        """What comes of some texts.
 
         Args:
             texts: As many as go into one request.
             probing: Whether it did not answer last time. One text alone tells nothing then of how fast others will come.
         """
-        began, got = self._clock(), 0
+        began, hashes = self._clock(), list(texts)
         rate = Rate() if probing else self.rate
         rate.asked(began)
+        outcome: Outcome = None
         try:
             vectors = _checked(await self.provider.embed_passages(list(texts.values())), len(texts))
-            got = len(texts)
+            outcome = {text_hash: _stored(row) for text_hash, row in zip(hashes, vectors, strict=True)}
         except EmbedRejected as refusal:
-            self._answered(began)
-            return refusal
+            refused = {hashes[place]: reason for place, reason in refusal.refused.items()}
+            outcome = Partly(_by_hash(hashes, refusal.vectors), refused)
         except EmbedUnavailable as failure:
+            outcome = Partly(_by_hash(hashes, failure.vectors), has_failed=True) if failure.vectors else None
             self._failed(began, failure)
-            return None
+            return outcome
         except EmbedTerminal as refusal:
             log.error("embed.stopped", provider=self.provider.identity.provider, reason=str(refusal))
+            outcome = Partly(_by_hash(hashes, refusal.vectors), has_failed=True) if refusal.vectors else None
             self._enter(Stopped(self._clock(), str(refusal)))
-            return None
+            return outcome
         finally:
-            rate.answered(got, self._clock())
+            rate.answered(embedded(outcome), self._clock())
         self._answered(began)
-        return {text_hash: row.tobytes() for text_hash, row in zip(texts, vectors, strict=True)}
+        return outcome
 
     def _answered(self, began: float) -> None:
         self.answers += 1
@@ -132,11 +145,24 @@ class Respondent:
 
 
 def _checked(vectors: Vectors, count: int) -> Vectors:
-    """Little-endian float32 rows, as the store keeps them.
+    """The rows, if there is one a text.
 
     Raises:
         EmbedUnavailable: the provider gave another number of vectors than it was asked for.
     """
     if len(vectors) != count:
         raise EmbedUnavailable(f"{count} texts were sent and {len(vectors)} vectors came back")
-    return np.ascontiguousarray(vectors, "<f4")
+    return vectors
+
+
+def embedded(outcome: Outcome) -> int:
+    """How many texts of a request have their vectors."""
+    return len(outcome.vectors if isinstance(outcome, Partly) else outcome or ())
+
+
+def _by_hash(hashes: Sequence[TextHash], vectors: Mapping[int, Vector]) -> dict[TextHash, bytes]:
+    return {hashes[place]: _stored(row) for place, row in vectors.items()}
+
+
+def _stored(row: Vector) -> bytes:
+    return np.ascontiguousarray(row, "<f4").tobytes()

@@ -34,6 +34,11 @@ class Request:
         self.texts = texts
         self.has_place = False
 
+    def without(self, some: Collection[TextHash]) -> "Request":
+        """The same without some texts."""
+        texts = {text_hash: text for text_hash, text in self.texts.items() if text_hash not in some}
+        return Request(self.customer, [chunk for chunk in self.chunks if chunk.hash in texts], texts)
+
 
 class Served:
     """What waits of one agent, and what is under way."""

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from memd.embed.provider import EmbedRejected
 from memd.model import ChunkId, TextHash
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import Space
 from memd.sync.cached import Cached
 from memd.sync.moves import Moves
+from memd.sync.respondent import Partly
 from memd.sync.served import Customer, Request, Served, rows
 
 log = structlog.get_logger()
@@ -43,21 +43,17 @@ class Storing:
             self._moves.tell()
         return refused.union(found)
 
-    async def settle(
-        self,
-        served: Served,
-        request: Request,
-        outcome: dict[TextHash, bytes] | EmbedRejected,
-    ) -> None:
-        """Have what came of a request in the cache and in the index."""
-        if isinstance(outcome, EmbedRejected):
-            refused = list(request.texts)[outcome.index]
-            await self._refuse(request.customer, refused, str(outcome))
-            served.put_back(request, {refused})
-            return
-        if request.customer.use_cache:
-            await self._cached.put(outcome)
-        await self.keep(served, request, outcome)
+    async def settle(self, served: Served, request: Request, outcome: dict[TextHash, bytes] | Partly) -> None:
+        """Have what came of a request in the cache and in the index; the rest waits again."""
+        vectors: Mapping[TextHash, bytes] = outcome if isinstance(outcome, dict) else outcome.vectors
+        if vectors and request.customer.use_cache:
+            await self._cached.put(vectors)
+        if vectors:
+            await self.keep(served, request, vectors)
+        if isinstance(outcome, Partly):
+            for text_hash, reason in outcome.refused.items():
+                await self._refuse(request.customer, text_hash, reason)
+            served.put_back(request, {*vectors, *outcome.refused})
 
     async def keep(self, served: Served, request: Request, vectors: Mapping[TextHash, bytes]) -> None:
         """Have some vectors of a request in the index."""

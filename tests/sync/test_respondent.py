@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from memd.embed.provider import EmbedRejected, EmbedTerminal, Vectors
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Vectors
 from memd.model import TextHash
 from memd.sync.moves import Moves
-from memd.sync.respondent import Respondent
+from memd.sync.respondent import Partly, Respondent
 from memd.sync.standing import BackingOff, Stopped, Working
 from tests.clock import Clock
 from tests.fakes import HashingProvider
@@ -88,8 +88,7 @@ async def test_a_text_that_is_refused_is_no_failure_of_the_provider() -> None:
     """The others may be asked for again."""
     bench = Bench(HashingProvider(dimensions=8, rejects=["pears"]))
     refusal = await bench.respondent.ask(TEXTS)
-    assert isinstance(refusal, EmbedRejected)
-    assert refusal.index == 1
+    assert refusal == Partly({}, {TextHash(b"2"): "this text is rejected by the test"})
     assert bench.respondent.state == Working()
     assert bench.respondent.answers == 1
 
@@ -135,4 +134,21 @@ async def test_a_request_that_is_given_up_counts_for_nothing() -> None:
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert bench.respondent.state == Working()
+    assert bench.respondent.answers == 0
+
+
+@pytest.mark.parametrize("failure", [EmbedUnavailable("it broke off"), EmbedTerminal("the quota is used up")])
+async def test_what_came_before_a_failure_is_kept(failure: EmbedUnavailable | EmbedTerminal) -> None:
+    """It has been paid for; how the provider stands is told by the failure."""
+    odd = Odd(dimensions=8)
+    row = odd.embed(["pears"])[0]
+    failure.vectors = {1: row}
+
+    class Breaking(Odd):
+        async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+            raise failure
+
+    bench = Bench(Breaking(dimensions=8))
+    assert await bench.respondent.ask(TEXTS) == Partly({TextHash(b"2"): row.tobytes()}, has_failed=True)
+    assert bench.respondent.trouble == str(failure)
     assert bench.respondent.answers == 0

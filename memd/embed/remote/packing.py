@@ -1,11 +1,11 @@
 """Texts put into requests: as many as fit, and long ones in pieces."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
-from memd.embed.provider import Limits, Vectors
+from memd.embed.provider import Limits, Vector, Vectors
 from memd.text import estimate_tokens
 
 _BREAKS = ("\n\n", "\n", "。", ". ", " ")
@@ -91,3 +91,21 @@ def whole(some: Sequence[Piece], rows: Vectors, count: int) -> Vectors:
     # Pieces that cancel each other out to nothing are represented by the first of them.
     means: Vectors = np.where(norms > 1e-6, sums / np.maximum(norms, 1e-6), rows[firsts]).astype(np.float32)
     return means
+
+
+def whole_ones(some: Sequence[Piece], rows: Mapping[int, Vector]) -> dict[int, Vector]:
+    """The vectors of those texts of which all pieces have theirs, by the places of the texts.
+
+    Args:
+        some: As pieces gave them.
+        rows: By the places of the pieces, of length 1.
+    """
+    missing = {piece.of for place, piece in enumerate(some) if place not in rows}
+    there = [place for place, piece in enumerate(some) if piece.of not in missing]
+    if not there:
+        return {}
+    places = list(dict.fromkeys(some[place].of for place in there))
+    renumbered = {of: number for number, of in enumerate(places)}
+    kept = [Piece(some[place].text, renumbered[some[place].of], some[place].tokens) for place in there]
+    vectors = whole(kept, np.stack([rows[place] for place in there]), len(places))
+    return dict(zip(places, vectors, strict=True))

@@ -24,7 +24,7 @@ from memd.embed.remote.breaker import Breaker
 from memd.embed.remote.call import Refused, Side, TooMuch, Unacceptable
 from memd.embed.remote.dialect import Dialect
 from memd.embed.remote.identify import Portrait
-from memd.embed.remote.packing import Piece, pieces, requests, split, whole
+from memd.embed.remote.packing import Piece, pieces, requests, split, whole, whole_ones
 from memd.embed.remote.retry import ASKING, INDEXING, Retries
 from memd.text import estimate_tokens
 
@@ -38,6 +38,14 @@ def key_of(account: Account, dialect: Dialect, generation: int, bias: Bias | Non
     without = () if bias is None else (f"centred {VERSION}",)
     facts = (account.base_url, *dialect.shape, str(generation), *without)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
+
+
+class _Came:
+    """What has come of the pieces of some texts so far."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Vector] = {}  # by the place of the piece
+        self.refused: dict[int, str] = {}  # by the place of the text
 
 
 class RemoteProvider:
@@ -100,11 +108,34 @@ class RemoteProvider:
         Raises:
             EmbedUnavailable: try again later.
             EmbedTerminal: do not.
-            EmbedRejected: one text can never be embedded.
+            EmbedRejected: some texts can never be embedded.
         """
         some = pieces([sendable(text) for text in texts], self._dialect.input_tokens)
-        rows = [(await self._embed(group))[0] for group in requests(some, self._limits)]
-        vectors = whole(some, np.concatenate(rows), len(texts))
+        came = _Came()
+        try:
+            at = 0
+            for group in requests(some, self._limits):
+                await self._embed(group, at, came)
+                at += len(group)
+        except (EmbedUnavailable, EmbedTerminal) as failure:
+            failure.vectors = self._whole_ones(some, texts, came)
+            raise
+        if came.refused:
+            index, reason = next(iter(sorted(came.refused.items())))
+            vectors = self._whole_ones(some, texts, came)
+            raise EmbedRejected(index, reason, refused=came.refused, vectors=vectors)
+        rows = np.stack([came.rows[place] for place in range(len(some))])
+        return self._centred(whole(some, rows, len(texts)), texts)
+
+    def _whole_ones(self, some: Sequence[Piece], texts: Sequence[str], came: "_Came") -> dict[int, Vector]:
+        """The vectors of those texts that have theirs, by their places."""
+        vectors = whole_ones(some, came.rows)
+        if not vectors:
+            return {}
+        rows = self._centred(np.stack(list(vectors.values())), [texts[place] for place in vectors])
+        return dict(zip(vectors, rows, strict=True))
+
+    def _centred(self, vectors: Vectors, texts: Sequence[str]) -> Vectors:
         bias = self._portrait.bias
         return vectors if bias is None else centred(vectors, texts, bias.passages)
 
@@ -183,40 +214,59 @@ class RemoteProvider:
         """Close all connections."""
         await self._asker.session.close()
 
-    async def _embed(self, group: Sequence[Piece]) -> tuple[Vectors, bool]:
-        """The vectors of one request's pieces; what is refused as a whole is tried in halves.
+    async def _embed(self, group: Sequence[Piece], at: int, came: "_Came") -> bool:
+        """Have one request's pieces embedded; what is refused as a whole is tried in halves.
 
-        Also whether each piece was taken as it is. If not, it was a piece that was too large, and not the request.
+        Args:
+            group: The pieces.
+            at: The place of the first of them among all.
+            came: Takes what comes, as it comes: what was paid for outlasts a failure of the rest.
+
+        Returns:
+            Whether each piece was taken as it is. If not, it was a piece that was too large, and not the request.
+
+        Raises:
+            EmbedUnavailable, EmbedTerminal.
         """
         try:
-            return await self.embed([piece.text for piece in group], Side.DOCUMENT), True
+            rows = await self.embed([piece.text for piece in group], Side.DOCUMENT)
         except (TooMuch, Unacceptable) as refusal:
             if len(group) == 1:
-                return await self._alone(group[0], refusal), False
+                await self._alone(group[0], at, refusal, came)
+                return False
             is_large = isinstance(refusal, TooMuch)
+        else:
+            came.rows.update(enumerate(rows, at))
+            return True
         middle = len(group) // 2
-        first, first_taken = await self._embed(group[:middle])
-        second, second_taken = await self._embed(group[middle:])
+        first_taken = await self._embed(group[:middle], at, came)
+        second_taken = await self._embed(group[middle:], at + middle, came)
         are_taken = first_taken and second_taken
         if is_large and are_taken:
             self._take_less(group)
-        return np.concatenate([first, second]), are_taken
+        return are_taken
 
-    async def _alone(self, piece: Piece, refusal: TooMuch | Unacceptable) -> Vectors:
-        """The vector of a piece that was refused by itself: that of its parts, if its size was the reason."""
+    async def _alone(self, piece: Piece, at: int, refusal: TooMuch | Unacceptable, came: "_Came") -> None:
+        """A piece that was refused by itself has the vector of its parts, if its size was the reason; else it is refused."""
         if isinstance(refusal, TooMuch) and piece.tokens > SMALLEST_PIECE:
             parts = [
                 Piece(part, 0, estimate_tokens(part)) for part in split(piece.text, (piece.tokens + 1) // 2)
             ]
             if len(parts) > 1:
-                rows = np.concatenate([(await self._embed([part]))[0] for part in parts])
-                return whole(parts, rows, 1)
+                of_parts = _Came()
+                for place, part in enumerate(parts):
+                    await self._embed([part], place, of_parts)
+                if of_parts.refused:
+                    came.refused[piece.of] = of_parts.refused[0]
+                else:
+                    came.rows[at] = whole_ones(parts, of_parts.rows)[0]
+                return
         # Where nothing passes any more, it is not the text's fault.
         try:
             await self.embed([HARMLESS], Side.DOCUMENT)
         except (TooMuch, Unacceptable) as everything:
             raise Refused(str(everything)) from everything
-        raise EmbedRejected(piece.of, str(refusal)) from refusal
+        came.refused[piece.of] = str(refusal)
 
     def _take_less(self, group: Sequence[Piece]) -> None:
         tokens = sum(piece.tokens for piece in group)

@@ -509,3 +509,33 @@ async def test_questions_go_together(server: EmbeddingServer) -> None:
         )
         outcomes = await provider.embed_queries(questions)
     assert [isinstance(one, EmbedUnavailable) for one in outcomes] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("places", [{199}, {0, 40, 41, 120, 199}, set(range(0, 200, 25))])
+async def test_what_was_answered_beside_refused_texts_is_paid_for_once(
+    server: EmbeddingServer, places: set[int]
+) -> None:
+    """All that are refused are found, and every other text has the vector that it was billed for."""
+    texts = [f"text {n}{' FORBIDDEN' if n in places else ''}" for n in range(200)]
+    server.plan = lambda seen: (
+        says.bad_text("openai") if any("FORBIDDEN" in text for text in seen.texts) else None
+    )
+    async with asking(server, "openai") as provider:
+        with pytest.raises(EmbedRejected) as rejected:
+            await provider.embed_passages(texts)
+    assert rejected.value.refused.keys() == places
+    assert rejected.value.vectors.keys() == set(range(200)) - places
+    good = [text for n, text in enumerate(texts) if n not in places]
+    assert sorted(text for text in server.embedded() if text.startswith("text")) == sorted(good)
+    for place, row in rejected.value.vectors.items():
+        np.testing.assert_allclose(row, told(server, [texts[place]])[0], atol=1e-6)
+
+
+async def test_what_was_answered_before_a_failure_is_told_with_it(server: EmbeddingServer) -> None:
+    """Whatever comes after it; a text in pieces counts when all of them came."""
+    texts = [f"text {n}" for n in range(150)] + ["long " * 60]
+    server.plan = lambda seen: says.broken("gemini") if len(server.requests("embed")) > 1 else None
+    async with asking(server, "gemini", {"max_input_tokens": 50}) as provider:
+        with pytest.raises(EmbedUnavailable) as failed:
+            await provider.embed_passages(texts)
+    assert failed.value.vectors.keys() == set(range(100))
