@@ -86,6 +86,12 @@ class Agent:
         wanted = self.supply.wanted
         return self.sync.queue if wanted is None else self.supply.queue(space_of(wanted))
 
+    @property
+    def queues(self) -> frozenset[VectorQueue]:
+        """All that embed for the agent just now: that of the vectors that are wanted, and those that its indexes have."""
+        wanted = self.queue
+        return self.sync.queues if wanted is None else self.sync.queues | {wanted}
+
 
 class Agents:
     """All agents by id; the map is swapped whole when the configuration is loaded again."""

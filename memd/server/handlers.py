@@ -351,11 +351,12 @@ class Handlers:
         served = _served(agents, request.action)
         match request.action:
             case "pause":
-                await _each(queue.pause(agent_id) for agent_id, queue in served.items())
+                # Not only that of the model that is wanted: what is written meanwhile would go out to the one before.
+                await _each(queue.pause(agent.id) for agent in agents for queue in agent.queues)
             case "resume":
                 for agent in agents:
                     agent.supply.ask_again()  # also one that has no queue, since it never answered
-                await _each(queue.resume(agent_id) for agent_id, queue in served.items())
+                await _each(queue.resume(agent.id) for agent in agents for queue in agent.queues)
             case "confirm":
                 await _each(queue.confirm(agent_id) for agent_id, queue in served.items())
             case "batch_on":

@@ -90,7 +90,7 @@ class Confirmations:
             return before
         sample = await index.waiting(SAMPLE, served.held.union(served.out))
         mean = sum(estimate_tokens(chunk.text) for chunk in sample) / max(1, len(sample))
-        asked = WaitingForConfirmation(len(hashes), round(mean * len(hashes)))
+        asked = WaitingForConfirmation(len(hashes), round(mean * len(hashes)), served.sent)
         if before is None:
             log.info("embed.confirmation_wanted", agent=served.agent, texts=asked.chunks, tokens=asked.tokens)
         return asked

@@ -36,6 +36,11 @@ class Embedders:
         return None if self.spaces is None or self.rest else self.spaces.queue(space)
 
     @property
+    def queues(self) -> frozenset[VectorQueue]:
+        """Those that serve the agent: two, while an index is built for another model."""
+        return frozenset(self._queues)
+
+    @property
     def cache(self) -> EmbeddingStore | None:
         """Where vectors are kept by text; None: the agent has no cache."""
         return None if self.spaces is None else self.spaces.cache

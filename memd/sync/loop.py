@@ -161,6 +161,11 @@ class SyncLoop:
         return self._embedders.queue(self._index.space)
 
     @property
+    def queues(self) -> frozenset[VectorQueue]:
+        """Whoever embeds for the agent, be it for an index that is built beside."""
+        return self._embedders.queues
+
+    @property
     def vectors_rest(self) -> bool:
         """Whether nobody searches by vectors just now, so that none are made."""
         return self._embedders.rest

@@ -63,7 +63,7 @@ class Served:
         self.fails_at_deferred = False  # the last failure was that of a deferred text
         self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
         self.open = 0  # chunks, at the last look, that were neither asked for nor in a job
-        self.sent = 0  # texts, since nothing waited last
+        self.sent = 0  # texts, since nothing waited last but what is passed over
         self.unconfirmed: WaitingForConfirmation | None = None
         self.awaits_others = False  # all it wants has been asked for, for other agents
         self.storing = asyncio.Lock()

@@ -37,6 +37,7 @@ class WaitingForConfirmation(msgspec.Struct, frozen=True):
 
     chunks: int  # texts, each counted once, that are not cached
     tokens: int  # estimated
+    sent: int = 0  # texts that went out just before, which count as well
 
 
 Provided = Working | BackingOff | Stopped
@@ -90,8 +91,9 @@ def in_words(state: State, agent: str) -> str | None:
         case Paused():
             return f"embedding is paused; `memd-ctl embed resume --agent {agent}` goes on"
         case WaitingForConfirmation():
+            before = f" after {state.sent:,} just before" if state.sent else ""
             return (
-                f"{state.chunks:,} chunks, about {state.tokens:,} tokens, would be sent to the provider, more than"
+                f"{state.chunks:,} chunks, about {state.tokens:,} tokens, would be sent to the provider{before}, more than"
                 " remote.confirm_above_chunks; nothing is sent until"
                 f" `memd-ctl embed confirm --agent {agent}`"
             )

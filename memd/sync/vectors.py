@@ -326,7 +326,6 @@ class VectorQueue:
             or self._confirmations.is_in_use(served.agent)
         ):
             return
-        served.sent = 0
         served.unconfirmed = None
         if self._wishes.of(served.agent).confirmed:
             await self._cached.unless_broken(self._wishes.confirm(served.agent, confirmed=False), None)
@@ -390,6 +389,10 @@ class VectorQueue:
         served.held = await self.bulk.held(customer.index)
         taken = served.held.union(served.out)
         waiting = await customer.index.waiting(LOOK_AHEAD, taken | served.passed_over)
+        if not waiting and not served.out:
+            served.sent = (
+                0  # a text that never gets its vector, or a job of hours, must not make one burst of a life
+            )
         if not waiting and served.passed_over:
             served.suspect_none()
             waiting = await customer.index.waiting(LOOK_AHEAD, taken)

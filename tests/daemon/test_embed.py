@@ -13,7 +13,7 @@ from tests.daemon.inprocess import running as running_local
 from tests.daemon.inprocess import write
 from tests.daemon.remote import configure, reload, running, says, status
 from tests.daemon.trouble import comes_true
-from tests.fakes.embedding_server import KEY, EmbeddingServer, no_quota
+from tests.fakes.embedding_server import KEY, EmbeddingServer, broken, no_quota
 from tests.wait import until_async
 
 
@@ -74,6 +74,33 @@ async def test_a_pause_lasts_over_a_restart(home: Path) -> None:
             assert (await client.embed("resume")).agents["main"].state == "working"
             await complete(client)
             assert len(embedded(server)) == 3
+
+
+async def test_a_pause_holds_while_the_model_changes(home: Path) -> None:
+    """Nothing goes out any more, to the new model or to the one that still answers; resume has both go on."""
+    with EmbeddingServer() as server:
+        configure(home, settings(server))
+        notes(home, 3)
+        async with running(home) as client:
+            await complete(client)
+            server.plan = lambda seen: (
+                broken("openai")
+                if b"another" in seen.request.body and "about lighthouse" in str(seen.texts)
+                else None
+            )
+            configure(home, settings(server).replace("\n", '\nmodel = "another"\n', 1))
+            reload()
+            await says(client, "trouble")
+            server.plan = lambda _: None
+            assert (await client.embed("pause")).agents["main"].state == "paused"
+            asked = len(embedded(server))
+            write(home, "memory/fresh.md", "a fresh note about lighthouse 9\n")
+            await client.sync(vectors=False)
+            await asyncio.sleep(1.5)
+            assert embedded(server)[asked:] == []
+            await client.embed("resume")
+            await complete(client)
+            assert "a fresh note about lighthouse 9" in str(embedded(server)[asked:])
 
 
 async def test_a_first_index_waits_for_its_confirmation(home: Path) -> None:

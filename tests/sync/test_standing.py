@@ -54,6 +54,10 @@ def test_failures_in_a_row_are_counted() -> None:
         (Stopped(0.0, "openai: the quota is used up"), "`memd-ctl embed resume --agent work`"),
         (Paused(), "`memd-ctl embed resume --agent work`"),
         (WaitingForConfirmation(30_000, 12_000_000), "30,000 chunks, about 12,000,000 tokens"),
+        (
+            WaitingForConfirmation(30, 900, 40),
+            "30 chunks, about 900 tokens, would be sent to the provider after 40 just before",
+        ),
         (WaitingForConfirmation(30_000, 12_000_000), "`memd-ctl embed confirm --agent work`"),
     ],
 )

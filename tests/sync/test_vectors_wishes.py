@@ -1,7 +1,7 @@
 """What a person says to the scheduler: pause, resume, confirm."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from memd.embed.provider import EmbedUnavailable, Limits, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.providers import ProviderStore
 from memd.sync.served import Customer
@@ -221,3 +222,33 @@ async def test_a_pause_is_known_before_an_agent_is_served_again(cache: Embedding
     assert restarted.state_of("main") == Paused()
     await restarted.recall("other")
     assert restarted.state_of("other") == Working()
+
+
+async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Ten texts now and ten later are not more than twelve at once, though one that the provider fails at waits all the time."""
+
+    class Failing(HashingProvider):
+        @property
+        def limits(self) -> Limits:
+            return Limits(tokens=8000, texts=1, concurrency=1)
+
+        async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+            if "poison" in texts:
+                raise EmbedUnavailable("it broke down")
+            return await super().embed_passages(texts)
+
+    index = await opened(tmp_path, "main", ["poison"])
+    queue = VectorQueue(Failing(), cache, 1000, Random(1), confirm_above=12, first_wait_s=0.001)
+    async with running(queue):
+        for burst in range(4):
+            texts = [f"text {burst} {n}" for n in range(10)]
+            file, chunks = found_file(f"memory/{burst}.md"), [chunk_of(text) for text in texts]
+            await index.replace(file, b"1", chunks, {}, frozenset())
+            queue.serve(Customer("main", index, use_cache=True))
+            async with asyncio.timeout(10):
+                while (await index.counts()).done < 10 * (burst + 1):
+                    await queue.changed(queue.state)
+            assert not isinstance(queue.state_of("main"), WaitingForConfirmation)
+    await index.close()
