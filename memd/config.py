@@ -33,10 +33,16 @@ class DaemonSettings(_Section, frozen=True):
 
 
 class Chunking(_Section, frozen=True):
-    """How a document is cut; in estimated tokens (4 ASCII characters or 1 CJK character a token)."""
+    """How a document is cut: a chunk ends at whichever limit is nearer.
+
+    Tokens are estimated: 4 ASCII characters or 1 CJK character a token.
+    """
 
     tokens: Annotated[int, Meta(ge=1, le=8192)] = 400
     overlap: Annotated[int, Meta(ge=0, le=8191)] = 80  # less than tokens
+    # What an agent reads of one hit. A chunk of 1,600 characters under that window hides its answer one time in two, and its
+    # vector tells less of each of its parts.
+    max_chars: Annotated[int, Meta(ge=100, le=32768)] = 700
 
 
 class Hybrid(_Section, frozen=True):

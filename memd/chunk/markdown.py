@@ -11,9 +11,7 @@ from memd.chunk.place import Heading, context_of, dates_of, headings_above, titl
 from memd.chunk.room import Room, end_of
 from memd.model import Chunk, Document, TextHash, embedded_text
 
-# What an agent reads of one hit. A chunk of 1,600 characters under that window hides its answer one time in two, and its
-# vector tells less of each of its parts.
-LONGEST = 700
+LONGEST = 700  # characters of a chunk, as chunking.max_chars has it by default
 
 _MIN_TOKENS = 8  # a smaller limit would cut words apart
 

@@ -53,7 +53,12 @@ def _read(found: FoundFile, treatment: Treatment) -> Reading:
 
 def _cut(found: FoundFile, reading: Reading, treatment: Treatment) -> Change:
     with spent("cutting", found.path):
-        chunks = markdown.chunk(reading.document, treatment.chunking.tokens, treatment.chunking.overlap)
+        chunks = markdown.chunk(
+            reading.document,
+            treatment.chunking.tokens,
+            treatment.chunking.overlap,
+            treatment.chunking.max_chars,
+        )
     return Change(_as_read(found, reading), reading.sha256, chunks, reading.tally)
 
 

@@ -163,6 +163,7 @@ def _cut(kept: Sequence[Turn], begin: int, reading: Reading, treatment: Treatmen
         place_of(reading.progress),
         tokens=treatment.chunking.tokens,
         overlap=treatment.chunking.overlap,
+        longest=treatment.chunking.max_chars,
         zone=treatment.zone,
     )
 

@@ -2,7 +2,6 @@
 
 import msgspec
 
-from memd.chunk.markdown import LONGEST
 from memd.config import AgentSettings
 from memd.embed.provider import Identity
 from memd.sources.redact.engine import rules_key
@@ -19,7 +18,8 @@ def wanted_fingerprint(settings: AgentSettings, identity: Identity | None) -> Fi
     """
     redact = settings.redact
     text_part = Fingerprint(
-        chunking=f"{CHUNKING}: {settings.chunking.tokens}/{settings.chunking.overlap} tokens, {LONGEST} characters",
+        chunking=f"{CHUNKING}: {settings.chunking.tokens}/{settings.chunking.overlap} tokens,"
+        f" {settings.chunking.max_chars} characters",
         tokenizer=str(TOKENIZER),
         sources=tuple(sorted(settings.sources)),
         redaction=rules_key(redact) if redact.mode == "all" else "",

@@ -167,3 +167,25 @@ async def test_trouble_of_the_store_is_no_trouble_of_a_file() -> None:
 
     with pytest.raises(StoreUnavailable):
         await each_by_itself([], full)
+
+
+@pytest.mark.parametrize("max_chars", [100, 300, 700, 2000])
+async def test_the_longest_chunk_is_a_setting(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path, max_chars: int
+) -> None:
+    """Of notes: as many characters as fit are in one chunk, where the tokens leave room for more."""
+    (tmp_path / "ws" / "memory" / "a.md").write_text(
+        "\n".join(f"line {n} of a long note" for n in range(200))
+    )
+    how = Treatment(roots, Chunking(tokens=8000, overlap=0, max_chars=max_chars), 100_000)
+    await apply_files(
+        index,
+        list(scan(roots, max_bytes=100_000).found.values()),
+        {},
+        treatment=how,
+        vectors=None,
+        threads=Threads(1, "reading"),
+    )
+    ids = [ChunkId(number) for number in range(1, 200)]
+    sizes = [len(chunk.text) for chunk in (await index.read(lambda reader: reader.texts(ids))).values()]
+    assert max_chars - 40 < max(sizes) <= max_chars

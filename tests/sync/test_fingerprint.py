@@ -23,6 +23,8 @@ _IDENTITY = Identity("local", "m", "k", 384)
         ({}, None),
         ({"workspace": Path("/other")}, None),
         ({"chunking": Chunking(tokens=200, overlap=40)}, "chunking changed"),
+        ({"chunking": Chunking(max_chars=701)}, "chunking changed"),
+        ({"chunking": Chunking(tokens=400, overlap=80, max_chars=700)}, None),
         ({"redact": Redact(mode="all")}, "redaction changed"),
         # Of transcripts there are none.
         ({"sessions": SessionSettings(subagents=True)}, None),
