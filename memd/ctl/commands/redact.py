@@ -1,8 +1,10 @@
 """memd-ctl redact: show what would be taken out of a text."""
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +14,9 @@ from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, USAGE, Failed
 from memd.ctl.screen import Outcome
 from memd.ctl.words import counted, shown, visible
+
+if TYPE_CHECKING:
+    from memd.sources.redact.engine import Redactor
 
 _LONGEST = 200  # signs of a line that are shown whole
 _AROUND = 60  # signs on each side of what was taken out of a longer one
@@ -36,20 +41,33 @@ def run(call: Call) -> Outcome:
     from memd.sources.redact.engine import VERSION, Redactor  # noqa: PLC0415 - a hook waits for other commands
 
     settings = _settings(call)
-    text = _text(call)
-    redacted = Redactor(settings).redact(text)
-    lines = list(_lines(text, redacted.text))
+    data, shown_name = _read(call)
+    redactor = Redactor(settings)
+    said = _said(data, redactor)
+    if said is None:
+        text = _text(data, shown_name)
+        redacted = redactor.redact(text)
+        lines, counts = list(_lines(text, redacted.text)), dict(redacted.counts)
+    else:
+        lines, counts = list(said.lines), dict(said.counts)
     name = "-" if call.options.file == "-" else str(Path(call.options.file).absolute())
-    data = {
+    told = {
         "file": name,
+        "transcript": None if said is None else said.format,
         "rules": VERSION,
         "mode": settings.mode,
-        "total": sum(redacted.counts.values()),
-        "counts": dict(redacted.counts),
+        "total": sum(counts.values()),
+        "counts": counts,
         "lines": lines,
     }
-    notes = (_MODES[settings.mode],) if settings.mode in _MODES else ()
-    return Outcome(data, _told(lines, dict(redacted.counts), call), notes)
+    notes: tuple[str, ...] = (
+        ()
+        if said is None
+        else (f"A transcript of {said.format}: what was said in it is indexed, and nothing else.",)
+    )
+    if settings.mode == "off" or (settings.mode == "sessions" and said is None):
+        notes += (_MODES[settings.mode],)
+    return Outcome(told, _told(lines, counts, call), notes)
 
 
 def _settings(call: Call) -> Redact:
@@ -73,21 +91,72 @@ def _agent(config: Config, named: str | None) -> str:
     return agent
 
 
-def _text(call: Call) -> str:
-    """The text to redact; what is no UTF-8 in it is replaced, as it is when it is indexed."""
+def _read(call: Call) -> tuple[bytes, str]:
+    """What is in the file, unpacked, and how it is called in messages."""
+    from memd.sources.fence import Unreadable  # noqa: PLC0415 - as above
+    from memd.sources.notes import TooLarge  # noqa: PLC0415 - likewise
+    from memd.sources.sessions.opened import PACKED_SUFFIX  # noqa: PLC0415 - likewise
+    from memd.sources.sessions.packed import unpacked  # noqa: PLC0415 - likewise
+
     given = call.options.file
     if given == "-":
-        data, name = sys.stdin.buffer.read(), "What came on stdin"
+        return sys.stdin.buffer.read(), "What came on stdin"
+    path, name = Path(given), shown(visible(given), call.places.home)
+    if path.is_dir():
+        raise Failed("not_a_file", f"{name} is a directory.", "Name one file: a note or a transcript.")
+    try:
+        if path.suffix != PACKED_SUFFIX:
+            return path.read_bytes(), name
+        with path.open("rb") as packed:
+            return b"".join(unpacked(packed.fileno(), os.fstat(packed.fileno()).st_size, name)), name
+    except FileNotFoundError:
+        raise Failed("not_found", f"{name} does not exist.", exit_code=NOT_FOUND) from None
+    except (Unreadable, TooLarge) as error:
+        raise Failed("unreadable", f"{error}.") from error
+    except OSError as error:
+        raise Failed("unreadable", f"{name} cannot be read: {error.strerror}.") from error
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """What would be indexed of a transcript."""
+
+    format: str
+    lines: list[Line]
+    counts: Mapping[str, int]
+
+
+def _said(data: bytes, redactor: "Redactor") -> _Said | None:
+    """The turns that something is taken out of, as the index would have them; None: it is no transcript."""
+    from memd.sources.sessions.hearing import Hearing  # noqa: PLC0415 - as above
+    from memd.sources.sessions.lines import Cutter  # noqa: PLC0415 - likewise
+    from memd.sources.sessions.transcript import hear_all  # noqa: PLC0415 - likewise
+
+    raw, clean = Hearing(None, None), Hearing(None, redactor)
+    for hearing in (raw, clean):
+        hear_all(hearing, Cutter(), iter((data,)))
+    if clean.format is None:
+        return None
+    before = {(turn.start_line, turn.role): turn.text for turn in raw.fold.turns}
+    lines = [
+        Line(turn.start_line, turn.end_line, _excerpt(text))
+        for turn in clean.fold.turns
+        for text in _changed(before.get((turn.start_line, turn.role)), turn.text)
+    ]
+    prefix = "redacted."
+    counts = {kind.removeprefix(prefix): n for kind, n in clean.tally.items() if kind.startswith(prefix)}
+    return _Said(clean.format.name, lines, counts)
+
+
+def _changed(before: str | None, after: str) -> Iterator[str]:
+    """The lines of a turn that are not what they were; those that name something taken out, where that is not known."""
+    if before is None or before.count("\n") != after.count("\n"):
+        yield from (line for line in after.split("\n") if _MARK in line)
     else:
-        path, name = Path(given), shown(visible(given), call.places.home)
-        if path.is_dir():
-            raise Failed("not_a_file", f"{name} is a directory.", "Name one file: a note or a transcript.")
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise Failed("not_found", f"{name} does not exist.", exit_code=NOT_FOUND) from None
-        except OSError as error:
-            raise Failed("unreadable", f"{name} cannot be read: {error.strerror}.") from error
+        yield from (line.text for line in _lines(before, after))
+
+
+def _text(data: bytes, name: str) -> str:
+    """The text to redact; what is no UTF-8 in it is replaced, as it is when it is indexed."""
     text = data.decode("utf-8-sig", "replace")
     if "\0" not in text:
         return text
@@ -96,7 +165,6 @@ def _text(call: Call) -> str:
         raise Failed(
             "binary",
             f"{name} is no text: it holds NUL bytes.",
-            "A compressed transcript must be unpacked first.",
         )
     return text.replace("\0", "")
 

@@ -150,7 +150,7 @@ def _read_on(
     )
     try:
         hearing = Hearing(progress, redactor)
-        _hear(hearing, cutter, _pieces(opened.descriptor, progress.offset, opened.stamp.size))
+        hear_all(hearing, cutter, _pieces(opened.descriptor, progress.offset, opened.stamp.size))
     except (Unfollowable, Continued, Stale):
         return None
     if _is_hidden(hearing.fold.learnt, subagents=subagents) != progress.hidden:
@@ -166,7 +166,7 @@ def _read_whole(
 ) -> tuple[tuple[Turn, ...], Progress]:
     cutter, hearing = Cutter(), Hearing(None, redactor)
     size = opened.stamp.size
-    _hear(
+    hear_all(
         hearing,
         cutter,
         unpacked(opened.descriptor, size, shown) if opened.packed else _pieces(opened.descriptor, 0, size),
@@ -178,7 +178,7 @@ def _read_whole(
     return ((), _hidden(now)) if _is_hidden(now.learnt, subagents=subagents) else (turns, now)
 
 
-def _hear(hearing: Hearing, cutter: Cutter, pieces: Iterator[bytes]) -> None:
+def hear_all(hearing: Hearing, cutter: Cutter, pieces: Iterator[bytes]) -> None:
     """Hear all there is, or as much as shows that nobody can tell what it is."""
     for piece in pieces:
         for number, line in cutter.feed(piece):

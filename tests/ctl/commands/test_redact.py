@@ -4,8 +4,10 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import zstandard
 
 from tests.ctl.conftest import Run
 
@@ -96,10 +98,12 @@ def test_the_rules_of_the_agent_count(run: Run, home: Path, file: Path) -> None:
 def test_what_is_no_text_is_told(run: Run, home: Path) -> None:
     """A missing file, a directory, a file of bytes; each in a sentence."""
     (home / "x.bin").write_bytes(b"\x28\xb5\x2f\xfd\0\0")
+    (home / "x.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd\0\0 and more")
     for name, code, told in (
         ("none.md", 3, "~/none.md does not exist"),
         (".", 1, "is a directory"),
         ("x.bin", 1, "is no text"),
+        ("x.jsonl.zst", 1, "x.jsonl.zst"),
     ):
         ran = run("redact", str(home / name))
         assert (ran.code, ran.out) == (code, "")
@@ -111,7 +115,7 @@ def test_nul_bytes_in_a_text_are_taken_out(run: Run, home: Path) -> None:
     (home / "a.jsonl").write_bytes(b'{"role": "user", "content": "\0pass\0word=hunter2"}\n\0\0')
     ran = run("redact", str(home / "a.jsonl"))
     assert ran.code == 0
-    assert ran.out.startswith('1: {"role": "user", "content": "password=[REDACTED:password]"}\n')
+    assert ran.out.startswith("1: password=[REDACTED:password]\n")
 
 
 def test_bytes_that_are_no_utf8_are_read(run: Run, home: Path) -> None:
@@ -132,3 +136,58 @@ def test_a_wrong_configuration_has_its_status(run: Run, home: Path, file: Path) 
     code, out, err = run("redact", str(file), "--config", str(config))
     assert (code, out) == (78, "")
     assert "agents.main.redact.extra" in err
+
+
+_SECRET = "密码是 qwerty12345"
+_FORMATS: dict[str, list[dict[str, Any]]] = {
+    "plain": [{"role": "user", "content": _SECRET}],
+    "claude-code": [
+        {"type": "user", "uuid": "u1", "sessionId": "s", "timestamp": "2026-02-09T10:00:00Z", "cwd": "/w",
+         "message": {"role": "user", "content": _SECRET}},
+        {"type": "user", "uuid": "u2", "sessionId": "s", "timestamp": "2026-02-09T10:00:01Z", "cwd": "/w",
+         "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": _SECRET}]}},
+    ],
+    "codex": [
+        {"timestamp": "2026-02-09T10:00:00Z", "type": "session_meta", "payload": {"id": "s", "cwd": "/w"}},
+        {"timestamp": "2026-02-09T10:00:00Z", "type": "response_item",
+         "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": _SECRET}]}},
+        {"timestamp": "2026-02-09T10:00:00Z", "type": "response_item",
+         "payload": {"type": "function_call_output", "call_id": "c", "output": _SECRET}},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("is_escaped", [False, True])
+@pytest.mark.parametrize("name", _FORMATS)
+def test_of_a_transcript_it_is_shown_what_would_be_indexed(
+    run: Run, home: Path, name: str, is_escaped: bool, is_packed: bool
+) -> None:
+    """What was said, as a reader of JSON has it, however it is written there; tools are no speech."""
+    lines = [json.dumps(line, ensure_ascii=is_escaped) for line in _FORMATS[name]]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    file = home / ("s.jsonl.zst" if is_packed else "s.jsonl")
+    file.write_bytes(zstandard.ZstdCompressor().compress(data) if is_packed else data)
+    ran = run("redact", str(file))
+    assert ran.code == 0
+    number = next(
+        place
+        for place, line in enumerate(_FORMATS[name], 1)
+        if "payload" not in line or line["type"] == "response_item"
+    )
+    assert ran.out == f"{number}: 密码是 [REDACTED:password]\n\n1 thing would be taken out: password 1.\n"
+    assert f"A transcript of {name}" in ran.err
+    assert "qwerty" not in ran.out + ran.err
+    data_of = json.loads(run("redact", str(file), "--json").out)["data"]
+    assert (data_of["transcript"], data_of["counts"]) == (name, {"password": 1})
+
+
+def test_a_turn_of_many_lines_shows_those_that_change(run: Run, home: Path) -> None:
+    """Each under the line of the file that the turn is on; what stood there as a remark already is no find."""
+    said = "hello\npassword=hunter2\nand [REDACTED:password] as before\nkey " + _KEY
+    (home / "s.jsonl").write_text(json.dumps({"role": "user", "content": said}) + "\n", encoding="utf-8")
+    assert run("redact", str(home / "s.jsonl")).out.splitlines()[:3] == [
+        "1: password=[REDACTED:password]",
+        "1: key [REDACTED:github-token]",
+        "",
+    ]
