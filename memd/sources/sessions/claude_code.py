@@ -6,7 +6,7 @@ import msgspec
 
 from memd.model import Role
 from memd.sources.sessions import lenient, scaffold
-from memd.sources.sessions.events import Cleared, Event, Learnt, Said, Unread
+from memd.sources.sessions.events import Branched, Cleared, Event, Learnt, Passed, Said, Unread
 from memd.sources.sessions.format import Format
 
 _TEXT = frozenset({"text"})
@@ -15,7 +15,6 @@ _NO_SPEECH = frozenset(
         "agent-name",
         "agent-setting",
         "ai-title",
-        "attachment",
         "custom-title",
         "file-history-snapshot",
         "last-prompt",
@@ -32,6 +31,10 @@ _NO_SPEECH = frozenset(
 )
 
 
+_QUEUED_KEPT = 16
+_RECENT_KEPT = 512  # lines since a prompt, at least; the next one follows on one of the last
+
+
 class State(msgspec.Struct):
     """What is known between two lines."""
 
@@ -42,11 +45,14 @@ class State(msgspec.Struct):
     message: str | None = None  # id of the message that the last turn comes from, if an assistant said it
     turn: str = ""  # id of that turn
     seen: set[int] = set()  # marks of the ids of lines that were said, and of messages
+    recent: list[int] = []  # marks of the ids of the last prompt and of the lines since
+    queued: list[int] = []  # marks of texts that were typed while the agent worked, the last ones
 
 
 class _Record(msgspec.Struct, gc=False, rename="camel"):
     type: Any = None
     uuid: Any = None
+    parent_uuid: Any = None
     session_id: Any = None
     cwd: Any = None
     timestamp: msgspec.Raw = lenient.NO_JSON
@@ -55,6 +61,14 @@ class _Record(msgspec.Struct, gc=False, rename="camel"):
     is_visible_in_transcript_only: Any = None
     is_sidechain: Any = None
     message: msgspec.Raw = lenient.NULL
+    attachment: msgspec.Raw = lenient.NULL
+
+
+class _Attachment(msgspec.Struct, gc=False, rename="camel"):
+    type: Any = None
+    command_mode: Any = None
+    origin: Any = None
+    prompt: msgspec.Raw = lenient.NO_JSON
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -65,13 +79,29 @@ class _Message(msgspec.Struct, gc=False):
 
 _decode_record = msgspec.json.Decoder(_Record).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
+_decode_attachment = msgspec.json.Decoder(_Attachment | None).decode
 
 
 def _read(line: bytes, state: State) -> tuple[Event, ...]:
     record = _decode_record(line)
+    events = _spoken(record, state)
+    identity = lenient.word(record.uuid)
+    if identity is None or record.is_sidechain is True:
+        return events
+    # What comes later may go on after this line, be it speech or not.
+    state.recent.append(lenient.mark(identity))
+    if len(state.recent) > 2 * _RECENT_KEPT:
+        del state.recent[:_RECENT_KEPT]
+    is_turn = any(isinstance(event, Said) and event.id == identity for event in events)
+    return events if is_turn else (*events, Passed(identity))
+
+
+def _spoken(record: _Record, state: State) -> tuple[Event, ...]:
     role = lenient.role(record.type)
     if role is None:
         events = _learnt(record, state)
+        if record.type == "attachment":
+            return (*events, *_typed_ahead(record, state))
         return events if lenient.word(record.type) in _NO_SPEECH else (*events, Unread("unknown"))
     message = _decode_message(record.message)
     texts = lenient.texts(message.content, _TEXT)
@@ -91,7 +121,30 @@ def _read(line: bytes, state: State) -> tuple[Event, ...]:
     if message.model == "<synthetic>":
         return events
     text = scaffold.joined(scaffold.claude_code(text, role) for text in texts)
+    if role == "user" and (mark := lenient.mark(text)) in state.queued:
+        state.queued = [other for other in state.queued if other != mark]
+        return events  # it was typed ahead, and is sent now
     return (*events, *_said(role, record, message, text, state)) if text else events
+
+
+def _typed_ahead(record: _Record, state: State) -> tuple[Event, ...]:
+    """What a person typed while the agent worked: most of it is written nowhere else."""
+    attachment = _decode_attachment(record.attachment)
+    if attachment is None or (attachment.type, attachment.command_mode) != ("queued_command", "prompt"):
+        return ()
+    origin = attachment.origin.get("kind") if isinstance(attachment.origin, dict) else None
+    if origin not in {None, "human"} or record.is_meta is True or record.is_sidechain is True:
+        return ()
+    texts = lenient.texts(attachment.prompt, _TEXT)
+    if texts is None:
+        return (Unread("unknown"),)
+    text = scaffold.joined(scaffold.claude_code(text, "user") for text in texts)
+    if not text:
+        return ()
+    said = _said("user", record, _Message(), text, state)
+    if said:
+        state.queued = [*state.queued[1 - _QUEUED_KEPT :], lenient.mark(text)]
+    return said
 
 
 def _said(role: Role, record: _Record, message: _Message, text: str, state: State) -> tuple[Event, ...]:
@@ -105,7 +158,20 @@ def _said(role: Role, record: _Record, message: _Message, text: str, state: Stat
     state.message = identity
     # A message that goes on after somebody else spoke is another turn.
     state.turn = identity if identity and _is_new(identity, state) else uuid or ""
-    return (Said(id=state.turn, role=role, at=at, text=text),)
+    said = Said(id=state.turn, role=role, at=at, text=text)
+    return (*_branched(record, state), said) if role == "user" else (said,)
+
+
+def _branched(record: _Record, state: State) -> tuple[Event, ...]:
+    """Whether a prompt takes back what came after the line that it follows on.
+
+    Other lines fork as well, where tools run side by side, and a prompt may follow on any line since the prompt before it.
+    One that follows on a line from before that takes back that prompt, and what came of it.
+    """
+    parent = lenient.word(record.parent_uuid)
+    is_back = parent is not None and bool(state.recent) and lenient.mark(parent) not in state.recent
+    state.recent = []
+    return (Branched(parent),) if is_back else ()
 
 
 def _is_new(identity: str, state: State) -> bool:

@@ -9,7 +9,7 @@ from memd.sources.sessions.events import Event
 
 # Of the parsers and of what counts as speech. To be raised where the same lines would give other turns: transcripts
 # that are in an index already are read again then.
-VERSION = 1
+VERSION = 2
 
 
 class Format(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memd.sources.sessions.claude_code import FORMAT
-from memd.sources.sessions.events import Cleared, Learnt, Said, Unread
+from memd.sources.sessions.events import Cleared, Learnt, Passed, Said, Unread
 from tests.sources.sessions.parsing import events, turns
 
 
@@ -48,7 +48,85 @@ def reply(uuid: str, message: str | None, text: str, **more: Any) -> dict[str, A
 )  # fmt: skip
 def test_records(record: Any, found: list[Any]) -> None:
     """Only what a user or the assistant said is speech, whatever shape a record has."""
-    assert events(FORMAT, record) == found
+    assert [event for event in events(FORMAT, record) if not isinstance(event, Passed)] == found
+
+
+def typed_ahead(uuid: str, prompt: Any, **more: Any) -> dict[str, Any]:
+    queued = {"type": "queued_command", "commandMode": "prompt", "prompt": prompt} | more
+    return {"type": "attachment", "uuid": uuid, "attachment": queued}
+
+
+@pytest.mark.parametrize(
+    ("attachment", "text"),
+    [
+        (typed_ahead("u", "port 7171"), "port 7171"),
+        (typed_ahead("u", [{"type": "text", "text": "port 7171"}, {"type": "image"}]), "port 7171"),
+        (typed_ahead("u", "port 7171", origin={"kind": "human"}), "port 7171"),
+        (typed_ahead("u", "/plan", origin={"kind": "human"}), "/plan"),
+        (typed_ahead("u", "port 7171", origin={"kind": "task-notification"}), None),
+        (typed_ahead("u", "port 7171", commandMode="task-notification"), None),
+        (typed_ahead("u", "<system-reminder>x</system-reminder>"), None),
+        (typed_ahead("u", "port 7171") | {"isMeta": True}, None),
+        (typed_ahead("u", "port 7171") | {"isSidechain": True}, None),
+        ({"type": "attachment", "uuid": "u", "attachment": {"type": "file", "prompt": "x"}}, None),
+        ({"type": "attachment", "uuid": "u"}, None),
+    ],
+)
+def test_what_is_typed_while_the_agent_works_is_said(attachment: dict[str, Any], text: str | None) -> None:
+    """By a person, not by the program, nor a file that was attached."""
+    assert turns(FORMAT, attachment) == ([] if text is None else [("user", text)])
+
+
+def test_what_was_typed_ahead_and_is_sent_then_is_said_once() -> None:
+    """Some versions write it both ways; what a person says again later is said again."""
+    lines = [user("1", "build it"), typed_ahead("2", "on port 7171"), user("3", "on port 7171")]
+    assert turns(FORMAT, *lines) == [("user", "build it"), ("user", "on port 7171")]
+    assert len(turns(FORMAT, *lines, user("4", "on port 7171"))) == 3
+
+
+def test_what_was_taken_back_is_gone() -> None:
+    """A person goes back to an earlier point and says something else: the prompt from there on counts, with all after it."""
+    before = [user("1", "hi"), reply("2", "m1", "hello", parentUuid="1")]
+    mysql = [user("3", "use MySQL", parentUuid="2"), reply("4", "m2", "MySQL it is", parentUuid="3")]
+    postgres = [user("5", "use PostgreSQL", parentUuid="2"), reply("6", "m3", "Sure", parentUuid="5")]
+    said = [("user", "hi"), ("assistant", "hello"), ("user", "use PostgreSQL"), ("assistant", "Sure")]
+    assert turns(FORMAT, *before, *mysql, *postgres) == said
+    again = user("7", "no, SQLite", parentUuid="2")
+    assert turns(FORMAT, *before, *mysql, *postgres, again)[2:] == [("user", "no, SQLite")]
+    back = user("8", "MySQL after all", parentUuid="4")
+    assert [text for _, text in turns(FORMAT, *before, *mysql, *postgres, back)] == [
+        "hi",
+        "hello",
+        "use MySQL",
+        "MySQL it is",
+        "MySQL after all",
+    ]
+
+
+def test_tools_side_by_side_take_nothing_back() -> None:
+    """Lines fork where several tools run, and a prompt follows on any of them, on a notice, or on nothing that is known."""
+    result = [{"type": "tool_result", "content": "x"}]
+    lines = [
+        user("1", "count"),
+        reply("2", "m1", "one", parentUuid="1"),
+        reply("3", "m1", "two", parentUuid="2"),
+        user("4", result, parentUuid="2"),
+        user("5", result, parentUuid="3"),
+        typed_ahead("6", "faster") | {"parentUuid": "4"},
+        reply("7", "m2", "done", parentUuid="6"),
+        {"type": "system", "uuid": "8", "parentUuid": "7", "content": "x"},
+    ]
+    said = [text for _, text in turns(FORMAT, *lines)]
+    assert said == ["count", "one\n\ntwo", "faster", "done"]
+    for parent in ("6", "7", "8", None):
+        assert [text for _, text in turns(FORMAT, *lines, user("9", "thanks", parentUuid=parent))] == [
+            *said,
+            "thanks",
+        ]
+    assert [text for _, text in turns(FORMAT, *lines, user("9", "thanks", parentUuid="of another file"))] == [
+        *said,
+        "thanks",
+    ]
 
 
 def test_lines_of_one_reply_are_one_turn() -> None:

@@ -50,6 +50,16 @@ BEATS = "Read HEARTBEAT.md if it exists (workspace context). If nothing needs at
             "",
         ),
         ("<command-message>x</command-message><command-name>/x</command-name>", ""),
+        (
+            "<command-name>/plan</command-name>\n<command-args>use flamingodb\nfor the walrus</command-args>",
+            "use flamingodb\nfor the walrus",
+        ),
+        (
+            "<command-name>/x</command-name><command-args><system-reminder>y</system-reminder></command-args>",
+            "",
+        ),
+        ("<command-name>/x</command-name><command-args>no end", "<command-args>no end"),
+        ("What is <command-args>x</command-args>?", "What is <command-args>x</command-args>?"),
         ("<local-command-stdout></local-command-stdout>", ""),
         ("<local-command-caveat>Caveat: ...</local-command-caveat>", ""),
         ("<bash-input>ls</bash-input><bash-stdout>a\nb</bash-stdout>", ""),
