@@ -4,7 +4,7 @@
     python -m tests.mutants memd/chunk --sample 40       # 40 places of a package, drawn by --seed
     python -m tests.mutants memd/store/files.py          # all of a file: minutes to hours
 
-The tests are those of the same package: tests/chunk for memd/chunk, those named for the file first. Each fault is tried in
+The tests are those of the same package: tests/chunk for memd/chunk, those named for the file first, and what holds for all of them (tests/golden, tests/test_bounds.py). Each fault is tried in
 a copy of the checkout, several at once (--jobs). Ends with status 1 where a fault was not noticed that is not in
 equivalent.txt, in which a line has the file, the line as it is and as it would be, and why that is no fault, divided by " | ".
 """
@@ -30,6 +30,10 @@ from tests.mutants.faults import Fault, faults
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+_OF_ALL = (
+    "tests/golden",
+    "tests/test_bounds.py",
+)  # what is made of a corpus, and shipped numbers: of every package
 _LIMIT_S = 900  # for the tests of one fault
 
 
@@ -59,7 +63,7 @@ def noticing(file: str, root: Path) -> list[str]:
         return inside or named
     while package.parent != Path("tests") and package != Path("tests"):
         package = package.parent  # memd/sources/redact is tested by tests/sources, too
-    return [*inside, str(package)]
+    return [*inside, *(one for one in _OF_ALL if (root / one).exists()), str(package)]
 
 
 def equivalents(text: str) -> Mapping[tuple[str, str, str], str]:
