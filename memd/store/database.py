@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import math
 import queue
+import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -159,6 +160,7 @@ class Database:
 
     def _open_writer(self, *, create: bool) -> None:
         with mapped_errors(self.file):
+            _let_write(self.file)
             connection = self._connect(
                 ondisk.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
             )
@@ -713,6 +715,18 @@ def _release(connection: apsw.Connection | None) -> None:
     if connection is not None:
         with contextlib.suppress(apsw.Error):
             connection.execute("PRAGMA shrink_memory")
+
+
+def _let_write(file: Path) -> None:
+    """Let the log and its index have the mode of the file: SQLite makes them so, and they stay so.
+
+    Had they been made while the file might only be read, nothing could ever be written again.
+    """
+    for beside in (Path(f"{file}-wal"), Path(f"{file}-shm")):
+        with contextlib.suppress(OSError):
+            mode, has = file.stat().st_mode, beside.lstat().st_mode
+            if mode & stat.S_IWUSR and stat.S_ISREG(has) and not has & stat.S_IWUSR:
+                beside.chmod(stat.S_IMODE(mode))
 
 
 def _require_writable(connection: apsw.Connection) -> None:
