@@ -201,9 +201,12 @@ class _Course:
         match what:
             case Down():
                 self._daemon.stop(kill=what.kill)
+                self._files.is_watched = False
+                self._files.lose_sight()
                 tally.kills += what.kill
             case Up() if not self._daemon.runs:
                 self._daemon.start()
+                self._files.is_watched = True
                 tally.starts += 1
             case Up():
                 pass
@@ -221,6 +224,7 @@ class _Course:
         match what:
             case Reload():
                 self._daemon.reload(what.form)
+                self._files.lose_sight()
             case Reindex():
                 self._daemon.client.reindex()
             case Sync():
@@ -233,13 +237,14 @@ class _Course:
             self._files.sessions.finish()
         with self._stirrer.paused():
             complete(self._daemon.client, force=sync.force)
+            self._files.untold.clear()
             now = self._now()
             self._judge.judge(self._daemon.client, now, synced=True)
             if sync.compare:
                 self._judge.compare(self._daemon.client, now)
 
     def _now(self) -> Truth:
-        return look(self._where, self._files.sessions.words())
+        return look(self._where, self._files.sessions.words(), self._files.untold)
 
 
 class _Stirrer:

@@ -222,13 +222,24 @@ class Act(msgspec.Struct, frozen=True):
     rest_ms: float = 0.0  # before it
 
 
+class _Held(msgspec.Struct):
+    """A file that is open under a name that is gone."""
+
+    stream: IO[bytes]
+    file: Path
+    is_told: bool  # what is written to it is an event: a daemon saw it come, and knows where it is
+
+
 class Files:
     """The files of a trial, and the descriptors that are held open on them."""
 
     def __init__(self, places: Places, seed: int) -> None:
         self.places = places
         self.sessions = Sessions(places, seed)
-        self._held: list[IO[bytes]] = []
+        self._held: list[_Held] = []
+        # Files that were written to in a way of which Linux tells nobody, by device and inode.
+        self.untold: set[tuple[int, int]] = set()
+        self.is_watched = False  # a daemon runs
 
     def carry_out(self, change: Change) -> bool:
         """Let it happen; False where it cannot, since what it is about is not there."""
@@ -245,7 +256,12 @@ class Files:
     def close(self) -> None:
         """Let go of what is held open."""
         for held in self._held:
-            held.close()
+            held.stream.close()
+
+    def lose_sight(self) -> None:
+        """The daemon ends, or another begins: it has not seen how the files that are open came about."""
+        for held in self._held:
+            held.is_told = False
 
     def _at(self, path: str) -> Path:
         return self.places.sources / path
@@ -361,34 +377,40 @@ class Files:
             place.unlink()
 
     def _draft(self, change: Draft) -> None:
+        is_told = self.is_watched and self._at(change.path).parent.is_dir()
         file = self._made(change.path)
         if file.exists():
             file.unlink()
         if change.unnamed:
             above = os.open(file.parent, os.O_RDONLY)
-            held = open(  # noqa: SIM115, PTH123 - it stays open
+            stream = open(  # noqa: SIM115, PTH123 - it stays open
                 os.open(file.parent, os.O_TMPFILE | os.O_RDWR, 0o600), "r+b", buffering=0
             )
-            self._held.append(held)
-            held.write(text(change.token))
+            self._held.append(_Held(stream, file, is_told))
+            stream.write(text(change.token))
             # Only with a directory does Python follow the symlink of /proc.
-            os.link(f"/proc/self/fd/{held.fileno()}", file, src_dir_fd=above, follow_symlinks=True)
+            os.link(f"/proc/self/fd/{stream.fileno()}", file, src_dir_fd=above, follow_symlinks=True)
             os.close(above)
         else:
             draft = file.with_name(f"{file.name}.draft")
-            held = draft.open("w+b", buffering=0)
-            held.write(text(change.token))
+            stream = draft.open("w+b", buffering=0)
+            self._held.append(_Held(stream, file, is_told))
+            stream.write(text(change.token))
             file.hardlink_to(draft)
             draft.unlink()
-            self._held.append(held)
 
     def _go_on(self, change: GoOn) -> None:
         if not self._held:
             raise FileNotFoundError
-        self._held[0].seek(0, os.SEEK_END)
-        self._held[0].write(text(change.token))
+        held = self._held[0]
+        status = os.fstat(held.stream.fileno())
+        is_there = held.file.exists() and held.file.stat().st_ino == status.st_ino
+        if not (held.is_told and is_there):
+            self.untold.add((status.st_dev, status.st_ino))
+        held.stream.seek(0, os.SEEK_END)
+        held.stream.write(text(change.token))
         if change.close:
-            self._held.pop(0).close()
+            self._held.pop(0).stream.close()
 
     @property
     def holds(self) -> bool:

@@ -5,7 +5,7 @@ import re
 import stat
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -23,7 +23,8 @@ class Truth(msgspec.Struct, frozen=True):
     """What must be found, and where."""
 
     where: Mapping[str, frozenset[str]]  # token -> the names in the index under which it may be found
-    # The names that several files claim, by two Unicode forms: README says that one of them is indexed, and not which.
+    # The names that several files claim, by two Unicode forms: README says that one of them is indexed, and not which. And
+    # those of files that were written to in a way of which Linux tells nobody.
     doubtful: frozenset[str]
     notes: Mapping[str, Lines]  # by each of the names it may have; of the doubtful none
     # Roots that are not there: what was known of them may be kept, and the reply is stale.
@@ -45,12 +46,15 @@ def token(number: int) -> str:
     return f"wombat{number:05}x"
 
 
-def look(places: Places, said: Mapping[str, frozenset[str]]) -> Truth:
+def look(
+    places: Places, said: Mapping[str, frozenset[str]], untold: Collection[tuple[int, int]] = ()
+) -> Truth:
     """See what is on the disk.
 
     Args:
         places: Where.
         said: Token -> names, of what is in transcripts.
+        untold: Device and inode of files of which less is known.
     """
     names: dict[tuple[int, int], set[str]] = defaultdict(set)
     lines: dict[tuple[int, int], Lines] = {}
@@ -71,9 +75,9 @@ def look(places: Places, said: Mapping[str, frozenset[str]]) -> Truth:
         spelled[unicodedata.normalize("NFC", name)].add(name)
     doubtful = frozenset(
         name
-        for each in names.values()
+        for identity, each in names.items()
         for name in each
-        if any(len(spelled[above]) > 1 for above in _with_directories(name))
+        if identity in untold or any(len(spelled[above]) > 1 for above in _with_directories(name))
     )
     where: dict[str, set[str]] = defaultdict(set)
     for identity, each in names.items():
