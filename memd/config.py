@@ -43,6 +43,7 @@ class Chunking(_Section, frozen=True):
     # What an agent reads of one hit. A chunk of 1,600 characters under that window hides its answer one time in two, and its
     # vector tells less of each of its parts.
     max_chars: Annotated[int, Meta(ge=100, le=32768)] = 700
+    parts: Literal["auto", "on", "off"] = "auto"  # have vectors, too; auto: by the local model alone
 
 
 class Hybrid(_Section, frozen=True):

@@ -97,6 +97,7 @@ class Chunk(msgspec.Struct, frozen=True):
         None  # line of the file of each line of text; None: they follow start_line
     )
     turn: int | None = None  # of a session: the place among its turns, from 0, of the first one in the chunk
+    parts: tuple[tuple[int, int], ...] = ()  # text[begin:end] of each, in order; none, where it is one
 
 
 class Window(msgspec.Struct, frozen=True):

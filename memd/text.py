@@ -176,6 +176,11 @@ def words_and(kept: str) -> Callable[[str], str]:
     return lambda text: folded(text).translate(forms)
 
 
+def width(text: str) -> int:
+    """How much room a text takes where a CJK character takes that of two others."""
+    return len(text) if text.isascii() else len(text) + sum(map(len, _CJK_RUN.findall(text)))
+
+
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     """The tokens of fts_text with where they stand in the text, as (token, start, end).
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from memd.chunk.page import Page, page_of
+from memd.chunk.parts import parts_of
 from memd.chunk.place import Heading, context_of, dates_of, headings_above, title_of
 from memd.chunk.room import Room, end_of
 from memd.model import Chunk, Document, TextHash, embedded_text
@@ -132,7 +133,9 @@ def _chunk(page: Page, held: _Held, end: int, context: str) -> Chunk | None:
     if first < 0:
         return None
     digest = hashlib.sha256(embedded_text(context, text).encode("utf-8", "replace")).digest()
-    return Chunk(page.numbers[first], page.numbers[last], text, context, TextHash(digest))
+    return Chunk(
+        page.numbers[first], page.numbers[last], text, context, TextHash(digest), parts=parts_of(text)
+    )
 
 
 def _joined(page: Page, first: int, last: int) -> str:

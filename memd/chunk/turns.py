@@ -8,6 +8,7 @@ from datetime import tzinfo
 import msgspec
 
 from memd.chunk.markdown import LONGEST
+from memd.chunk.parts import parts_of
 from memd.chunk.place import context_of, day_told
 from memd.chunk.room import Room, fit_end, piece_end
 from memd.model import Chunk, TextHash, Turn, embedded_text
@@ -211,4 +212,5 @@ def _chunk(talk: _Talk, parts: Sequence[_Part], first: int, place: str) -> Chunk
         TextHash(digest),
         numbers,
         first + parts[0].turn,
+        parts_of(text),
     )

@@ -24,6 +24,7 @@ from memd.store.embeddings import Space
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
+from memd.store.parts import Closest
 from memd.store.shelf import Listed, Near
 from memd.store.trouble import StoreDamaged
 from memd.threads import Threads
@@ -223,11 +224,13 @@ class Searcher:
         def put_together(reader: Reader) -> tuple[T, bool]:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
             cosines: dict[ChunkId, float] = {}
+            parts: dict[ChunkId, Closest] = {}
             if isinstance(meaning, _Meaning):
                 cosines = matrix.cosines(meaning.rows, meaning.meant.vector, chunk_ids)
+                parts = reader.closest_parts(list(cosines), meaning.meant.vector)
             places = reader.places(chunk_ids)
             found = [
-                _found(place, keywords.matches.get(place.id), cosines.get(place.id))
+                _found(place, keywords.matches.get(place.id), cosines.get(place.id), parts.get(place.id))
                 for place in places
                 if place.kind in kinds
             ]
@@ -355,10 +358,11 @@ class Searcher:
         return tuple(found)
 
 
-def _found(place: Place, match: Match | None, cosine: float | None) -> Found:
+def _found(place: Place, match: Match | None, cosine: float | None, closest: Closest | None) -> Found:
+    part = None if closest is None else closest.cosine
     if match is None:
-        return Found(place.id, place.path, place.start_line, None, cosine)
-    return Found(place.id, place.path, place.start_line, match.r, cosine, match.share)
+        return Found(place.id, place.path, place.start_line, None, cosine, 0.0, part)
+    return Found(place.id, place.path, place.start_line, match.r, cosine, match.share, part)
 
 
 def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:

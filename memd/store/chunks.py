@@ -8,7 +8,7 @@ import apsw
 import msgspec
 
 from memd.model import ChunkId, Kind, TextHash, embedded_text
-from memd.store import vectors
+from memd.store import parts, vectors
 from memd.store.trouble import StoreDamaged
 
 T = TypeVar("T")
@@ -39,21 +39,22 @@ class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class WaitingChunk(msgspec.Struct, frozen=True):
-    """A chunk without a vector."""
+    """A chunk without a vector, or a part of one."""
 
-    id: ChunkId
+    id: ChunkId  # of a part, the negative one
     hash: TextHash
     text: str  # as it is embedded
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How much an index holds."""
+    """How much an index holds. A chunk waits until it and its parts have their vectors."""
 
     files: int
     chunks: int
     done: int  # chunks with a vector
     waiting: int
     set_aside: int
+    texts: int = 0  # that wait: chunks, and parts where these are embedded
 
 
 def _list(chunk_ids: Sequence[ChunkId]) -> str:
@@ -121,14 +122,21 @@ def _typed(rows: object, kind: type[T]) -> T:
 
 
 def waiting(
-    connection: apsw.Connection, limit: int, passed_over: frozenset[TextHash] = frozenset()
+    connection: apsw.Connection,
+    limit: int,
+    passed_over: frozenset[TextHash] = frozenset(),
+    *,
+    with_parts: bool = False,
 ) -> list[WaitingChunk]:
     """Chunks that wait for a vector: MEMORY.md and its like first, then notes, then transcripts, the newest files first.
+
+    Parts come after all chunks: these are what is found by.
 
     Args:
         connection: To the index.
         limit: How many at most.
         passed_over: Texts that are left out.
+        with_parts: Whether parts are embedded, too.
     """
     # In order without the texts first: of a large index most are only put in order, or passed over.
     ordered = connection.execute(
@@ -147,16 +155,21 @@ def waiting(
         " JOIN chunks ON chunks.id = wanted.value ORDER BY wanted.key",
         (_list(wanted),),
     )
-    return [
+    found = [
         WaitingChunk(ChunkId(chunk_id), TextHash(text_hash), embedded_text(context, text))
         for chunk_id, text_hash, context, text in rows
     ]
+    if with_parts and len(found) < limit:
+        left = parts.waiting(connection, limit - len(found), passed_over)
+        found += [WaitingChunk(ChunkId(part_id), text_hash, text) for part_id, text_hash, text in left]
+    return found
 
 
-def waiting_hashes(connection: apsw.Connection) -> list[TextHash]:
+def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> list[TextHash]:
     """The hash of every text that waits for a vector, each once."""
     rows = connection.execute(f"SELECT DISTINCT hash FROM chunks WHERE vector = {vectors.WAITING}")
-    return [TextHash(text_hash) for (text_hash,) in rows]
+    found = [TextHash(text_hash) for (text_hash,) in rows]
+    return list({*found, *parts.waiting_hashes(connection)}) if with_parts else found
 
 
 def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:
@@ -165,7 +178,9 @@ def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:
         f"UPDATE chunks SET vector = {vectors.SET_ASIDE} WHERE hash = ? AND vector = {vectors.WAITING}",
         (text_hash,),
     )
-    return connection.changes()
+    changed = connection.changes()
+    parts.set_aside(connection, text_hash)
+    return changed
 
 
 def hashes(connection: apsw.Connection) -> list[TextHash]:
@@ -181,11 +196,19 @@ def any_waits(connection: apsw.Connection) -> bool:
     return bool(some)
 
 
-def counts(connection: apsw.Connection) -> Counts:
-    """How much there is."""
+def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:
+    """How much there is.
+
+    Args:
+        connection: Of a reader.
+        with_parts: Whether a chunk waits for its parts, too.
+    """
     files: int = connection.execute("SELECT count(*) FROM files").get
     chunks: int = connection.execute("SELECT count(*) FROM chunks").get
     # Each by its own index: a table scan would read all texts, and this is asked after each batch of vectors.
     waiting: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.WAITING}").get
     aside: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.SET_ASIDE}").get
-    return Counts(files, chunks, chunks - waiting - aside, waiting, aside)
+    texts, of_parts = parts.waiting_counts(connection) if with_parts else (0, 0)
+    texts += waiting
+    waiting += of_parts
+    return Counts(files, chunks, chunks - waiting - aside, waiting, aside, texts)

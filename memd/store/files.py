@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
-from memd.store import keywords, sessions, vectors
+from memd.store import keywords, parts, sessions, vectors
 from memd.store.chunks import numbers_stored
 from memd.store.matrix import Row
 from memd.store.sessions import SessionChange
@@ -230,11 +230,12 @@ def _insert(
             ),
         )
         chunk_id = ChunkId(connection.last_insert_rowid())
+        parts.add(connection, chunk_id, chunk)
         terms.append((chunk_id, chunk.text, chunk.context))
         if chunk.hash in vector_of:
             known_vectors.append((chunk_id, chunk.hash, vector_of[chunk.hash]))
     keywords.add(connection, terms)
-    return vectors.add(connection, known_vectors)
+    return vectors.add(connection, known_vectors)[0]
 
 
 def remove(connection: apsw.Connection, paths: Sequence[str]) -> list[ChunkId]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
-from memd.store import aside, chunks, files, keywords, matrix, meta, sessions, shelf, vectors
+from memd.store import aside, chunks, files, keywords, matrix, meta, parts, sessions, shelf, vectors
 from memd.store.copies import Copy
 from memd.store.database import Database
 from memd.store.embeddings import Space
@@ -42,6 +42,10 @@ class Reader:
         """Chunks with their text; those that are gone are left out."""
         return chunks.texts(self._connection, chunk_ids)
 
+    def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, parts.Closest]:
+        """See parts.closest."""
+        return parts.closest(self._connection, chunk_ids, query)
+
 
 class Index:
     """Files, chunks, keywords and vectors of one agent."""
@@ -63,6 +67,7 @@ class Index:
         self._database = Database(file, "index", extension=extension, prepare=keywords.prepare)
         self._held: Held | None = None
         self._space: Space | None = None  # of these vectors; changes together with them
+        self._with_parts = False  # parts have vectors of that space, too; likewise
         self._changing = asyncio.Lock()
         self._following = Threads(1, f"memd-vectors-{file.stem}")
         self._adding: set[asyncio.Task[int]] = set()
@@ -164,6 +169,7 @@ class Index:
                 self._unwritten = fingerprint
             if loaded is not None:
                 self._held, self._space = loaded, fingerprint.space
+                self._with_parts = fingerprint.parts
 
     def _hold(self, connection: apsw.Connection, dimensions: int) -> Held | None:
         take = vectors.loaded if self.is_to_be_resident else vectors.shelved
@@ -191,6 +197,7 @@ class Index:
                 loaded = await self._database.write(prepare)
                 if loaded is not None:
                     self._held, self._space = loaded, wanted.space
+                    self._with_parts = wanted.parts
 
     async def settle(self) -> None:
         """Catch up on what could not be written when the index was opened; nothing to do for most.
@@ -403,16 +410,20 @@ class Index:
         self, limit: int, passed_over: frozenset[TextHash] = frozenset()
     ) -> list[chunks.WaitingChunk]:
         """Chunks that wait for a vector, the most wanted first; none where vectors have no place."""
-        return [] if self._held is None else await self._database.read(chunks.waiting, limit, passed_over)
+        if self._held is None:
+            return []
+        return await self._database.read(chunks.waiting, limit, passed_over, with_parts=self._with_parts)
 
     async def waiting_hashes(self) -> list[TextHash]:
         """The hash of every text that waits for a vector, each once; none where vectors have no place."""
-        return [] if self._held is None else await self._database.read(chunks.waiting_hashes)
+        if self._held is None:
+            return []
+        return await self._database.read(chunks.waiting_hashes, with_parts=self._with_parts)
 
     async def add_vectors(
         self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None = None
     ) -> int:
-        """Store vectors of chunks that still are what was embedded; how many were.
+        """Store vectors of chunks, and of parts, that still are what was embedded; how many were.
 
         Args:
             rows: Chunks with their vectors.
@@ -430,9 +441,9 @@ class Index:
         async with self._changing:
             if self._held is None or space not in {None, self._space}:
                 return 0
-            stored = await self._database.write(vectors.add, rows)
+            stored, parts_stored = await self._database.write(vectors.add, rows)
             await self._follow((), stored)
-        return len(stored)
+        return len(stored) + parts_stored
 
     def _have_added(self, adding: asyncio.Task[int]) -> None:
         self._adding.discard(adding)
@@ -451,16 +462,29 @@ class Index:
                 await self._database.write(chunks.set_aside, text_hash)
 
     async def hashes(self) -> list[TextHash]:
-        """The hash of every chunk's embedded text."""
-        return await self._database.read(chunks.hashes)
+        """The hash of every text that is embedded, of chunks and of their parts."""
+
+        def hashes(connection: apsw.Connection) -> list[TextHash]:
+            return list({*chunks.hashes(connection), *parts.hashes(connection, embedded=False)})
+
+        return await self._database.read(hashes)
 
     async def embedded(self) -> list[TextHash]:
         """The hash of every text that has a vector, each once."""
-        return await self._database.read(vectors.hashes)
+
+        def embedded(connection: apsw.Connection) -> list[TextHash]:
+            return list({*vectors.hashes(connection), *parts.hashes(connection, embedded=True)})
+
+        return await self._database.read(embedded)
 
     async def vectors_of(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
         """The float32 vectors of texts, where there are any."""
-        return await self._database.read(vectors.of_texts, hashes)
+
+        def of_texts(connection: apsw.Connection) -> dict[TextHash, bytes]:
+            found = vectors.of_texts(connection, hashes)
+            return found | parts.of_texts(connection, [one for one in hashes if one not in found])
+
+        return await self._database.read(of_texts)
 
     async def any_waits(self) -> bool:
         """Whether any chunk waits for a vector, be there a place for it or not."""
@@ -468,7 +492,7 @@ class Index:
 
     async def counts(self) -> chunks.Counts:
         """How much the index holds."""
-        return await self._database.read(chunks.counts)
+        return await self._database.read(chunks.counts, with_parts=self._with_parts)
 
     # --- what a search reads
 
@@ -633,6 +657,7 @@ class Index:
             if damage is not None:
                 await self._put_in_place(other, damage)
             self._held, self._space = built, other.space
+            self._with_parts = other._with_parts  # noqa: SLF001  # one index becomes another
             self._shelve_if_wanted()
             with contextlib.suppress(StoreUnavailable):  # they are searched on disk
                 await self._load_if_wanted()

@@ -7,7 +7,7 @@ import msgspec
 
 # Raised by whoever changes what memd.chunk or memd.text.fts_text gives for the same file: indexes are
 # then rebuilt.
-CHUNKING = 3
+CHUNKING = 4
 TOKENIZER = 2
 # Raised likewise for what memd.sources.sessions takes for speech, memd.chunk.turns makes of it, or memd.sync.apply_sessions
 # to place it.
@@ -30,6 +30,7 @@ class Fingerprint(msgspec.Struct, frozen=True):
     dimensions: int | None = None
     redaction: str = ""  # what is taken out of notes; empty: nothing
     sessions: str = ""  # how transcripts are read, and what is taken out of them; empty: none are read
+    parts: bool = False  # parts of chunks have vectors, too
     is_mixed: bool = False  # some of it was made for other settings, for which it was to be built anew
 
     @property
@@ -95,12 +96,15 @@ def with_vectors(text: Fingerprint, vectors: Fingerprint) -> Fingerprint:
         model=vectors.model,
         key=vectors.key,
         dimensions=vectors.dimensions,
+        parts=vectors.parts,
     )
 
 
 def without_vectors(fingerprint: Fingerprint) -> Fingerprint:
     """The text part alone."""
-    return msgspec.structs.replace(fingerprint, provider=None, model=None, key=None, dimensions=None)
+    return msgspec.structs.replace(
+        fingerprint, provider=None, model=None, key=None, dimensions=None, parts=False
+    )
 
 
 def get_fingerprint(connection: apsw.Connection) -> Fingerprint | None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import ChunkId, TextHash
+from memd.store import parts as part_vectors
 from memd.store.matrix import Matrix, Row
 from memd.store.shelf import Block, Listed, Shelf, listed, parts
 from memd.store.trouble import StoreDamaged
@@ -93,6 +94,7 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
 
 def clear(connection: apsw.Connection) -> None:
     """Forget the vectors of another model, with their tables as far as they can be reached."""
+    part_vectors.clear(connection)
     connection.execute("DROP TABLE IF EXISTS vectors_plain")
     if _has_vec0(connection):
         connection.execute("DROP TABLE IF EXISTS vectors")
@@ -263,15 +265,21 @@ def of_texts(connection: apsw.Connection, texts: Sequence[TextHash]) -> dict[Tex
     return found
 
 
-def add(connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, bytes]]) -> list[Row]:
-    """Store vectors of chunks that still are what was embedded; the others are dropped.
+def add(
+    connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, bytes]]
+) -> tuple[list[Row], int]:
+    """Store vectors of chunks, and of parts, that still are what was embedded; the others are dropped.
 
     Returns:
-        Those that were stored.
+        The chunks whose vectors were stored, and for how many parts.
     """
     here = table(connection)
     stored: list[Row] = []
+    parts_stored = 0
     for chunk_id, text_hash, vector in rows:
+        if part_vectors.is_part(chunk_id):
+            parts_stored += part_vectors.put(connection, chunk_id, text_hash, vector)
+            continue
         row = connection.execute(
             "SELECT files.kind FROM chunks JOIN files ON files.id = chunks.file_id"
             f" WHERE chunks.id = ? AND chunks.hash = ? AND chunks.vector = {WAITING}",
@@ -281,7 +289,7 @@ def add(connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, byt
             connection.execute(f"INSERT INTO {here} (chunk_id, embedding) VALUES (?, ?)", (chunk_id, vector))
             connection.execute(f"UPDATE chunks SET vector = {DONE} WHERE id = ?", (chunk_id,))
             stored.append(Row(chunk_id, row[0], vector))
-    return stored
+    return stored, parts_stored
 
 
 def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:

@@ -8,6 +8,7 @@ from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.sources.fence import SourceError
 from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
+from memd.store.parts import hash_of
 from memd.sync.apply import read_and_cut
 from memd.sync.apply_sessions import read_and_cut_session
 from memd.sync.treatment import Treatment
@@ -32,6 +33,7 @@ async def cost(
     held: frozenset[TextHash] = frozenset(),
     force: bool,
     embeds: bool,
+    with_parts: bool = False,
     threads: Threads,
 ) -> Cost:
     """Read and cut every file, and see which texts have a vector.
@@ -42,6 +44,7 @@ async def cost(
         held: Texts whose vectors the index has and hands on.
         force: Nothing that is known would be used.
         embeds: Whether there is a provider; without one nothing is embedded.
+        with_parts: Whether parts of chunks are embedded, too.
         threads: Where files are read.
     """
     found = (await threads.run(scan, treatment.roots, max_bytes=treatment.max_bytes)).found
@@ -57,6 +60,9 @@ async def cost(
         for chunk in cut:
             chunks.append(chunk.hash)
             texts[chunk.hash] = estimate_tokens(embedded_text(chunk.context, chunk.text))
+            for begin, end in chunk.parts if with_parts else ():
+                part = chunk.text[begin:end]
+                texts[hash_of(part)] = estimate_tokens(part)
     known, refused = await _known(texts, None if force else vectors)
     known |= held
     settled = known | refused

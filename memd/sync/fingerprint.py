@@ -33,7 +33,13 @@ def wanted_fingerprint(settings: AgentSettings, identity: Identity | None) -> Fi
         model=identity.model,
         key=identity.key,
         dimensions=identity.dimensions,
+        parts=embeds_parts(settings, identity.provider),
     )
+
+
+def embeds_parts(settings: AgentSettings, provider: str) -> bool:
+    """Whether parts of chunks get vectors, too: that costs as many tokens again, which others are paid for."""
+    return settings.chunking.parts == "on" or (settings.chunking.parts == "auto" and provider == "local")
 
 
 def _sessions(settings: AgentSettings) -> str:

@@ -18,6 +18,7 @@ from memd.sync.checks import keep_checking
 from memd.sync.cost import Cost, cost
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.embedders import Embedders
+from memd.sync.fingerprint import embeds_parts
 from memd.sync.freshness import Freshness
 from memd.sync.glance import Glance
 from memd.sync.intake import Done, Intake
@@ -84,6 +85,7 @@ class SyncLoop:
             clock: Seconds, monotonic, by which passes are measured.
         """
         self._agent = agent
+        self._settings = settings
         self._clock = clock
         self._treatment = treatment
         self._index = index
@@ -309,6 +311,7 @@ class SyncLoop:
             held=frozenset(await self._index.embedded()) if is_kept else frozenset(),
             force=force,
             embeds=self._embedders.embeds,
+            with_parts=wanted is not None and embeds_parts(self._settings, wanted.provider),
             threads=self._files,
         )
 

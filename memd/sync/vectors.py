@@ -407,9 +407,9 @@ class VectorQueue:
             served.open = 0
         else:
             counts = await customer.index.counts()
-            served.open = max(len(served.ahead), counts.waiting - len(served.held) - len(served.out))
+            served.open = max(len(served.ahead), counts.texts - len(served.held) - len(served.out))
             before = served.unconfirmed
-            served.unconfirmed = await self._confirmations.wanted(served, counts.waiting)
+            served.unconfirmed = await self._confirmations.wanted(served, counts.texts)
             if served.unconfirmed != before:
                 self._moves.tell()
         return bool(settled)

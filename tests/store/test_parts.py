@@ -1,0 +1,165 @@
+"""Parts of chunks beside their chunks: they come, get vectors and go with these."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from memd.chunk.parts import parts_of
+from memd.model import Chunk, Kind, TextHash
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from memd.store.parts import hash_of
+from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
+
+LINES = [
+    f"- a line about matter number {n}, which is wide enough to be told by itself and no other"
+    for n in range(9)
+]
+WITH_PARTS = msgspec.structs.replace(FINGERPRINT, parts=True)
+
+
+def cut(*numbers: int) -> Chunk:
+    """A chunk of some of the lines."""
+    text = "\n".join(LINES[n] for n in numbers)
+    return msgspec.structs.replace(chunk_of(text), parts=parts_of(text))
+
+
+async def opened(file: Path, fingerprint: Fingerprint = WITH_PARTS) -> Index:
+    index = Index(file)
+    await index.open()
+    await index.adopt(fingerprint)
+    return index
+
+
+async def embed(index: Index) -> int:
+    """Give everything that waits a vector of its text's own; how many that were."""
+    waiting = await index.waiting(1000)
+    return await index.add_vectors([(one.id, one.hash, vector(one.text)) for one in waiting])
+
+
+def vector(text: str) -> bytes:
+    return vector_of(int.from_bytes(hash_of(text)[:4], "big"))
+
+
+async def closest(index: Index, text: str) -> dict[int, tuple[float, str]]:
+    """The closest part of each chunk to a text, with what it says."""
+    query = np.frombuffer(vector(text), "<f4")
+    found = await index.keywords('"line"', 100, frozenset(Kind))
+    ids = [chunk_id for chunk_id, _ in found]
+    near = await index.read(lambda reader: reader.closest_parts(ids, query))
+    texts = await index.read(lambda reader: reader.texts(ids))
+    return {
+        int(chunk_id): (one.cosine, texts[chunk_id].text[one.span[0] : one.span[1]])
+        for chunk_id, one in near.items()
+    }
+
+
+async def test_a_part_is_found_by_its_own_vector(tmp_path: Path) -> None:
+    """After its chunk, and over a restart."""
+    index = await opened(tmp_path / "a.sqlite")
+    await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1, 2), cut(3)], {}, frozenset())
+    waiting = await index.waiting(1000)
+    assert [one.id > 0 for one in waiting] == [True, True, False, False, False]
+    assert sorted(one.text for one in waiting[2:]) == LINES[:3]
+    counts = await index.counts()
+    assert (counts.waiting, counts.texts, counts.done) == (2, 5, 0)
+    await embed(index)
+    counts = await index.counts()
+    assert (counts.waiting, counts.texts, counts.done) == (0, 0, 2)
+    for _ in range(2):
+        [(cosine, text)] = (await closest(index, LINES[1])).values()
+        assert (round(cosine, 3), text) == (1.0, LINES[1])
+        await index.close()
+        index = await opened(tmp_path / "a.sqlite")
+    await index.close()
+
+
+async def test_a_chunk_waits_for_its_parts(tmp_path: Path) -> None:
+    """It is done when all are there."""
+    index = await opened(tmp_path / "a.sqlite")
+    await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1)], {}, frozenset())
+    for left in (3, 2, 1):
+        counts = await index.counts()
+        assert (counts.waiting, counts.texts) == (1, left)
+        [first, *_] = await index.waiting(1)
+        assert await index.add_vectors([(first.id, first.hash, vector(first.text))]) == 1
+    assert (await index.counts()).waiting == 0
+    await index.close()
+
+
+async def test_any_history_ends_in_the_parts_of_a_fresh_index(tmp_path: Path) -> None:
+    """Edits, deletions and a text that comes back."""
+    index, fresh = await opened(tmp_path / "a.sqlite"), await opened(tmp_path / "b.sqlite")
+    for number, chunks in enumerate([[cut(0, 1, 2)], [cut(0, 1), cut(3, 4)], [], [cut(5, 6), cut(0, 1)]]):
+        await index.replace(found_file("memory/a.md"), bytes([number]), chunks, {}, frozenset())
+        await embed(index)
+    await index.replace(found_file("memory/b.md"), b"1", [cut(7, 8)], {}, frozenset())
+    await embed(index)
+    await index.remove(["memory/b.md"])
+    await fresh.replace(found_file("memory/a.md"), b"1", [cut(5, 6), cut(0, 1)], {}, frozenset())
+    await embed(fresh)
+    for text in LINES:
+        found = sorted((await closest(index, text)).values())
+        assert found == sorted((await closest(fresh, text)).values())
+        assert len(found) == 2
+    assert sorted(await index.embedded()) == sorted(await fresh.embedded())
+    assert sorted(await index.hashes()) == sorted(await index.embedded())
+    await index.close()
+    await fresh.close()
+
+
+async def test_a_part_that_is_refused_is_waited_for_no_more(tmp_path: Path) -> None:
+    """The others are found."""
+    index = await opened(tmp_path / "a.sqlite")
+    await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1)], {}, frozenset())
+    await index.set_aside(hash_of(LINES[0]))
+    await embed(index)
+    assert (await index.counts()).waiting == 0
+    [(_, text)] = (await closest(index, LINES[0])).values()
+    assert text == LINES[1]
+    await index.close()
+
+
+async def test_where_parts_have_no_vectors_nothing_waits_for_them(tmp_path: Path) -> None:
+    """Neither are they embedded; when they are wanted, they wait."""
+    index = await opened(tmp_path / "a.sqlite", FINGERPRINT)
+    await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1)], {}, frozenset())
+    await embed(index)
+    assert (await index.counts()).texts == 0
+    assert await closest(index, LINES[0]) == {}
+    await index.close()
+    index = await opened(tmp_path / "a.sqlite")
+    assert (await index.counts()).texts == 2
+    assert len(await index.waiting_hashes()) == 2
+    await index.close()
+
+
+@pytest.mark.parametrize("change", ["key", "model"])
+async def test_vectors_of_another_model_are_forgotten(tmp_path: Path, change: str) -> None:
+    """Of parts as of chunks."""
+    index = await opened(tmp_path / "a.sqlite")
+    await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1)], {}, frozenset())
+    await embed(index)
+    await index.close()
+    other = msgspec.structs.replace(WITH_PARTS, **{change: "another"})
+    index = await opened(tmp_path / "a.sqlite", other)
+    assert (await index.counts()).texts == 3
+    assert await index.embedded() == []
+    await index.close()
+
+
+async def test_what_parts_have_goes_back_to_the_cache(tmp_path: Path) -> None:
+    """As float32, of the size that the cache keeps."""
+    index = await opened(tmp_path / "a.sqlite")
+    await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1)], {}, frozenset())
+    await embed(index)
+    hashes: list[TextHash] = await index.embedded()
+    assert len(hashes) == 3
+    found = await index.vectors_of(hashes)
+    assert found.keys() == set(hashes)
+    assert {len(one) for one in found.values()} == {4 * DIMENSIONS}
+    exact = np.frombuffer(vector(LINES[0]), "<f4")
+    assert np.frombuffer(found[hash_of(LINES[0])], "<f4") @ exact == pytest.approx(1, abs=1e-3)
+    await index.close()
