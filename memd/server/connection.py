@@ -239,6 +239,8 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def close(self) -> None:
-        """Close after what is written has gone out."""
+        """Close after what is written has gone out, which is waited for as long as for other replies."""
         self._closing = True
         self._transport.close()
+        if self._unread is None and self._transport.get_write_buffer_size():
+            self._unread = asyncio.get_running_loop().call_later(self._bounds.unread_s, self._give_up)

@@ -7,6 +7,9 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from memd.server.acceptor import Manners
+from memd.server.connection import Bounds
+from memd.server.handlers import LEAST_CHARS, MAX_RESULTS
 from memd_client import codec, frames, messages
 from memd_client.conversation import IN_FLIGHT
 from memd_client.messages import PROTOCOL, Hello, Message, Reply, Request
@@ -110,6 +113,28 @@ def test_numbers() -> None:
     assert f"{frames.REQUEST_LIMIT:,} bytes" in section("Frames")
     assert f"{frames.REPLY_LIMIT:,} bytes" in section("Frames")
     assert f"At most {IN_FLIGHT} requests" in section("Envelopes")
+    bounds, closes = Bounds(), section("What closes a connection")
+    assert bounds.in_flight == IN_FLIGHT
+    assert f"`hello` has come whole {bounds.hello_s:g} s after" in closes
+    assert f"a frame has not come whole {bounds.frame_s:g} s after" in closes
+    assert f"have waited for {bounds.unread_s:g} s to be read" in closes
+    assert f"silent for more than {Manners().resting_s:g} s" in closes
+    refuses = section("What a request refuses")
+    assert f"less than 1, more than {MAX_RESULTS} |" in refuses
+    assert f"of `get` less than {LEAST_CHARS} |" in refuses
+
+
+@pytest.mark.parametrize(("depth", "is_taken"), [(1, True), (500, True), (5_000, False), (200_000, False)])
+def test_depth(depth: int, is_taken: bool) -> None:
+    """What the page promises of values in values, in a field that nobody knows."""
+    field = msgspec.msgpack.encode("of_later") + b"\x91" * depth + b"\xc0"
+    status = msgspec.msgpack.encode({"type": "status"})
+    request = b"\x92\x01\x82" + status[1:] + field
+    if is_taken:
+        assert codec.decode_request(request) == (1, messages.Status())
+    else:
+        with pytest.raises(codec.Garbage):
+            codec.decode_request(request)
 
 
 @pytest.mark.parametrize(("digits", "payload"), EXAMPLES, ids=range(len(EXAMPLES)))

@@ -264,6 +264,34 @@ def test_the_ends_of_the_ranges_are_fine(served: Daemon) -> None:
 
 
 @pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"type": "search", "query": "cat", "max_chars": -1}, "bad_request"),
+        ({"type": "get", "path": "MEMORY.md", "max_chars": 99}, "bad_request"),
+        ({"type": "get", "path": "MEMORY.md", "max_chars": 0}, "bad_request"),
+        ({"type": "embed", "action": "stop"}, "bad_request"),
+        ({"type": "embed"}, "bad_request"),
+        ({"type": "warm"}, "bad_request"),
+        ({"type": "sync", "patience_ms": "1"}, "bad_request"),
+        ({"type": "sync", "patience_ms": 0}, "timed_out"),
+        ({"type": "sync", "patience_ms": -1}, "timed_out"),
+        ({"type": "sync", "agent": "nobody"}, "unknown_agent"),
+        ({"type": "status", "agent": 1}, "bad_request"),
+        ({"type": "forget"}, "unsupported"),
+    ],
+    ids=ascii,
+)
+def test_what_a_request_refuses(served: Daemon, request_: dict[str, Any], code: str) -> None:
+    """Under its id, by the code that the page of the protocol has for it."""
+    with Stranger(served.socket) as stranger:
+        stranger.greet()
+        stranger.ask_raw(1, request_)
+        assert stranger.hear_failure(1).code == code
+        stranger.ask(Search(query="cat called"), first=2)
+        assert whole(stranger.hear_some(1), [2])
+
+
+@pytest.mark.parametrize(
     ("fields", "says"),
     [
         ({"start_line": 0}, "from 1"),

@@ -4,6 +4,7 @@ import os
 import socket
 import struct
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,29 @@ def test_a_client_that_does_not_read_is_dropped(address: Path) -> None:
         assert isinstance(other.hear()[1], Note)
 
 
+def test_a_refused_client_that_does_not_read_is_dropped(address: Path) -> None:
+    """Also where so little waits for it that it was never told to stop."""
+
+    async def handle(_: Request) -> Reply:
+        return Note(path="some", text="x" * 1_000)
+
+    with (
+        structlog.testing.capture_logs(),
+        serving(address, handle, Bounds(unread_s=0.2)) as connections,
+        Stranger(address) as stranger,
+    ):
+        stranger.greet()
+        held = 0
+        # Until what the kernel takes is full, and some more is kept, but less than makes a transport complain.
+        while not held:
+            stranger.ask(*(Get(path="x") for _ in range(20)))
+            time.sleep(0.02)
+            held = sum(one._transport.get_write_buffer_size() for one in connections)
+        assert held < 1 << 16
+        stranger.say(struct.pack(">I", 1) + b"\xc0")
+        until(lambda: not connections, 5)
+
+
 def test_a_client_that_reads_late_gets_everything(address: Path) -> None:
     """One that reads in time after all gets every reply, in spite of all that piled up."""
     began = threading.Event()
@@ -473,6 +497,9 @@ class Line(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         self.written += data
+
+    def get_write_buffer_size(self) -> int:
+        return 0
 
     def pause_reading(self) -> None:
         self.may_read.clear()
