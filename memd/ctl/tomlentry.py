@@ -1,12 +1,14 @@
 """One table of a TOML file of another program, set or taken out; the rest stays as it stands. Pure."""
 
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from memd.configfile.statements import statements
 from memd.ctl.jsonedit import NotEditable
 
 
@@ -47,20 +49,50 @@ def without_table(text: str, way: tuple[str, str]) -> str:
     wanted, there = _table(text, way)
     if there is None:
         return text
+    del wanted[way[0]][way[1]]
+    # Where its parent has a line of its own, that stays.
+    without_parent = {name: value for name, value in wanted.items() if name != way[0] or value}
+    for changed in (_cut(text, way), _taken_out(text, way)):
+        if changed is not None and (_says(changed, wanted) or _says(changed, without_parent)):
+            return changed
+    raise NotEditable("it is written in a way that cannot be changed without you")
+
+
+def _cut(text: str, way: tuple[str, str]) -> str:
+    """The text without the lines from the header of a table, and of those in it, to the last key; what follows stays."""
+    lines = text.split("\n")
+    gone: set[int] = set()
+    begin: int | None = None  # the first line of the table that is gone through
+    for statement in statements(text):
+        if statement.is_header:
+            begin = statement.line if statement.keys[-1][:2] == way else None
+        if begin is not None:
+            gone |= set(range(begin, statement.last_line + 1))
+    # An empty line stood before it.
+    for number in sorted(gone):
+        if number - 1 not in gone and number > 1 and not lines[number - 2].strip():
+            gone.add(number - 1)
+    kept = "\n".join(line for number, line in enumerate(lines, 1) if number not in gone)
+    return f"{kept.rstrip()}{_line_end(text)}" if kept.strip() else ""
+
+
+def _taken_out(text: str, way: tuple[str, str]) -> str | None:
+    """The text without a table of any other form; None where a comment would go with it."""
     try:
         tables: Any = tomlkit.parse(text)
         del tables[way[0]][way[1]]
-        del wanted[way[0]][way[1]]
-        if not wanted[way[0]]:
-            del tables[way[0]], wanted[way[0]]
+        if not tables[way[0]]:
+            del tables[way[0]]
         changed = tomlkit.dumps(tables)
-    except TOMLKitError as error:
-        raise NotEditable(str(error)) from error
-    # An empty line stood before the table, which was the last.
-    changed = f"{changed.rstrip()}{_line_end(text)}" if changed.strip() else ""
-    if not _says(changed, wanted):
-        raise NotEditable("it is written in a way that cannot be changed without you")
-    return changed
+    except TOMLKitError:
+        return None
+    if Counter(_comments(changed)) != Counter(_comments(text)):
+        return None
+    return f"{changed.rstrip()}{_line_end(text)}" if changed.strip() else ""
+
+
+def _comments(text: str) -> Iterator[str]:
+    return (line.strip() for line in text.split("\n") if line.lstrip().startswith("#"))
 
 
 def _table(text: str, way: tuple[str, str]) -> tuple[dict[str, Any], dict[str, Any] | None]:

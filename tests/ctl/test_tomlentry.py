@@ -3,6 +3,8 @@
 import tomllib
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from memd.ctl.jsonedit import NotEditable
 from memd.ctl.tomlentry import with_table, without_table
@@ -61,3 +63,53 @@ def test_what_is_not_such_toml_is_refused(text: str) -> None:
 def test_what_is_not_there_need_not_be_taken_out() -> None:
     """The text stays the same."""
     assert without_table(KEPT, WAY) == KEPT
+
+
+_LINES = st.lists(
+    st.sampled_from(
+        [
+            "",
+            "# ask Bob before you change the next one",
+            "  # set in",
+            "[profiles.work]",
+            "[mcp_servers.other]",
+            'model = "o3"  # why',
+            "args = [",
+        ]
+    ),
+    max_size=6,
+)
+
+
+@given(
+    before=_LINES,
+    after=_LINES,
+    own=st.sampled_from(
+        ["", "env = {}\n", '# mine\nenv = { A = "b" }\n', '[mcp_servers.memd.env]\nA = "b"\n']
+    ),
+)
+def test_what_a_person_has_written_around_the_table_stays(
+    before: list[str], after: list[str], own: str
+) -> None:
+    """Every line of it, also comments between memd's last key and the next header."""
+    head, tail = "\n".join([*before, ""]), "\n".join([*after, ""])
+    table = with_table("", WAY, VALUES)
+    text = f"{head}\n{table}{own}\n{tail}"
+    try:
+        tomllib.loads(text)
+        tomllib.loads(head)
+    except tomllib.TOMLDecodeError:
+        assume(False)
+    # A key that follows without a header of its own is one of memd's table.
+    first = next((line for line in after if line.strip() and not line.lstrip().startswith("#")), "[")
+    assume(first.startswith("["))
+    left = without_table(text, WAY)
+    assert [line for line in left.split("\n") if line.strip()] == [
+        line for line in (*before, *after) if line.strip()
+    ]
+
+
+def test_where_a_comment_would_go_it_is_left_to_the_person() -> None:
+    """In a form that only a parser finds its way in."""
+    text = "mcp_servers = { memd = { command = 'x' } } # mine\n# and this\n"
+    assert "# and this" in without_table(text, WAY)
