@@ -51,6 +51,14 @@ class Root(msgspec.Struct, frozen=True, kw_only=True):
     remote: str | None = None  # its file system, where other machines can change files
 
 
+class NotesOf(msgspec.Struct, frozen=True, kw_only=True):
+    """Notes of another program that an agent is told to search."""
+
+    directory: str  # symlinks followed
+    way: tuple[str, ...] = ()  # they lie below these directories alone
+    file: str | None = None  # this one alone
+
+
 class Disk(Fact, frozen=True):
     """The file system that the state directory is on, or will be."""
 
@@ -64,6 +72,7 @@ class Ground(Fact, frozen=True):
 
     agent: str
     roots: tuple[Root, ...] = ()
+    presets: tuple[NotesOf, ...] = ()
     hangs_at: str | None = None  # the path that gave no answer in time
     notes: int = 0
     shelves: tuple[Root, ...] = ()  # where transcripts are, or will be

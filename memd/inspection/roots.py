@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from memd.config import AgentSettings
-from memd.inspection.facts import Disk, Ground, Root
+from memd.inspection.facts import Disk, Ground, NotesOf, Root
 from memd.model import Kind
+from memd.paths import Root as Place
 from memd.paths import Sessions, Tree, is_session, only_file
 from memd.sources.roots import roots_of
 from memd.sources.scan import Skip, scan
@@ -60,6 +63,7 @@ class Look:
             agent=self._agent,
             roots=tuple(roots),
             notes=len(files) - transcripts,
+            presets=_presets(parts, settings),
             shelves=tuple(shelves),
             transcripts=transcripts,
             unreadable=_some(closed),
@@ -86,6 +90,20 @@ class Look:
             fault=_fault(place, is_workspace=is_workspace),
             remote=mount.kind if mount is not None and mount.is_remote else None,
         )
+
+
+def _presets(parts: Iterable[Place], settings: AgentSettings) -> tuple[NotesOf, ...]:
+    """The notes of other programs among all that is searched."""
+    own = set(roots_of(msgspec.structs.replace(settings, memory_presets=())))
+    return tuple(
+        NotesOf(
+            directory=str(root.directory),
+            way=root.way if isinstance(root, Tree) else (),
+            file=only_file(root),
+        )
+        for root in parts
+        if root not in own and not isinstance(root, Sessions)
+    )
 
 
 def disk_of(path: Path) -> Disk | None:

@@ -214,6 +214,12 @@ def _roots(ground: Ground, settings: AgentSettings) -> list[Root]:
             roots.append(SingleFile(path.parent, path.name, exclude))
         else:
             roots.append(Tree(path, exclude))
+    for notes in ground.presets:
+        directory = Path(notes.directory)
+        if notes.file is None:
+            roots.append(Tree(directory, exclude, notes.way))
+        else:
+            roots.append(SingleFile(directory, notes.file, exclude))
     return roots
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from memd.config import AgentSettings
 from memd.ctl.checkup import agents
-from memd.inspection.facts import Cache, Ground, Kept, Root, Store
+from memd.inspection.facts import Cache, Ground, Kept, NotesOf, Root, Store
 from memd_client.messages import Health, Pass, VectorHealth
 from tests.ctl import answers
 from tests.ctl.checkup.scenes import SCENE, sound, told
@@ -144,6 +144,23 @@ def test_an_agent_that_reads_the_memory_of_another_is_told(
     found = told(agents.judged_overlap([_ground("a", *mine), _ground("b", *theirs)], settings, SCENE))
     assert {name.split(".")[1] for name, one in found.items() if "as configured" in one.detail} == reads
     assert all(one.ok for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("notes", "reads"),
+    [
+        (NotesOf(directory="/b/memory"), True),
+        (NotesOf(directory="/b", file="MEMORY.md"), True),
+        (NotesOf(directory="/b", way=("memory",)), True),
+        (NotesOf(directory="/c", way=("projects", "*", "memory")), False),
+    ],
+)
+def test_an_agent_that_reads_another_ones_by_way_of_a_preset_is_told(notes: NotesOf, reads: bool) -> None:
+    """As one that searches the notes of OpenClaw, where the other has its workspace."""
+    settings = {"a": AgentSettings(workspace=Path("/a")), "b": AgentSettings(workspace=Path("/b"))}
+    ground = msgspec.structs.replace(_ground("a", "/a"), presets=(notes,))
+    found = told(agents.judged_overlap([ground, _ground("b", "/b")], settings, SCENE))
+    assert ("reads the memory of b too" in found["agents.a.apart"].detail) is reads
 
 
 @pytest.mark.parametrize(
