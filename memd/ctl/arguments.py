@@ -91,12 +91,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def is_hook(argv: Sequence[str]) -> bool:
     """Whether a command line, right or wrong, is one that an agent's program runs."""
     words = iter(argv)
+    plain = []
     for word in words:
         if word in _VALUED:
             next(words, None)
         elif not word.startswith("-"):
-            return word == "hook" and next(words, None) not in {"install", "uninstall"}
-    return False
+            plain.append(word)
+    return plain[:1] == ["hook"] and plain[1:2] not in (["install"], ["uninstall"])
 
 
 def _parser() -> argparse.ArgumentParser:
