@@ -57,6 +57,8 @@ def without_hooks(text: str) -> str:
                 text = jsonedit.without_value(text, ("hooks", event, group))
             if not jsonedit.find(jsonedit.document(text), ("hooks", event)):
                 text = jsonedit.without_value(text, ("hooks", event))
+                if not jsonedit.find(jsonedit.document(text), ("hooks",)):
+                    text = jsonedit.without_value(text, ("hooks",))
     return text
 
 

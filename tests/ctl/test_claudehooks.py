@@ -69,3 +69,9 @@ def test_hooks_in_another_form_are_refused(text: str) -> None:
 def test_where_nothing_is_of_memd_nothing_is_taken_out(text: str) -> None:
     """The text stays the same, and odd elements are no trouble."""
     assert without_hooks(text) == text
+
+
+@pytest.mark.parametrize("text", ["{}\n", '{"model": "opus"}', '{\n  "model": "opus"\n}\n'])
+def test_what_only_held_memds_hooks_goes_with_them(text: str) -> None:
+    """The settings are as they were before."""
+    assert without_hooks(with_hooks(text, COMMANDS)) == text
