@@ -1,4 +1,4 @@
-"""Where each MCP client keeps the servers of its user, and how an entry looks there. Pure."""
+"""Where each MCP client keeps the servers of its user, and how an entry looks there."""
 
 import json
 from collections.abc import Mapping
@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 import tomlkit
+
+from memd.sources.presets import Homes, openclaw_homes
 
 SERVER = "memd"
 """The name that the server has with its clients."""
@@ -45,8 +47,7 @@ def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
             directory = (_named(environ, "GEMINI_CLI_HOME", home) or home) / ".gemini"
             return McpClient("Gemini CLI", directory / "settings.json", ("mcpServers", SERVER))
         case "openclaw":
-            directory = _named(environ, "OPENCLAW_STATE_DIR", home) or home / ".openclaw"
-            file = _named(environ, "OPENCLAW_CONFIG_PATH", home) or directory / "openclaw.json"
+            file = _named(environ, "OPENCLAW_CONFIG_PATH", home) or _openclaw(environ, home) / "openclaw.json"
             return McpClient("OpenClaw", file, ("mcp", "servers", SERVER))
         case _:
             raise ValueError(name)
@@ -72,6 +73,13 @@ def snippet(client: McpClient, values: Mapping[str, Any]) -> str:
     if client.format == "toml":
         return tomlkit.dumps(whole)
     return f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n"
+
+
+def _openclaw(environ: Mapping[str, str], home: Path) -> Path:
+    """The home of the OpenClaw that is in use; of a profile that is named, also where it is not there yet."""
+    first, *others = openclaw_homes(Homes(environ, home))
+    is_meant = environ.get("OPENCLAW_PROFILE", "") not in {"", "default"} or not others
+    return first if is_meant else next((one for one in (first, *others) if one.is_dir()), first)
 
 
 def _named(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:

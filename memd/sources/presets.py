@@ -74,7 +74,7 @@ def shelves(preset: PresetName, homes: Homes) -> tuple[Shelf, ...]:
             pi = homes.named("PI_CODING_AGENT_SESSION_DIR") or (
                 (homes.named("PI_CODING_AGENT_DIR") or homes.home / ".pi" / "agent") / "sessions"
             )
-            return (*(Shelf(home / "agents", "openclaw") for home in _openclaw(homes)), Shelf(pi, "pi"))
+            return (*(Shelf(home / "agents", "openclaw") for home in openclaw_homes(homes)), Shelf(pi, "pi"))
         case "claude-code":
             return (Shelf(_claude_code(homes) / "projects", "claude-code"),)
         case "codex":
@@ -119,7 +119,7 @@ def notes(
             assert_never(preset)
 
 
-def _openclaw(homes: Homes) -> tuple[Path, ...]:
+def openclaw_homes(homes: Homes) -> tuple[Path, ...]:
     """The homes of OpenClaw, the one in use first."""
     named = homes.named("OPENCLAW_STATE_DIR", "CLAWDBOT_STATE_DIR")
     if named is not None:
@@ -133,7 +133,7 @@ def _openclaw(homes: Homes) -> tuple[Path, ...]:
 def _workspaces(homes: Homes, list_directory: Callable[[Path], Iterable[str]]) -> tuple[Path, ...]:
     named = homes.named("OPENCLAW_WORKSPACE_DIR")
     found = [] if named is None else [named]
-    for number, home in enumerate(_openclaw(homes)):
+    for number, home in enumerate(openclaw_homes(homes)):
         names = {
             name for name in list_directory(home) if name == "workspace" or name.startswith("workspace-")
         }

@@ -26,12 +26,23 @@ HOME = Path("/home/ada")
         ("gemini", {"GEMINI_CLI_HOME": "/x"}, "/x/.gemini/settings.json"),
         ("openclaw", {}, "/home/ada/.openclaw/openclaw.json"),
         ("openclaw", {"OPENCLAW_STATE_DIR": "/x"}, "/x/openclaw.json"),
+        ("openclaw", {"OPENCLAW_PROFILE": "work"}, "/home/ada/.openclaw-work/openclaw.json"),
+        ("openclaw", {"OPENCLAW_PROFILE": "default"}, "/home/ada/.openclaw/openclaw.json"),
+        ("openclaw", {"CLAWDBOT_STATE_DIR": "/x"}, "/x/openclaw.json"),
         ("openclaw", {"OPENCLAW_STATE_DIR": "/x", "OPENCLAW_CONFIG_PATH": "/y.json"}, "/y.json"),
     ],
 )
 def test_the_file_of_a_client(name: str, environ: dict[str, str], file: str) -> None:
     """That of its user, where the client's own variables do not move it."""
     assert client_of(name, environ, HOME).file == Path(file)
+
+
+def test_an_openclaw_that_still_has_its_old_name_is_found(tmp_path: Path) -> None:
+    """Where there is no other, as memd's presets find it."""
+    (tmp_path / ".clawdbot").mkdir()
+    assert client_of("openclaw", {}, tmp_path).file == tmp_path / ".clawdbot" / "openclaw.json"
+    (tmp_path / ".openclaw").mkdir()
+    assert client_of("openclaw", {}, tmp_path).file == tmp_path / ".openclaw" / "openclaw.json"
 
 
 def test_the_settings_of_claude_code_are_another_file() -> None:
