@@ -9,7 +9,7 @@ from memd.ctl.call import Call
 from memd.ctl.claudehooks import EVENTS, with_hooks, without_hooks
 from memd.ctl.foreign import change
 from memd.ctl.mcpclients import claude_settings
-from memd.ctl.process import find_answer
+from memd.ctl.process import unanswered
 from memd.ctl.programs import flags, program
 from memd.ctl.screen import Outcome
 from memd.ctl.words import shown, visible
@@ -50,12 +50,8 @@ def run(call: Call) -> Outcome:
         if changed
         else f"Claude Code calls memd already; {name} was right."
     )
-    remarks = (
-        ()
-        if find_answer(call.places) is not None
-        else ("No memd daemon answers yet; start it with `memd-ctl up`. Until then the hooks say nothing.",)
-    )
-    return Outcome(Result("claude", str(file), changed, commands), text, remarks)
+    remark = unanswered(call.places, "start it with `memd-ctl up`. Until then the hooks say nothing.")
+    return Outcome(Result("claude", str(file), changed, commands), text, () if remark is None else (remark,))
 
 
 def _command(call: Call, hook: str) -> str:

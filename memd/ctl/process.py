@@ -11,14 +11,15 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed
+from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
 from memd.ctl.lock import find_holder
 from memd.ctl.logline import readable
 from memd.ctl.paint import plain
 from memd.ctl.places import Places
 from memd.ctl.tail import last_lines
+from memd.ctl.words import visible
 from memd_client.blocking import Client
-from memd_client.errors import ConnectionLost, DaemonNotRunning, TimedOut
+from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, TimedOut
 from memd_client.messages import StatusReport
 
 _STEP_S = 0.02
@@ -112,6 +113,24 @@ def find_answer(places: Places) -> StatusReport | None:
             return memd.status()
     except (DaemonNotRunning, ConnectionLost, TimedOut):
         return None
+
+
+def unanswered(places: Places, hint: str) -> str | None:
+    """A remark that no daemon answers, or not this memd-ctl; None: one does.
+
+    Args:
+        places: Of the daemon.
+        hint: What follows from there being none.
+    """
+    try:
+        with Client(places.socket, timeout=_ASK_S) as memd:
+            memd.status()
+    except (DaemonNotRunning, ConnectionLost, TimedOut):
+        return f"No memd daemon answers at {visible(str(places.socket))} yet; {hint}"
+    except MemdClientError as error:
+        told = explained(error)
+        return f"The daemon that runs cannot be asked: {told.message}{f' {told.hint}' if told.hint else ''}"
+    return None
 
 
 def end(process: "subprocess.Popen[bytes]", patience_s: float = _ENDS_S) -> None:

@@ -107,6 +107,25 @@ def test_a_person_hears_what_to_do(
     assert mends in failed["hint"]
 
 
+@pytest.mark.parametrize(
+    "command", [["mcp", "install", "--client", "cursor"], ["hook", "install", "--client", "claude"]]
+)
+def test_what_was_installed_is_not_told_as_a_failure(
+    run: Run, home: Path, address: Path, command: list[str]
+) -> None:
+    """The file is written; that the daemon is another one is a remark."""
+    if command[0] == "mcp":
+        with serving(address, of(NEWER)):
+            printed = run(*command, "--print")
+        assert (printed.code, "memd" in printed.out) == (0, True)
+    with serving(address, of(NEWER)):
+        ran = run(*command)
+    assert ran.code == 0
+    assert "says so" in ran.out
+    assert f"the daemon speaks {NEWER}" in ran.err
+    assert any("memd" in file.read_text(encoding="utf-8") for file in home.glob(".c*/*.json"))
+
+
 @pytest.mark.parametrize("event", ["session-start", "user-prompt", "session-end"])
 def test_an_agent_hears_nothing_of_it(address: Path, event: str) -> None:
     """A hook is silent."""

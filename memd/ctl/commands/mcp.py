@@ -11,7 +11,7 @@ from memd.ctl.call import Call
 from memd.ctl.foreign import change
 from memd.ctl.jsonedit import NotEditable
 from memd.ctl.mcpclients import McpClient, client_of, entry, snippet
-from memd.ctl.process import find_answer
+from memd.ctl.process import unanswered
 from memd.ctl.programs import flags, program
 from memd.ctl.screen import Outcome
 from memd.ctl.words import shown, visible
@@ -84,8 +84,6 @@ def _remarks(call: Call) -> tuple[str, ...]:
     remarks = []
     if importlib.util.find_spec("mcp") is None:
         remarks.append(f"memd-mcp needs the MCP SDK: {sys.executable} -m pip install 'memd-client[mcp]'")
-    if find_answer(call.places) is None:
-        remarks.append(
-            f"No memd daemon answers at {visible(str(call.places.socket))} yet; start it with `memd-ctl up`."
-        )
+    if (remark := unanswered(call.places, "start it with `memd-ctl up`.")) is not None:
+        remarks.append(remark)
     return tuple(remarks)
