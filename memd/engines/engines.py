@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 
+import msgspec
 import structlog
 
 from memd.config import AgentSettings
@@ -12,6 +13,7 @@ from memd.engines.engine import Engine
 from memd.engines.member import Member, Tools
 from memd.engines.supply import Supply
 from memd.store.embeddings import Space
+from memd.sync.cached import CacheBound
 
 log = structlog.get_logger()
 
@@ -29,7 +31,7 @@ class Engines:
             choose: What settings mean; may read files, and is called on a thread.
         """
         self.version = 0  # grows with each change of any of them
-        self._tools = tools
+        self._tools = msgspec.structs.replace(tools, bound=CacheBound(self._max_entries))
         self._choose = choose
         self._engines: dict[str, Engine] = {}
         self._supplies: set[Supply] = set()
@@ -40,7 +42,7 @@ class Engines:
 
     async def supply(self, settings: AgentSettings) -> Supply:
         """What embeds for one more agent."""
-        wanted = f"{shared(settings)} {settings.cache.max_entries}"
+        wanted = shared(settings)
         async with self._making:
             if wanted not in self._engines:
                 choice = await asyncio.to_thread(self._choose, settings)
@@ -49,6 +51,10 @@ class Engines:
         supply = Supply(settings, self._engines[wanted], self, self._tools.cache)
         self._supplies.add(supply)
         return supply
+
+    def _max_entries(self) -> int:
+        """The cache is that of all agents: the largest of their numbers counts."""
+        return max((supply.settings.cache.max_entries for supply in self._supplies), default=0)
 
     @property
     def worker_pids(self) -> list[int]:

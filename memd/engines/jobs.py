@@ -1,12 +1,14 @@
 """The batch jobs of a provider that has them, with what they need to run."""
 
+import asyncio
 from collections.abc import Mapping
 from random import Random
 
 from memd.config import Batch
+from memd.embed.batch.dialect import BatchDialect
 from memd.embed.batch.offered import offered
 from memd.embed.batch.runner import Batches
-from memd.embed.provider import Identity
+from memd.embed.provider import Identity, space_of
 from memd.embed.remote.http import Session
 from memd.embed.remote.recipe import Recipe
 from memd.model import TextHash
@@ -18,8 +20,28 @@ from memd.sync.vectors import VectorQueue
 POLLERS = 2  # connections beside those that carry files
 
 
+class JobsOfSpace:
+    """What the engines that embed in one space have in common: one of them carries out its jobs, for the queues of all."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()  # held by whoever carries the jobs out
+        self.batches: Batches | None = None
+        self.queues: dict[VectorQueue, Batch] = {}  # with the settings of each
+
+    def use(self, batches: Batches) -> None:
+        """Have all queues know of these jobs: what is in one must not be asked for by any."""
+        self.batches = batches
+        for queue, settings in self.queues.items():
+            queue.bulk.use(batches, settings)
+
+    def changed(self) -> None:
+        """Have all queues look again."""
+        for queue in self.queues:
+            queue.batches_changed()
+
+
 class Jobs:
-    """Jobs whose vectors go into the cache, where the queue finds them."""
+    """Jobs whose vectors go into the cache, where the queues of their space find them."""
 
     def __init__(
         self,
@@ -29,6 +51,7 @@ class Jobs:
         settings: Batch,
         queue: VectorQueue,
         rng: Random,
+        shared: JobsOfSpace,
     ) -> None:
         """Nothing is asked yet; the queue asks for nothing that may be in a job of before.
 
@@ -39,40 +62,62 @@ class Jobs:
             settings: When there are jobs. Those that were begun are finished also where there are to be no new ones.
             queue: What hands texts over.
             rng: Source of jitter.
+            shared: With whoever else embeds in the same space.
         """
-        self._session: Session | None = None
-        self._batches: Batches | None = None
-        dialect = offered(recipe.dialect, recipe.account.base_url)
-        if dialect is None:
+        self._recipe = recipe
+        self._identity = identity
+        self._cache = cache
+        self._settings = settings
+        self._queue = queue
+        self._rng = rng
+        self._shared = shared
+        self._dialect = offered(recipe.dialect, recipe.account.base_url)
+        self._mine: tuple[Batches, Session] | None = None
+        if self._dialect is None:
             return
-        self._session = Session(
-            recipe.provider, recipe.account, recipe.key_header, settings.concurrency + POLLERS
-        )
-        space = (identity.provider, identity.model, identity.key)
+        shared.queues[queue] = settings
+        if shared.batches is None:
+            self._begin(self._dialect)
+        else:
+            queue.bulk.use(shared.batches, settings)
+
+    async def run(self) -> None:
+        """Take up the jobs of an earlier life, and carry them out until cancelled; wait while another engine does."""
+        if self._dialect is None:
+            return
+        try:
+            async with self._shared.turn:
+                batches, session = self._mine or self._begin(self._dialect)
+                try:
+                    await batches.resume()
+                    await batches.watch()
+                finally:
+                    await batches.close()
+                    await session.close()
+        finally:
+            del self._shared.queues[self._queue]
+            if not self._shared.queues:
+                self._shared.batches = None
+
+    def _begin(self, dialect: BatchDialect) -> tuple[Batches, Session]:
+        recipe, identity, settings = self._recipe, self._identity, self._settings
+        session = Session(recipe.provider, recipe.account, recipe.key_header, settings.concurrency + POLLERS)
+        shared = self._shared
 
         async def deliver(_: Mapping[TextHash, bytes]) -> None:
-            queue.batches_changed()
+            shared.changed()
 
-        self._batches = Batches(
+        batches = Batches(
             dialect,
-            self._session,
+            session,
             recipe.account.key,
-            StoredLedger(ProviderStore(cache, space)),
+            StoredLedger(ProviderStore(self._cache, space_of(identity))),
             settings,
             identity.dimensions,
             deliver,
-            on_change=queue.batches_changed,
-            rng=rng,
+            on_change=shared.changed,
+            rng=self._rng,
         )
-        queue.bulk.use(self._batches, settings)
-
-    async def run(self) -> None:
-        """Take up the jobs of an earlier life, and carry them out until cancelled."""
-        if self._batches is None or self._session is None:
-            return
-        try:
-            await self._batches.resume()
-            await self._batches.watch()
-        finally:
-            await self._batches.close()
-            await self._session.close()
+        self._mine = batches, session
+        shared.use(batches)
+        return self._mine

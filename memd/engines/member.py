@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from memd.backoff import delay_s
-from memd.config import AgentSettings
+from memd.config import AgentSettings, Cache
 from memd.embed.choose import Candidate
 from memd.embed.provider import (
     EmbedTerminal,
@@ -20,6 +20,7 @@ from memd.embed.provider import (
     Identity,
     Provider,
     failures_of,
+    space_of,
 )
 from memd.embed.question_queue import QuestionQueue
 from memd.embed.remote.call import BadReply, KeyRefused, TooMuch, Unacceptable
@@ -29,10 +30,13 @@ from memd.engines.watched import Failure, watched
 from memd.errors import MemdError
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.store.providers import ProviderStore
+from memd.sync.cached import CacheBound
+from memd.sync.lanes import UnderWay
 from memd.sync.vectors import VectorQueue
 
 if TYPE_CHECKING:
     from memd.engines.acquaintance import Acquaintance
+    from memd.engines.jobs import JobsOfSpace
 
 log = structlog.get_logger()
 
@@ -48,6 +52,10 @@ class Tools(msgspec.Struct, frozen=True):
     rng: Random
     patience: Patience
     clock: Callable[[], float] = time.monotonic
+    bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: Cache().max_entries))
+    # What those have in common whose settings differ, and whose vectors do not.
+    under_way: dict[Space, UnderWay] = {}
+    jobs: dict[Space, "JobsOfSpace"] = {}
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -254,7 +262,7 @@ class Member:
         self.queue = queue = self._queue(self.provider)
         self._living.append(self._start(queue.run()))
         if isinstance(self.candidate, Recipe):
-            from memd.engines.jobs import Jobs  # noqa: PLC0415  # likewise
+            from memd.engines.jobs import Jobs, JobsOfSpace  # noqa: PLC0415  # likewise
 
             jobs = Jobs(
                 self.candidate,
@@ -263,6 +271,7 @@ class Member:
                 self._settings.remote.batch,
                 queue,
                 self._tools.rng,
+                self._tools.jobs.setdefault(queue.known.space, JobsOfSpace()),
             )
             self._living.append(self._start(jobs.run()))
         self._moved()
@@ -273,10 +282,11 @@ class Member:
         return VectorQueue(
             provider,
             cache,
-            self._settings.cache.max_entries,
+            self._tools.bound,
             self._tools.rng,
             confirm_above=self._settings.remote.confirm_above_chunks if is_paid_for else None,
             documents=lambda space: ProviderStore(cache, space),
+            under_way=self._tools.under_way.setdefault(space_of(provider.identity), UnderWay()),
         )
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:

@@ -1,7 +1,8 @@
 """What is known of texts already. It only saves work: where it fails, work goes on as if nothing were known."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -15,18 +16,45 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
+class CacheBound:
+    """How many vectors the cache of all agents keeps.
+
+    Never fewer than the indexes hold twice: what was paid for is there after an index was deleted, and after another model
+    was used for a while and left again.
+    """
+
+    def __init__(self, configured: Callable[[], int]) -> None:
+        """No index is known yet.
+
+        Args:
+            configured: The largest number that any agent asks for.
+        """
+        self._configured = configured
+        self._held: WeakKeyDictionary[Cached, int] = WeakKeyDictionary()
+
+    def entries(self, cached: "Cached", held: int) -> int:
+        """The number.
+
+        Args:
+            cached: Of a queue.
+            held: How many chunks the indexes hold that the queue serves.
+        """
+        self._held[cached] = held
+        return max(self._configured(), 2 * sum(self._held.values()))
+
+
 class Cached:
     """The cache of one space, for whoever can do without it."""
 
-    def __init__(self, known: KnownVectors, max_entries: int) -> None:
+    def __init__(self, known: KnownVectors, bound: CacheBound) -> None:
         """Nothing has failed yet.
 
         Args:
             known: The cache.
-            max_entries: How many vectors stay, the least recently used going first.
+            bound: How many vectors stay, the least recently used going first.
         """
         self._known = known
-        self._max_entries = max_entries
+        self._bound = bound
         self._trouble: str | None = None
 
     async def get(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
@@ -52,9 +80,9 @@ class Cached:
         """Set a text aside."""
         await self.unless_broken(self._known.refuse(text_hash, reason), None)
 
-    async def prune(self) -> None:
-        """Drop what is too much."""
-        await self.unless_broken(self._known.prune(self._max_entries), 0)
+    async def prune(self, held: int) -> None:
+        """Drop what is too much, of which the indexes hold so many chunks."""
+        await self.unless_broken(self._known.prune(self._bound.entries(self, held)), 0)
 
     async def unless_broken(self, work: Awaitable[T], otherwise: T) -> T:
         """What comes of some work on its file, or, where that fails, something in its place."""

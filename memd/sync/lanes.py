@@ -1,8 +1,9 @@
 """The requests that are under way to one provider, for all agents that it embeds for."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
+from weakref import WeakSet
 
 from memd.embed.provider import Limits
 from memd.model import TextHash
@@ -14,6 +15,20 @@ from memd.sync.served import Request, Served, batch
 from memd.sync.standing import BackingOff
 from memd.sync.storing import Storing
 from memd.sync.turns import Turns
+
+
+class UnderWay:
+    """What is asked for in one space, by all queues that embed in it: what one asks for, none of the others does."""
+
+    def __init__(self) -> None:
+        self.asking: set[TextHash] = set()  # texts under way for agents that use the cache
+        self.lanes: WeakSet[Lanes] = WeakSet()
+
+    def ended(self, texts: Iterable[TextHash]) -> None:
+        """Nothing of some texts is under way any more: whoever wanted them may find them in the cache."""
+        self.asking.difference_update(texts)
+        for one in self.lanes:
+            one.look_again()
 
 
 class Lanes:
@@ -32,6 +47,7 @@ class Lanes:
         storing: Storing,
         moves: Moves,
         may_send: Callable[[Served], bool],
+        under_way: UnderWay,
     ) -> None:
         """Nothing is under way yet.
 
@@ -43,9 +59,11 @@ class Lanes:
             storing: Takes what came.
             moves: Told when a request is over.
             may_send: Whether anything may be asked for an agent.
+            under_way: What is asked for in the space, also by others.
         """
         self.turns = Turns(lambda: respondent.provider.limits.concurrency)
-        self.asking: set[TextHash] = set()  # texts under way for agents that use the cache
+        self._under_way = under_way
+        under_way.lanes.add(self)
         self._served = served
         self._respondent = respondent
         self._bulk = bulk
@@ -54,6 +72,23 @@ class Lanes:
         self._moves = moves
         self._may_send = may_send
         self._probing = asyncio.Lock()
+
+    @property
+    def asking(self) -> set[TextHash]:
+        """Texts under way for agents that use the cache."""
+        return self._under_way.asking
+
+    def look_again(self) -> None:
+        """Have those agents look again all of whose texts were asked for already."""
+        for one in self._served.values():
+            if one.awaits_others:
+                one.awaits_others, one.ahead = False, []
+                one.wake()
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether another agent may have asked for the same texts."""
+        return sum(len(lanes._served) for lanes in self._under_way.lanes) > 1  # noqa: SLF001 - of its own class
 
     async def send(self, served: Served, *, quick: bool) -> bool:
         """Send one request when it is the agent's turn; False: others have asked for all it wants."""
@@ -95,7 +130,7 @@ class Lanes:
 
     async def _known_meanwhile(self, served: Served, request: Request) -> bool:
         """Whether another agent had some of the texts, and was first: these are stored, the others put back."""
-        if not request.customer.use_cache or len(self._served) < 2:
+        if not request.customer.use_cache or not self._is_shared:
             return False
         try:
             found = await self._cached.get(list(request.texts))
@@ -149,13 +184,8 @@ class Lanes:
             request.has_place = False
             self.turns.give_back()
         served.out.difference_update(request.texts)
-        if request.customer.use_cache:
-            self.asking.difference_update(request.texts)
         served.wake()
-        for one in self._served.values():
-            if one.awaits_others:
-                one.awaits_others, one.ahead = False, []
-                one.wake()
+        self._under_way.ended(request.texts if request.customer.use_cache else ())
         self._moves.tell()
 
     async def _lane(self, served: Served, request: Request) -> None:

@@ -17,9 +17,9 @@ from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 from memd.store.trouble import StoreClosed, StoreDamaged
 from memd.sync.bulk import Bulk
-from memd.sync.cached import Cached
+from memd.sync.cached import CacheBound, Cached
 from memd.sync.confirmation import Confirmations
-from memd.sync.lanes import Lanes, end_all
+from memd.sync.lanes import Lanes, UnderWay, end_all
 from memd.sync.moves import Moves
 from memd.sync.respondent import Respondent
 from memd.sync.served import Customer, Served
@@ -51,26 +51,28 @@ class VectorQueue:
         self,
         provider: Provider,
         cache: EmbeddingStore,
-        max_entries: int,
+        bound: CacheBound,
         rng: Random,
         clock: Callable[[], float] = time.monotonic,
         *,
         confirm_above: int | None = None,
         documents: Callable[[Space], Documents] = forgetful,
         first_wait_s: float = 1.0,
+        under_way: UnderWay | None = None,
     ) -> None:
         """Nothing runs yet.
 
         Args:
             provider: Whom to ask.
             cache: Where vectors are kept by text hash.
-            max_entries: How many of them stay, the least recently used going first.
+            bound: How many of them stay, the least recently used going first.
             rng: Source of the jitter of a backoff.
             clock: Seconds, monotonic.
             confirm_above: More texts than this, not cached, wait for a person to confirm them; None: nobody is asked,
                 as the work costs nothing.
             documents: Where the wishes of a person are kept.
             first_wait_s: The full wait after the first failure; it doubles from there.
+            under_way: What is asked for in the space of the provider, also by other queues; None: there is no other.
         """
         self._clock = clock
         self._moves = Moves()
@@ -84,7 +86,7 @@ class VectorQueue:
         self.known = KnownVectors(cache, space)
         self.bulk = Bulk(self.known)
         self._wishes = Wishes(space, documents)
-        self._cached = Cached(self.known, max_entries)
+        self._cached = Cached(self.known, bound)
         self._confirmations = Confirmations(confirm_above, self._wishes, self._cached, self._moves)
         self._storing = Storing(space, self._cached, self._moves)
         self._lanes = Lanes(
@@ -95,6 +97,7 @@ class VectorQueue:
             storing=self._storing,
             moves=self._moves,
             may_send=self._may_send,
+            under_way=under_way or UnderWay(),
         )
 
     # --- how it stands
@@ -315,8 +318,13 @@ class VectorQueue:
                     self._moves.tell()  # all else is done
                 if worked:
                     worked = False
-                    await self._cached.prune()
+                    await self._cached.prune(await self._held())
             await served.woken.wait()
+
+    async def _held(self) -> int:
+        """How many chunks there are of the agents that are served."""
+        counts = [await one.customer.index.counts() for one in [*self._served.values()]]
+        return sum(one.chunks for one in counts)
 
     async def _all_done(self, served: Served) -> None:
         """With nothing left to do, a confirmation has been used up."""

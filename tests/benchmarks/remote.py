@@ -16,6 +16,7 @@ from memd.embed.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.sync.cached import CacheBound
 from memd.sync.served import Customer
 from memd.sync.vectors import VectorQueue
 from tests.benchmarks.figures import Figure
@@ -98,7 +99,7 @@ async def _indexed(home: Path, provider: Provider, texts: list[str]) -> float:
     for start in range(0, len(texts), 50):
         chunks = [chunk_of(text, line) for line, text in enumerate(texts[start : start + 50], 1)]
         await index.replace(found_file(f"memory/{start}.md"), str(start).encode(), chunks, {}, frozenset())
-    queue = VectorQueue(provider, cache, 2 * len(texts), Random(1))
+    queue = VectorQueue(provider, cache, CacheBound(lambda: 2 * len(texts)), Random(1))
     running = asyncio.create_task(queue.run())
 
     async def complete() -> None:

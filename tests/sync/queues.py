@@ -12,6 +12,7 @@ from memd.embed.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.sync.cached import CacheBound
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
@@ -31,7 +32,7 @@ async def opened(tmp_path: Path, name: str, texts: list[str]) -> Index:
 
 
 def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int = 1000) -> VectorQueue:
-    return VectorQueue(provider, cache, max_entries, Random(1))
+    return VectorQueue(provider, cache, CacheBound(lambda: max_entries), Random(1))
 
 
 @asynccontextmanager

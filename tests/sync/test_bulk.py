@@ -20,6 +20,7 @@ from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.providers import ProviderStore
+from memd.sync.cached import CacheBound
 from memd.sync.ledger import StoredLedger
 from memd.sync.served import Customer
 from memd.sync.vectors import VectorQueue
@@ -65,7 +66,7 @@ async def desk(tmp_path: Path, server: EmbeddingServer, settings: Batch = SETTIN
         session = Session("openai", asker.account, None, 4)
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
-        queue = VectorQueue(provider, cache, 10_000, Random(1), first_wait_s=0.02)
+        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
 
         async def deliver(_: Mapping[TextHash, bytes]) -> None:
             queue.batches_changed()

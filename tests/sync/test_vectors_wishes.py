@@ -12,6 +12,7 @@ import pytest
 from memd.embed.provider import EmbedUnavailable, Limits, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.providers import ProviderStore
+from memd.sync.cached import CacheBound
 from memd.sync.served import Customer
 from memd.sync.standing import Paused, WaitingForConfirmation, Working
 from memd.sync.vectors import VectorQueue
@@ -36,7 +37,7 @@ def queue_of(
     return VectorQueue(
         provider,
         cache,
-        10_000,
+        CacheBound(lambda: 10_000),
         Random(1),
         confirm_above=confirm_above,
         documents=partial(ProviderStore, cache),
@@ -240,7 +241,9 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             return await super().embed_passages(texts)
 
     index = await opened(tmp_path, "main", ["poison"])
-    queue = VectorQueue(Failing(), cache, 1000, Random(1), confirm_above=12, first_wait_s=0.001)
+    queue = VectorQueue(
+        Failing(), cache, CacheBound(lambda: 1000), Random(1), confirm_above=12, first_wait_s=0.001
+    )
     async with running(queue):
         for burst in range(4):
             texts = [f"text {burst} {n}" for n in range(10)]
