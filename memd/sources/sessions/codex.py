@@ -11,7 +11,14 @@ from memd.sources.sessions.format import Format
 
 _TEXT = frozenset({"text", "input_text", "output_text"})
 _NO_SPEECH = frozenset(
-    {"turn_context", "compacted", "world_state", "ghost_snapshot", "inter_agent_communication"}
+    {
+        "turn_context",
+        "compacted",
+        "world_state",
+        "ghost_snapshot",
+        "inter_agent_communication",
+        "token_usage_record",
+    }
 )
 _SHOWN: dict[Any, Role] = {"user_message": "user", "agent_message": "assistant"}
 _MOST_SHOWN = 16

@@ -94,7 +94,6 @@ def _message(raw: msgspec.Raw) -> _Message | None:
 
 def _format(record: _Record, message: _Message | None) -> Format | None:
     kind, identity = lenient.word(record.type), lenient.word(record.id)
-    session = lenient.word(record.session_id)
     if lenient.word(record.project_hash) or record.changes or lenient.word(record.rewind_to):
         return gemini.FORMAT
     if kind == "session" and identity:
@@ -103,9 +102,9 @@ def _format(record: _Record, message: _Message | None) -> Format | None:
         return codex.FORMAT
     if kind is None and identity and record.timestamp and (record.instructions or record.record_type):
         return codex.FORMAT
-    if record.uuid is not None or record.leaf_uuid is not None or kind in _CLAUDE_CODE:
-        return claude_code.FORMAT
-    if session and kind:
+    if lenient.word(record.role) in _ROLES and record.content and message is None:
+        return plain.FORMAT  # whatever ids it has: no other format has both at its top
+    if _has_ids_of_claude_code(record) or kind in _CLAUDE_CODE:
         return claude_code.FORMAT
     if kind == "message" and message is not None and (identity or record.parent_id is not msgspec.UNSET):
         return openclaw.FORMAT
@@ -115,3 +114,9 @@ def _format(record: _Record, message: _Message | None) -> Format | None:
         return claude_code.FORMAT
     speaker = record if record.role is not None or message is None else message
     return plain.FORMAT if lenient.word(speaker.role) in _ROLES and speaker.content else None
+
+
+def _has_ids_of_claude_code(record: _Record) -> bool:
+    if record.uuid is not None or record.leaf_uuid is not None:
+        return True
+    return lenient.word(record.session_id) is not None and lenient.word(record.type) is not None

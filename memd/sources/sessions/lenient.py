@@ -130,6 +130,9 @@ def role(value: Any) -> Role | None:
     return "assistant" if value == "assistant" else None
 
 
+_DATE = re.compile(r"(?:19|20)\d{6}")  # 20261120
+
+
 def instant(*raws: msgspec.Raw) -> float | None:
     """The first that is a time, in unix seconds. ISO 8601, or a number of seconds, milliseconds or microseconds."""
     for raw in raws:
@@ -151,7 +154,7 @@ def _instant(raw: msgspec.Raw) -> float | None:
             if len(value) > _LONGEST_TIME:
                 return None
             try:
-                value = float(value)
+                value = float("date" if _DATE.fullmatch(value) else value)
             except ValueError:
                 at = datetime.fromisoformat(value)
                 value = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

@@ -48,6 +48,7 @@ AT = 1786392171.0
         (line("event_msg", type="thread_rolled_back"), [Unread("unknown")]),
         (line("compacted", message="x", replacement_history=[sent("user", "hi")]), []),
         (line("turn_context", cwd="/a"), []),
+        (line("token_usage_record", total=5), []),
         (line("news"), [Unread("unknown")]),
         ({"type": "response_item", "payload": 5}, [Unread("unknown")]),
         ({"type": "response_item"}, [Unread("unknown")]),
