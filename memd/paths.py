@@ -62,6 +62,7 @@ class SingleFile(msgspec.Struct, frozen=True):
     directory: Path
     file: str  # as the disk spells it
     exclude: Exclude = Exclude()
+    is_owners: bool = False  # for its owner's eyes, whatever its name: a symlink of such a name leads to it
 
 
 class Sessions(msgspec.Struct, frozen=True):
@@ -112,6 +113,11 @@ def describes_owner(name: str) -> bool:
     memory_summary.md.
     """
     return name.rpartition("/")[2].lower() in _OF_OWNER
+
+
+def is_for_owner(root: Root, name: str) -> bool:
+    """Whether a note of a root is for its owner's eyes, by its name in the index and by how it was configured."""
+    return describes_owner(name) or (isinstance(root, SingleFile) and root.is_owners)
 
 
 def has_control(name: str) -> bool:
@@ -336,13 +342,14 @@ def exclude_of(globs: Iterable[str]) -> Exclude:
     * One with ``/`` matches the path below its root; for the workspace that is the path in the index. One that
       begins with ``/`` matches the absolute path.
     * One that ends in ``/`` matches directories only. A directory that matches takes everything below with it.
+    * An empty part and ``.`` say nothing. ``..`` matches nothing, so a configuration must not have it.
 
     The case of letters counts. A bracket that is never closed stands for itself.
     """
     below: list[str] = []
     absolute: list[str] = []
     for glob in map(nfc, globs):
-        if glob.strip("/"):
+        if glob.strip("./"):
             (absolute if glob.startswith("/") else below).append(_expression(glob))
     return Exclude(_any_of(below), _any_of(absolute))
 
@@ -361,7 +368,8 @@ def _expression(glob: str) -> str:
         begin = "(?:.*/)?"
     else:
         begin = ""
-    return f"(?s:{begin}{_body(body.split('/'))}{end})"
+    parts = [part for part in body.split("/") if part not in {"", "."}]
+    return f"(?s:{begin}{_body(parts)}{end})"
 
 
 def _body(parts: list[str]) -> str:
@@ -392,11 +400,23 @@ def _part(part: str) -> str:
                 literals[-1] += _bracket(token.group(2), negated=bool(token.group(1)))
             case text:
                 literals[-1] += re.escape(text)
-    # Each star but the last may take the first fit and keep it. Tried in all ways, six stars would take minutes.
-    expression = literals[0]
-    for at, star in enumerate(stars, start=1):
-        is_last = at == len(stars)
-        expression += f"{star}{literals[at]}" if is_last else f"(?>{star}?{literals[at]})"
+    # From each ** to the next, the first fit may be kept, and within that of each *: tried in all ways, six stars would take
+    # minutes. But a ** tries its next fit when a * that follows would have to pass a slash, and the last ones reach to the end.
+    runs: list[list[tuple[str, str]]] = [[]]
+    for star, literal in zip(stars, literals[1:], strict=True):
+        if star == ".*":
+            runs.append([])
+        runs[-1].append((star, literal))
+    *kept, last = runs
+    atomic = (f"(?>{_run(run, reaches_end=False)})" for run in kept if run)
+    return f"{literals[0]}{''.join(atomic)}{_run(last, reaches_end=True)}"
+
+
+def _run(run: list[tuple[str, str]], *, reaches_end: bool) -> str:
+    expression = ""
+    for at, (star, literal) in enumerate(run, start=1):
+        is_free = star == ".*" or (reaches_end and at == len(run))
+        expression += f"{star}?{literal}" if is_free else f"(?>{star}?{literal})"
     return expression
 
 

@@ -83,6 +83,13 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
         yield (("sources",),), 'at least one source is needed, such as "memory"'
     if not all(text.strip() for text in settings.redact.allow):
         yield (("redact", "allow"),), "allow holds an empty text, which is part of every secret"
+    for glob in settings.exclude:
+        # One that is absolute is resolved as the paths are that it is matched with.
+        if ".." in glob.split("/") and not glob.startswith(("/", "~")):
+            yield (
+                (("exclude",),),
+                f"the glob {_shown(glob)} of exclude matches nothing: no path below a root holds ..",
+            )
     yield from _scope_disagreements(settings.scope)
     yield from redaction.disagreements(settings)
     yield from remote.disagreements(settings)

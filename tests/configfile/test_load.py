@@ -236,6 +236,8 @@ def test_a_shared_workspace_is_taken_before_the_default_one() -> None:
          ":4: agents.main.chunking.tokens: overlap must be less than tokens; here overlap is 400 and tokens is 300"),
         ("agents.main.query.hybrid = { vector_weight = 0, text_weight = 0 }",
          ":1: agents.main.query.hybrid.vector_weight: vector_weight and text_weight cannot both be 0: no result would be better than another"),
+        ('agents.main.exclude = ["memory/drafts/", "memory/drafts/../private/"]',
+         ':1: agents.main.exclude: the glob "memory/drafts/../private/" of exclude matches nothing: no path below a root holds ..'),
         ('agents.main.scope.rules = [{ action = "deny", match = { channel = "" } }]',
          ":1: agents.main.scope.rules: the channel of rule 1 must be the name of a messenger, one word such as discord"),
         ('agents.main.scope.rules = [{ action = "allow" }, { action = "deny", match = { key_prefix = "agent:main:discord" } }]',
