@@ -322,7 +322,7 @@ async def build_agent(
         supply.hold(frozenset({index.space}))
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
             wanted = with_vectors(wanted, stored)  # what it is to have is not known yet
-    roots = await _roots(agent_id, settings)
+    roots = await _roots(agent_id, settings, state)
     dirty = Dirty(
         Debouncer(
             quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
@@ -358,14 +358,14 @@ async def build_agent(
     )
 
 
-async def _roots(agent_id: str, settings: AgentSettings) -> tuple[Root, ...]:
+async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> tuple[Root, ...]:
     """The roots of an agent; as they are written, where the disk that they are on does not answer."""
     try:
         async with asyncio.timeout(ROOTS_S):
-            return await Threads(1, f"memd-roots-{agent_id}").run(roots_of, settings)
+            return await Threads(1, f"memd-roots-{agent_id}").run(roots_of, settings, state=state)
     except TimeoutError:
         log.warning("agent.disk_silent", agent=agent_id, waited_s=ROOTS_S)
-        return roots_as_written(settings)
+        return roots_as_written(settings, state=state)
 
 
 async def _opened(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:

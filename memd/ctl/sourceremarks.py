@@ -25,6 +25,7 @@ def remarks_on_sources(config: Config, environ: Mapping[str, str], places: Place
         yield from _on_choice(name, agent)
         if "memory" in agent.sources:
             yield from _on_notes(name, agent, environ)
+            yield from _on_own(name, agent, places)
         if "sessions" in agent.sources:
             yield from _on_transcripts(name, agent, environ, places.home)
             yield from _on_paths(name, agent, places)
@@ -54,6 +55,19 @@ def _on_transcripts(name: str, agent: AgentSettings, environ: Mapping[str, str],
         for directory in directories:
             if not directory.is_dir():
                 yield f"{name}: there are no transcripts of {NAMES[preset]} yet: {shown(directory, home)} does not exist"
+
+
+def _on_own(name: str, agent: AgentSettings, places: Places) -> Iterator[str]:
+    state = _real(places.state)
+    for path in (agent.workspace, *agent.extra_paths):
+        real = _real(path)
+        said = shown(path, places.home)
+        if real == state or real.is_relative_to(state):
+            yield f"{name}: nothing of {said} is indexed, since it is memd's own"
+        elif state.is_relative_to(real) and not any(
+            part[:1] == "." for part in state.relative_to(real).parts
+        ):
+            yield f"{name}: memd's own files, {shown(places.state, places.home)}, lie in {said}: they are left out"
 
 
 def _on_paths(name: str, agent: AgentSettings, places: Places) -> Iterator[str]:

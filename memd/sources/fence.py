@@ -52,6 +52,10 @@ class Unreadable(SourceError):
     """It is there, and the system will not give it: permissions, or a failing disk."""
 
 
+class Held(Unreadable):
+    """Another program holds it, with a lease that it gives up within a minute."""
+
+
 class Unexpected(Unreadable):
     """memd fails at it as nobody foresaw: a defect of memd, which must not be the trouble of any other file."""
 
@@ -220,7 +224,10 @@ def _descend(directory: Path) -> int:
 def _open_file(directory: int, name: str, shown: str) -> int:
     # Looked at before it is opened: opening a device, or a FIFO somebody waits on, is an act in itself.
     _require_regular(os.stat(name, dir_fd=directory, follow_symlinks=False), shown)
-    descriptor = os.open(name, _READ, dir_fd=directory)
+    try:
+        descriptor = os.open(name, _READ, dir_fd=directory)
+    except BlockingIOError as failure:
+        raise Held(shown, "another program holds it") from failure
     try:
         _require_regular(os.fstat(descriptor), shown)
     except MemdError:

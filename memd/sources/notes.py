@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from memd.model import Document, Kind, Stamp
-from memd.paths import Root, describes_owner, find_place
+from memd.paths import Root, find_place, is_for_owner
 from memd.sources.fence import Missing, SourceError, open_inside, refusal
 from memd.sources.redact.engine import Redactor
 from memd.spent import spent
@@ -70,7 +70,7 @@ def read_note(
         os.close(descriptor)
     if raw is None:
         raise TooLarge(path, f"larger than {max_bytes} bytes")
-    kind = Kind.CURATED if describes_owner(path) else Kind.NOTE
+    kind = Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
     lines, tally = lines_of(decoded(raw)), dict[str, int]()
     if redactor is not None:
         # By its lines: what an editor takes for one keeps its number, whatever ends it.

@@ -17,6 +17,7 @@ from memd.paths import (
     SingleFile,
     Tree,
     Workspace,
+    describes_owner,
     exclude_of,
     has_control,
     is_markdown,
@@ -36,7 +37,9 @@ class _Disk(msgspec.Struct, frozen=True):
     names: Callable[[Path], Iterable[str]]  # in a directory
 
 
-def roots_of(settings: AgentSettings, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
+def roots_of(
+    settings: AgentSettings, environ: Mapping[str, str] | None = None, *, state: Path | None = None
+) -> tuple[Root, ...]:
     """The workspace first, then the extra paths, notes of presets and transcripts, each once.
 
     A path that a person configured may be a symlink, or lie behind one: it is resolved here, once. A root that does
@@ -46,14 +49,18 @@ def roots_of(settings: AgentSettings, environ: Mapping[str, str] | None = None) 
     Args:
         settings: Of the agent.
         environ: Says where other agents have their homes; None: the environment of this process.
+        state: Where memd keeps what it derives: copies for qmd among it. No file in it is ever a source.
     """
-    return _roots(settings, _resolved_glob, _Disk(_resolved, _is_file, os.path.lexists, _names), environ)
+    disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
+    return _roots(settings, _resolved_glob, disk, environ, state)
 
 
-def roots_as_written(settings: AgentSettings, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
+def roots_as_written(
+    settings: AgentSettings, environ: Mapping[str, str] | None = None, *, state: Path | None = None
+) -> tuple[Root, ...]:
     """The same without a look at the disk, for one that does not answer: symlinks are not resolved, names tell files."""
     disk = _Disk(_normal, lambda _, says_so: says_so, lambda _: False, lambda _: ())
-    return _roots(settings, str, disk, environ)
+    return _roots(settings, str, disk, environ, state)
 
 
 def notes_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
@@ -69,17 +76,28 @@ def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None)
 
 
 def _roots(
-    settings: AgentSettings, glob: Callable[[str], str], disk: _Disk, environ: Mapping[str, str] | None
+    settings: AgentSettings,
+    glob: Callable[[str], str],
+    disk: _Disk,
+    environ: Mapping[str, str] | None,
+    state: Path | None,
 ) -> tuple[Root, ...]:
-    globs = tuple(map(glob, settings.exclude))
+    own = () if state is None else (_literal_glob(disk.place(state)),)
+    globs = (*map(glob, settings.exclude), *own)
     exclude = exclude_of(globs)
     homes = _homes(environ, disk)
     roots: list[Root] = []
     if "memory" in settings.sources:
         roots.append(Workspace(disk.place(settings.workspace), exclude))
-        for path in map(disk.place, settings.extra_paths):
-            is_file = disk.is_file(path, is_markdown(path.name))
-            roots.append(SingleFile(path.parent, path.name, exclude) if is_file else Tree(path, exclude))
+        for written in settings.extra_paths:
+            path = disk.place(written)
+            if disk.is_file(path, is_markdown(path.name)):
+                is_owners = describes_owner(written.name) and not describes_owner(path.name)
+                file = SingleFile(path.parent, path.name, exclude, is_owners)
+                # Before a directory that holds it as well: it is read as what the first root says that it is.
+                roots.insert(1 if is_owners else len(roots), file)
+            else:
+                roots.append(Tree(path, exclude))
         roots += _notes(settings.memory_presets, homes, globs, disk)
     if "sessions" in settings.sources:
         subagents = settings.sessions.subagents
@@ -168,6 +186,11 @@ def _normal(path: Path) -> Path:
 
 def _resolved(path: Path) -> Path:
     return Path(os.path.realpath(path.expanduser()))
+
+
+def _literal_glob(directory: Path) -> str:
+    """A glob that matches a directory and all in it, whatever signs its path holds."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(directory))
 
 
 def _resolved_glob(glob: str) -> str:

@@ -30,8 +30,8 @@ from memd.paths import (
     admits,
     admits_file,
     descends_into,
-    describes_owner,
     has_control,
+    is_for_owner,
     is_markdown,
     is_too_deep,
     is_under_any,
@@ -45,6 +45,7 @@ from memd.paths import (
 )
 from memd.sources.fence import (
     Exhausted,
+    Held,
     Missing,
     OutsideFence,
     SourceError,
@@ -69,6 +70,7 @@ class Skip(StrEnum):
     SYMLINK = "symlink"
     WENT = "gone before it was read"
     UNREADABLE = "unreadable"
+    HELD = "held by another program"
     FAILED = "memd fails at it, and its log says how"
     NOT_REGULAR = "not a regular file"
     NOT_MARKDOWN = "not a Markdown file"
@@ -434,6 +436,8 @@ def skip_of(trouble: SourceError) -> Skip:
             return Skip.TOO_LARGE
         case Missing():
             return Skip.WENT
+        case Held():
+            return Skip.HELD
         case Unexpected():
             return Skip.FAILED
         case OutsideFence():
@@ -445,13 +449,15 @@ def skip_of(trouble: SourceError) -> Skip:
 def _kind(root: Root, path: str) -> Kind:
     if isinstance(root, Sessions):
         return Kind.SESSION
-    return Kind.CURATED if describes_owner(path) else Kind.NOTE
+    return Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
 
 
 def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Rank:
     below = "/".join(parts)
     if not isinstance(root, Sessions):
-        return (int(not isinstance(root, Workspace)), path, (), "", 0, 0, 0, _spelled(parts))
+        # Of two ways to one file, the one by which it is its owner's alone.
+        others = (not is_for_owner(root, path),)
+        return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(parts))
     session = transcript_at(root, parts)
     assert session is not None, "only transcripts are found below such a root"
     kind = (session.archived, session.compressed, session.elsewhere, nfc(below) != below)

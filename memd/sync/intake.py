@@ -13,7 +13,7 @@ import structlog
 from memd.config import SessionSettings
 from memd.model import FoundFile, Stamp
 from memd.paths import is_utf8
-from memd.sources.fence import Missing, Unreadable
+from memd.sources.fence import Held, Missing, Unreadable
 from memd.sources.losses import mounts_after, still_covered
 from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
 from memd.spent import spent
@@ -35,6 +35,8 @@ from memd.watch.backlog import Backlog
 log = structlog.get_logger()
 
 T = TypeVar("T")
+
+HELD_S = 5.0  # before a file is looked at again that another program held
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -311,6 +313,7 @@ class Intake:
                 threads=self._files,
             ),
         )
+        self._look_again_at_held(group, applied)
         return await self._account(index, applied, known)
 
     async def _take_in_sessions(
@@ -341,8 +344,15 @@ class Intake:
             self._dirty.hurry()
         self._dirty.mark(found.file for found in group if found.path in applied.stale)
         self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
+        self._look_again_at_held(group, applied)
         await self._growing.forget(applied.taken)
         return await self._account(index, applied, known)
+
+    def _look_again_at_held(self, group: Sequence[FoundFile], applied: Applied) -> None:
+        # To ask for it is what has the lease given up, and no event tells when it is.
+        held = [found.file for found in group if isinstance(applied.failed.get(found.path), Held)]
+        if held:
+            asyncio.get_running_loop().call_later(HELD_S, self._dirty.mark, held)
 
     async def _letting_through(self, work: Coroutine[None, None, T]) -> T:
         """What a long work gives, with short passes going on meanwhile."""

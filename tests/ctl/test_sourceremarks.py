@@ -39,6 +39,13 @@ BOTH = 'sources = ["memory", "sessions"]\n'
             ['main: redact.mode = "off" leaves keys and passwords in what is indexed of transcripts'],
         ),
         (
+            'extra_paths = ["~", "~/state/x", "~/docs"]',
+            [
+                "main: memd's own files, ~/state, lie in ~: they are left out",
+                "main: nothing of ~/state/x is indexed, since it is memd's own",
+            ],
+        ),
+        (
             BOTH + 'sessions.paths = ["~/.claude/CLAUDE.md"]',
             ["main: ~/.claude/CLAUDE.md is no transcript: the names of those end in .jsonl or .jsonl.zst"],
         ),

@@ -1,9 +1,11 @@
 """What may be opened: files below a root, by a way without symlinks."""
 
 import errno
+import fcntl
 import os
 import resource
 import shutil
+import signal
 import socket
 import stat
 import unicodedata
@@ -13,7 +15,16 @@ from pathlib import Path
 import pytest
 
 from memd.sources import fence
-from memd.sources.fence import Exhausted, Missing, OutsideFence, SourceError, Unreadable, open_inside, refusal
+from memd.sources.fence import (
+    Exhausted,
+    Held,
+    Missing,
+    OutsideFence,
+    SourceError,
+    Unreadable,
+    open_inside,
+    refusal,
+)
 from tests.between import each_moment
 from tests.otheruser import as_other_user, shared_directory
 
@@ -290,3 +301,18 @@ def test_on_disk_prefers_the_name_itself(root: Path) -> None:
         assert fence.on_disk(descriptor, NFC) == NFC
     finally:
         os.close(descriptor)
+
+
+def test_a_file_that_another_program_holds(tmp_path: Path) -> None:
+    """A lease is that file's trouble: the process has not run out of anything."""
+    note = tmp_path / "a.md"
+    note.write_text("x")
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    descriptor = os.open(note, os.O_RDWR)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        with pytest.raises(Held):
+            open_inside(Path(os.path.realpath(tmp_path)), ("a.md",))
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, before)

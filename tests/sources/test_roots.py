@@ -9,7 +9,8 @@ import pytest
 
 from memd.config import AgentSettings, SessionSettings
 from memd.model import Kind
-from memd.paths import Sessions, SingleFile, Tree, Workspace, admits, only_file
+from memd.paths import Sessions, SingleFile, Tree, Workspace, admits, find_place, only_file
+from memd.sources.notes import read_note
 from memd.sources.roots import roots_as_written, roots_of, transcripts_of
 from memd.sources.scan import scan
 from tests.otheruser import as_other_user, shared_directory
@@ -243,3 +244,39 @@ def test_transcripts_without_a_look_at_the_disk(home: Path) -> None:
     found = [(root.directory.parent.name, root.expected) for root in roots if isinstance(root, Sessions)]
     assert found[:3] == [(".openclaw", True), (".clawdbot", False), ("agent", False)]
     assert only_file(roots[-1]) == "a.jsonl"
+
+
+@pytest.mark.parametrize("name", ["state", "Application Support", "st[a]te*?", "st\u00e4te"])
+def test_what_memd_keeps_is_no_source(base: Path, name: str) -> None:
+    """Below an extra path, as one, behind a symlink: no note or transcript is found in it, listed or asked for by name."""
+    state = base / "data" / name
+    copies = state / "agents" / "main.qmd" / "notes"
+    copies.mkdir(parents=True)
+    for file in (copies / "a-MEMORY.md", copies / "b.jsonl", base / "data" / "kept.md"):
+        file.write_text('{"role": "user", "content": "hi"}')
+    (base / "link").symlink_to(state)
+    extra = (base / "data", copies, base / "link", copies / "a-MEMORY.md")
+    settings = AgentSettings(
+        workspace=base / "ws",
+        extra_paths=extra,
+        sources=("memory", "sessions"),
+        sessions=SessionSettings(paths=(state,)),
+    )
+    for given in (state, base / "link"):
+        roots = roots_of(settings, {}, state=given)
+        assert list(scan(roots, max_bytes=1000).found) == [str(base / "data" / "kept.md")]
+        assert find_place(str(copies / "a-MEMORY.md"), roots) is None
+    assert len(scan(roots_of(settings, {}), max_bytes=1000).found) == 3
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_symlink_called_like_what_is_its_owner_s_alone(base: Path, beside: bool) -> None:
+    """Whatever it leads to, also where a directory that holds that is searched too, by whatever way it is read."""
+    (base / "dot").mkdir()
+    (base / "dot" / "about-me.md").write_text("walrus")
+    (base / "USER.md").symlink_to(base / "dot" / "about-me.md")
+    extra = (base / "dot", base / "USER.md") if beside else (base / "USER.md",)
+    roots = roots_of(AgentSettings(workspace=base / "ws", extra_paths=extra))
+    (found,) = scan(roots, max_bytes=1000).found.values()
+    assert (found.path, found.kind) == (str(base / "dot" / "about-me.md"), Kind.CURATED)
+    assert read_note(found.path, roots, max_bytes=1000, now_ns=0).document.kind is Kind.CURATED

@@ -1,6 +1,9 @@
 """All that keeps an index like its files."""
 
 import asyncio
+import fcntl
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from memd.model import Chunk, Document
 from memd.sources.scan import Skip
 from memd.sync.rebuild import beside
 from tests.sync.looping import Bench, running
-from tests.wait import until_async
+from tests.wait import until_async, until_told
 
 
 @pytest.fixture
@@ -147,3 +150,27 @@ async def test_a_file_that_memd_fails_at_is_counted_and_the_loop_lives_on(
     await bench.settle()
     assert bench.loop.health.skipped == {}
     assert await bench.paths("pears") == {"memory/a.md"}
+
+
+async def test_a_note_that_another_program_holds_is_looked_at_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps no other note waiting; what is indexed of it stays, which makes answers stale, until it can be read."""
+    monkeypatch.setattr("memd.sync.intake.HELD_S", 0.05)
+    bench.write("memory/a.md", "apples")
+    await bench.settle()
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    descriptor = os.open(bench.write("memory/a.md", "pears"), os.O_RDWR)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        bench.write("memory/b.md", "plums")
+        await bench.settle()
+        assert await bench.paths("plums") == {"memory/b.md"}
+        assert await bench.paths("apples") == {"memory/a.md"}
+        assert dict(bench.loop.health.skipped) == {"held by another program": 1}
+        assert not await bench.loop.catch_up()
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, before)
+    await until_told(lambda: bench.paths("pears"), 10)
+    assert await bench.loop.catch_up()
