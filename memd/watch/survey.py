@@ -143,12 +143,18 @@ def _is_listable(directory: Path) -> bool:
 
 
 def _identity(directory: Path) -> Identity | None:
-    try:
-        status = directory.lstat()
-    except OSError:
-        return None
+    identity = identity_of(directory)
     # One that is closed is not watched; nothing but this tells when it is opened.
     if _is_behind_a_symlink(directory) or not os.access(directory, os.R_OK | os.X_OK):
+        return None
+    return identity
+
+
+def identity_of(directory: Path) -> Identity | None:
+    """What lies there just now; None: nothing."""
+    try:
+        status = os.lstat(directory)
+    except OSError:
         return None
     return status.st_dev, status.st_ino
 

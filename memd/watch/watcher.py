@@ -238,8 +238,10 @@ def _begin(backlog: Backlog, feed: Feed, notes: Sequence[Root], ground: Survey) 
     if tap is None:
         backlog.ends()
         return
+    identities = ground.footing.identities
     backlog.begins(
         tap,
+        roots={root.directory: identities[root.directory] for root in notes if root.directory in ground.flat},
         absent=frozenset(root.directory for root in notes) - ground.flat,
         unseen=frozenset(unseen(notes, ground.footing.mounts)),
     )

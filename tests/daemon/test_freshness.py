@@ -304,3 +304,20 @@ def test_searches_right_after_a_workspace_came_back(watched: Daemon) -> None:
             watched.write("memory/again.md", f"later word{number}q\n")
             answer = client.search(f"word{number}q")
             assert answer.stale or any(f"word{number}q" in hit.snippet for hit in answer.results)
+
+
+def test_another_directory_in_the_place_of_a_root(watched: Daemon) -> None:
+    """A search right after finds what is in it, and shows nothing of the old one, in which somebody has a file open."""
+    with watched.client() as client:
+        for number in range(8):
+            other = watched.home / f"other{number}"
+            other.mkdir()
+            # Not under the name of one that goes: that is an event.
+            (other / ("MEMORY.md", "USER.md")[number % 2]).write_text(f"replaced by word{number}q\n")
+            with (watched.workspace / "list.txt").open("a"):
+                shutil.rmtree(watched.workspace)
+                other.rename(watched.workspace)
+                answer = client.search(f"word{number}q")
+                assert answer.stale or any(f"word{number}q" in hit.snippet for hit in answer.results)
+                gone = client.search(f"word{number - 1}q")
+                assert gone.stale or not any(f"word{number - 1}q" in hit.snippet for hit in gone.results)
