@@ -283,7 +283,10 @@ class Client:
         try:
             return line.connect(self._address, deadline).ask(request, deadline)
         except WentAway as gone:  # from a connection this fresh it is no restart that a second try would mend
-            raise ConnectionLost(str(gone)) from None
+            raise self._lost(gone) from None
+
+    def _lost(self, gone: WentAway) -> ConnectionLost:
+        return ConnectionLost(CLOSED if self._is_closed else str(gone))
 
     def _line(self) -> "_Line":
         """The lock and the connection of this process; those of a parent are left to the parent."""

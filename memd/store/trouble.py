@@ -119,12 +119,18 @@ def _meaning(file: Path, error: apsw.Error) -> MemdError | None:
                 f"{file} cannot be written: it, its directory or its disk is read-only ({error})"
             )
         case apsw.CantOpenError():
-            why = "its disk is read-only" if _is_on_read_only_disk(file) else error
-            return StoreUnavailable(f"{file} cannot be opened or made: {why}")
+            return StoreUnavailable(f"{file} cannot be opened or made: {_why_not_opened(file, error)}")
         case apsw.IOError() | apsw.ProtocolError() | apsw.NoMemError() | apsw.ExtensionLoadingError():
             return _refused(file, error)
         case _:
             return None
+
+
+def _why_not_opened(file: Path, error: apsw.CantOpenError) -> str:
+    if not file.parent.exists():
+        # It is not made here: what it was on may be a disk that is not mounted just now.
+        return f"{file.parent} is gone; put it back, or start memd again to have it made anew"
+    return "its disk is read-only" if _is_on_read_only_disk(file) else str(error)
 
 
 def _is_on_read_only_disk(file: Path) -> bool:

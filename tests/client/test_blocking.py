@@ -504,7 +504,7 @@ def test_closing_in_a_signal_handler_ends_the_call(address: Path) -> None:
 
     memd = Client(address, timeout=None)
     with handling(signal.SIGUSR1, memd.close), serving(address, interrupting):
-        with pytest.raises(ConnectionLost, match="closed"):
+        with pytest.raises(ConnectionLost, match="This client is closed"):
             memd.search("x")
         memd.close()
 
@@ -578,7 +578,7 @@ def test_closing_waits_for_another_thread_no_longer_than_a_call_may_take(address
         assert heard.wait(5)
         memd._timeout_s = 0.05
         memd.close()
-        with pytest.raises(ConnectionLost, match="closed"):
+        with pytest.raises(ConnectionLost, match="This client is closed"):
             call.result(5)
 
 

@@ -108,3 +108,19 @@ def test_a_closed_standard_stream_is_no_trouble(redirection: str) -> None:
             client.sync()
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_state_directory_that_was_moved_is_told_of_and_heals(daemon: Daemon) -> None:
+    """With what to do about it, and without a restart when it is back."""
+    daemon.write("MEMORY.md", "- PostgreSQL\n")
+    with daemon, daemon.client() as client:
+        client.sync()
+        away = daemon.state.with_name("away")
+        daemon.state.rename(away)
+        daemon.write("memory/a.md", "- kangaroo\n")
+        until(lambda: "put it back" in (client.status().agents["main"].store.reason or ""), PATIENCE_S)
+        away.rename(daemon.state)
+        until(lambda: client.search("kangaroo").results, PATIENCE_S)
+        until(lambda: client.status().agents["main"].store.ok, PATIENCE_S)
+        daemon.write("memory/b.md", "- lighthouse\n")
+        assert client.search("lighthouse").results
