@@ -86,6 +86,9 @@ def _check_given(passed: socket.socket, path: Path) -> None:
         raise GivenSocketUnusable(path, f"it listens on {address}".replace("\0", "@"))
 
 
+_ADDRESS_BYTES = 108  # of an address of Linux, with the NUL at its end
+
+
 def bind(path: Path) -> socket.socket:
     """A listening socket at a path, mode 0600, taking over a stale one.
 
@@ -142,11 +145,12 @@ def _bound(listening: socket.socket, path: Path) -> Path:
     if sys.platform == "linux":
         os.fchmod(listening.fileno(), 0o600)
     mask = None if sys.platform == "linux" else os.umask(0o177)
+    directory = None if sys.platform != "linux" else os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         for attempt in range(1, _NAMES + 1):
             temporary = path.with_name(f"{_sign(path)}{secrets.token_hex(3)}")
             try:
-                listening.bind(str(temporary))
+                listening.bind(_address(temporary, directory))
             except OSError as error:
                 if error.errno != errno.EADDRINUSE or attempt == _NAMES:
                     raise
@@ -156,6 +160,15 @@ def _bound(listening: socket.socket, path: Path) -> Path:
     finally:
         if mask is not None:
             os.umask(mask)
+        if directory is not None:
+            os.close(directory)
+
+
+def _address(temporary: Path, directory: int | None) -> str:
+    """What to bind to: a path that has room in an address, though its name is longer than the one that the socket gets."""
+    if directory is None or len(os.fsencode(temporary)) < _ADDRESS_BYTES:
+        return str(temporary)
+    return f"/proc/self/fd/{directory}/{temporary.name}"
 
 
 def _sign(path: Path) -> str:

@@ -3,6 +3,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -390,3 +391,18 @@ def test_a_socket_that_a_manager_holds_open_is_not_taken_over(address: Path) -> 
         assert names(address.parent) == [address.name]
     with listener.bind(address):  # the manager has let it go
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="addresses of Linux have 107 bytes")
+@pytest.mark.parametrize("name", ["s", "socket", "memd.sock"])
+@pytest.mark.parametrize("length", [100, 106, 107])
+def test_whatever_path_an_address_can_hold_can_be_listened_at(name: str, length: int) -> None:
+    """Though the name that the socket is made under is longer than its own."""
+    with tempfile.TemporaryDirectory(prefix="memd", dir="/tmp") as home:
+        room = length - len(home) - len(name) - 2
+        directory = Path(home) / ("d" * room)
+        directory.mkdir()
+        path = directory / name
+        assert len(os.fsencode(path)) == length
+        with listener.bind(path), connected(path):
+            assert names(directory) == [name]
