@@ -156,6 +156,7 @@ class Found(Message, frozen=True):
     stale: bool = False  # something written is not in these results yet, or may not be
     degraded: list[Degraded] = []
     max_chars: int = 0  # of all snippets, as was asked or is configured; 0: as many as there are
+    omitted: int = 0  # hits that had no room
 
 
 PLACES_FROM = 1_000_000_000

@@ -59,13 +59,14 @@ def search_reply(found: Found, remarks: Sequence[str], max_chars: int) -> Reply:
         return {"results": [], "scopeDenied": True, **_remarked([*remarks, _DENIED])}
     head = _head(found, remarks, max_chars)
     kept: list[Reply] = []
+    in_all = len(found.results) + found.omitted
     for hit in found.results:
-        if not _fits(_with(head, [*kept, _hit(hit)], len(found.results)), max_chars):
+        if not _fits(_with(head, [*kept, _hit(hit)], in_all), max_chars):
             break
         kept.append(_hit(hit))
     if not kept and found.results:
-        kept = _cut(found.results[0], lambda hit: _fits(_with(head, [hit], len(found.results)), max_chars))
-    return _with(head, kept, len(found.results))
+        kept = _cut(found.results[0], lambda hit: _fits(_with(head, [hit], in_all), max_chars))
+    return _with(head, kept, in_all)
 
 
 def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:

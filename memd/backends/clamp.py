@@ -13,7 +13,8 @@ STUMP_CHARS = 40  # less than this of a snippet tells nothing
 def clamp(hits: Iterable[Hit], most: int, footer: Callable[[Hit], str]) -> list[Hit]:
     """The first hits that have room, the last of them cut where it must be.
 
-    A hit that would be a stump is dropped, with all that come after it: a larger number of hits only appends.
+    A hit that would be a stump is dropped, with all that come after it: a larger number of hits only appends. One that has no
+    room because its footer is long keeps no other out.
 
     Args:
         hits: The best first.
@@ -26,6 +27,8 @@ def clamp(hits: Iterable[Hit], most: int, footer: Callable[[Hit], str]) -> list[
     kept: list[Hit] = []
     for hit in hits:
         room = most - len(footer(hit))
+        if len(hit.snippet) > room and room < STUMP_CHARS <= most:
+            continue
         if len(hit.snippet) > room:
             short = _cut(hit, room)
             return kept if short is None else [*kept, short]

@@ -499,6 +499,7 @@ def _found(agent: Agent, granted: scope.Granted, answer: Answer, max_chars: int 
         fallback_reason=_fallback_reason(answer, granted),
         citations=citations,
         max_chars=most,
+        omitted=len(answer.hits) - len(hits),
         stale=answer.stale,
         # A reason may name directories, which are no business of a group.
         degraded=[

@@ -47,6 +47,13 @@ def test_footers_have_room() -> None:
     assert len(short.snippet) == 99
 
 
+def test_a_long_footer_keeps_only_its_own_hit_out() -> None:
+    """What stands below it has no room; a hit after it has, and is shown."""
+    long, short = hit("a" * 100, path="x" * 160), hit("harbour", path="s.md")
+    assert clamp([long, short], 200, footer) == [short]
+    assert clamp([short, long, short], 200, footer) == [short, short]
+
+
 def test_visible_characters_stay_whole() -> None:
     """A family of emoji is shown whole or not at all."""
     family = "\N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN}\N{ZERO WIDTH JOINER}\N{GIRL}"
