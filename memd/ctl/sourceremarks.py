@@ -10,7 +10,7 @@ from memd.ctl.places import Places
 from memd.ctl.words import shown
 from memd.layouts import transcript
 from memd.paths import MEMORY_DIRECTORY
-from memd.sources.roots import notes_of, transcripts_of
+from memd.sources.roots import databases_of, notes_of, transcripts_of
 
 
 def remarks_on_sources(config: Config, environ: Mapping[str, str], places: Places) -> Iterator[str]:
@@ -51,6 +51,9 @@ def _on_notes(name: str, agent: AgentSettings, environ: Mapping[str, str]) -> It
 
 def _on_transcripts(name: str, agent: AgentSettings, environ: Mapping[str, str], home: Path) -> Iterator[str]:
     for preset in agent.sessions.presets:
+        if preset == "openclaw" and (files := databases_of(environ)):
+            told = ", ".join(shown(file, home) for file in files[:3])
+            yield f"{name}: newer versions of OpenClaw keep transcripts in a database, which memd does not read: {told}"
         directories = [root.directory for root in transcripts_of(preset, environ) if root.expected]
         for directory in directories:
             if not directory.is_dir():

@@ -77,6 +77,7 @@ class Ground(Fact, frozen=True):
     notes: int = 0
     shelves: tuple[Root, ...] = ()  # where transcripts are, or will be
     transcripts: int = 0
+    unread: tuple[str, ...] = ()  # databases of transcripts that are not read
     # Files and directories, a few of them, as the index calls them; what belongs to transcripts by its absolute path.
     unreadable: tuple[str, ...] = ()
     unreadable_count: int = 0

@@ -13,7 +13,7 @@ from memd.inspection.facts import Disk, Ground, NotesOf, Root
 from memd.model import Kind
 from memd.paths import Root as Place
 from memd.paths import Sessions, Tree, is_session, only_file
-from memd.sources.roots import roots_of
+from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import Skip, scan
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.survey import survey
@@ -66,6 +66,7 @@ class Look:
             presets=_presets(parts, settings),
             shelves=tuple(shelves),
             transcripts=transcripts,
+            unread=_unread(settings),
             unreadable=_some(closed),
             unreadable_count=len(closed),
             skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not Skip.UNREADABLE)),
@@ -104,6 +105,12 @@ def _presets(parts: Iterable[Place], settings: AgentSettings) -> tuple[NotesOf, 
         for root in parts
         if root not in own and not isinstance(root, Sessions)
     )
+
+
+def _unread(settings: AgentSettings) -> tuple[str, ...]:
+    if "sessions" not in settings.sources or "openclaw" not in settings.sessions.presets:
+        return ()
+    return tuple(map(str, databases_of()))
 
 
 def disk_of(path: Path) -> Disk | None:

@@ -102,6 +102,13 @@ def _notes(ground: Ground, scene: Scene) -> Finding:
             f"{counted(ground.unreadable_count, 'file')} cannot be read by this user: {names}",
             f"Let the owner read: chmod u+r {quoted(first)} (a directory: chmod u+rx), or exclude what is not meant.",
         )
+    if ground.unread:
+        files = ", ".join(scene.shown(file) for file in ground.unread[:3])
+        return wrong(
+            name,
+            f"{_told(ground, scene)}; newer versions of OpenClaw keep transcripts in a database, which memd does not read: {files}",
+            f"What was said there is not found. If that is known, take openclaw out of agents.{ground.agent}.sessions.presets.",
+        )
     return right(name, _told(ground, scene))
 
 

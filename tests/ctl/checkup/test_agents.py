@@ -81,6 +81,11 @@ def test_health_is_not_checked_without_a_daemon() -> None:
             "by this user",
         ),
         ({"unreadable": ("memory/a.md",), "unreadable_count": 4}, {"notes"}, "memory/a.md and 3 more"),
+        (
+            {"transcripts": 23, "unread": ("/home/ann/.openclaw/agents/main/agent/openclaw-agent.sqlite",)},
+            {"notes"},
+            "does not read: ~/.openclaw/agents/main/agent/openclaw-agent.sqlite",
+        ),
         ({"hangs_at": "/mnt/x"}, {"notes"}, "/mnt/x gave no answer within 5 s"),
         ({"future": ("memory/b.md",), "future_count": 1}, {"clock"}, "12 Markdown files"),
     ],
