@@ -29,6 +29,7 @@ from memd.paths import (
     Workspace,
     admits,
     admits_file,
+    descends,
     descends_into,
     has_control,
     is_for_owner,
@@ -168,7 +169,9 @@ def _look_at_sessions(
             (root, parts)
             for root in group
             for parts in _places(root, within)
-            if root.file is None or not parts or nfc(parts[0]) == nfc(root.file)
+            if (root.file is None or not parts or nfc(parts[0]) == nfc(root.file))
+            # Notes may lie in between: one that is edited is no reason to look at thousands of transcripts.
+            and (admits(root, parts) or descends(root, parts))
         ]
         if not wanted:
             return frozenset()

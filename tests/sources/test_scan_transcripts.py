@@ -251,6 +251,18 @@ def test_a_transcript_that_grows_costs_a_look_at_it_alone(base: Path) -> None:
     assert seen.looked == frozenset({CLAUDE})
 
 
+@pytest.mark.parametrize(
+    "edited", ["-a/memory/MEMORY.md", "-a/memory", "-a/memory/deep/a.md", "-a/x.txt", "-a/memory/none.md"]
+)
+def test_a_note_below_a_root_of_transcripts_costs_no_look_at_them(base: Path, edited: str) -> None:
+    """Claude Code keeps notes between its transcripts: a scan that is about one says nothing of these."""
+    _touch(base / "-a" / f"{UUIDS[0]}.jsonl", base / "-a/memory/MEMORY.md", base / "-a/x.txt")
+    seen = _look(_root(base, "claude-code"), within=[base / edited])
+    assert (list(seen.found), seen.looked) == ([], frozenset())
+    whole = _look(_root(base, "claude-code"), within=[base / "-a"])
+    assert list(whole.found) == [CLAUDE]
+
+
 def test_a_partial_scan_of_notes_leaves_transcripts_alone(base: Path) -> None:
     """And the other way about: the workspace does not stand for sessions/."""
     _touch(base / "t" / "-a" / f"{UUIDS[0]}.jsonl", base / "w" / "memory" / "a.md")
