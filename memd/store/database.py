@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import math
 import queue
+import shutil
 import stat
 import threading
 import time
@@ -23,6 +24,7 @@ from memd.store.trouble import (
     StoreRefused,
     StoreUnavailable,
     StoreUnsynced,
+    full,
     mapped_errors,
 )
 from memd.threads import NoThread, Threads
@@ -35,6 +37,12 @@ log = structlog.get_logger()
 BUSY_TIMEOUT_MS = 5000
 EMPTYING_MS = 20  # for which readers may keep the log from being emptied
 READERS = 3
+SPARED = 8 << 20  # bytes of its disk that a database leaves free: FTS5 may merge so much at once
+SPARED_SHARE = 8  # of a small disk, that part of it
+PAGE = 4096  # bytes, as SQLite has it by default
+IN_LOG, IN_FILE = 10, 4  # times the bytes that are added, the keyword index included
+BY_REQUEST = 2  # of PRAGMA auto_vacuum: pages without content are given back when that is asked for
+LEFT_FREE = 1000  # pages without content: fewer are kept for what comes, and so many are given back at once
 LOOKING = 20  # times as long as a look took, none follows for the next statement that fails
 LONG_LOG = 4  # times CHECKPOINT_PAGES: readers give way so that it does not grow any further
 ASIDE_S = 0.1  # for which they are waited for, and wait themselves
@@ -169,6 +177,10 @@ class Database:
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
                 newer.require_version(self.file, connection.pragma("user_version"), self._schema)
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+                if not connection.pragma("user_version"):
+                    connection.pragma(
+                        "auto_vacuum", 2
+                    )  # by request; it has to be said before there is a table
                 connection.pragma("journal_mode", "wal")
                 # A crash of the process loses nothing; a power cut may lose the last seconds, which the next scan repairs.
                 connection.pragma("synchronous", "normal")
@@ -261,6 +273,82 @@ class Database:
             StoreUnavailable, StoreDamaged, StoreClosed: nothing of it was written.
         """
         return await self._on_writer(lambda: self._transaction(lambda writer: fn(writer, *args, **kwargs)))
+
+    async def write_more(
+        self,
+        size_bytes: int,
+        fn: Callable[Concatenate[apsw.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Like write, for what makes the file larger: some room on the disk is left, without which nothing could be deleted.
+
+        Args:
+            size_bytes: That are added, about: of texts and vectors, without indexes.
+            fn: As for write, with its arguments.
+            args: Of fn.
+            kwargs: Of fn.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed: nothing of it was written.
+        """
+
+        def transaction() -> T:
+            self._require_room(size_bytes)
+            return self._transaction(lambda writer: fn(writer, *args, **kwargs))
+
+        return await self._on_writer(transaction)
+
+    def _require_room(self, added: int) -> None:
+        """Leave the room that it takes to bring the log into the file, and to write what a deletion changes.
+
+        Raises:
+            StoreFull: there is not so much.
+        """
+        writer = self._writer_now()
+        free, spared = self._free_bytes()
+        if free >= spared + PAGE * self._log_pages + (IN_LOG + IN_FILE) * added:
+            return
+        with mapped_errors(self.file):
+            [(_, in_log, folded)] = _numbers(writer, "PRAGMA wal_checkpoint(PASSIVE)")
+            [(free_pages,)] = _numbers(writer, "PRAGMA freelist_count")
+        # A log that is all in the file is written from its beginning again, and pages without content take what comes.
+        log_room = ondisk.size(Path(f"{self.file}-wal")) if in_log == folded else 0
+        wanted = max(0, spared + IN_LOG * added - log_room) + max(
+            0, spared + IN_FILE * added - PAGE * free_pages
+        )
+        if self._free_bytes()[0] < PAGE * (in_log - folded) + wanted:
+            raise full(self.file)
+
+    def _free_bytes(self) -> tuple[int, int]:
+        """Of the disk: what is free, and what of it nothing is to be added to."""
+        try:
+            disk = shutil.disk_usage(self.file.parent)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.file}: {error.strerror}") from error
+        return disk.free, min(SPARED, disk.total // SPARED_SHARE)
+
+    async def shrink(self) -> bool:
+        """Give some pages back to the disk that nothing is in any more, if they are many; whether there are more.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed.
+        """
+
+        def give_back(writer: apsw.Connection) -> bool:
+            [(free, pages, mode)] = _numbers(
+                writer,
+                "SELECT freelist_count, page_count, auto_vacuum"
+                " FROM pragma_freelist_count, pragma_page_count, pragma_auto_vacuum",
+            )
+            if free < max(LEFT_FREE, pages // 4) or mode != BY_REQUEST:
+                return (
+                    False  # the latter for a file that an earlier memd made; the next rebuild makes another
+                )
+            writer.execute(f"PRAGMA incremental_vacuum({LEFT_FREE})").fetchall()
+            return True
+
+        return await self.write(give_back)
 
     async def write_lasting(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -709,6 +797,11 @@ class Database:
             with contextlib.suppress(apsw.Error):
                 self._writer.execute("SELECT 1").fetchall()
             self._close_writer()
+
+
+def _numbers(connection: apsw.Connection, sql: str) -> list[tuple[int, ...]]:
+    """What SQLite answers with whole numbers alone."""
+    return connection.execute(sql).fetchall()  # type: ignore[return-value]  # apsw types a row as any tuple
 
 
 def _release(connection: apsw.Connection | None) -> None:

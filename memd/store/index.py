@@ -286,7 +286,7 @@ class Index:
 
         async with self._changing:
             usable, unusable = self._fitting(vector_of, refused, space)
-            done = await self._database.write(replace_each)
+            done = await self._database.write_more(_size(changes, usable), replace_each)
             self._note_change()
             await self._follow_all(done)
         return done
@@ -332,7 +332,7 @@ class Index:
 
         async with self._changing:
             usable, unusable = self._fitting(vector_of, refused, space)
-            done = await self._database.write(replace_each)
+            done = await self._database.write_more(_size(changes, usable), replace_each)
             self._note_change()
             await self._follow_all([replaced for replaced in done if replaced is not None])
         return done
@@ -441,7 +441,8 @@ class Index:
         async with self._changing:
             if self._held is None or space not in {None, self._space}:
                 return 0
-            stored, parts_stored = await self._database.write(vectors.add, rows)
+            size = sum(len(vector) for _, _, vector in rows)
+            stored, parts_stored = await self._database.write_more(size, vectors.add, rows)
             await self._follow((), stored)
         return len(stored) + parts_stored
 
@@ -685,6 +686,14 @@ class Index:
             if not is_in_place:
                 raise
 
+    async def shrink(self) -> bool:
+        """See Database.shrink."""
+        return await self._database.shrink()
+
+    async def fold(self) -> None:
+        """Bring what is in the log into the file itself, as far as nobody has to wait for it; see Database.checkpoint."""
+        await self._database.checkpoint(wait=False)
+
     async def empty_log(self) -> bool:
         """See Database.empty_log."""
         return await self._database.empty_log()
@@ -723,6 +732,15 @@ class Index:
     def damaged_files(self) -> list[Path]:
         """What of this index was damaged and is kept for whoever wants to look, the newest first."""
         return aside.kept(self.file)
+
+
+def _size(
+    changes: Sequence[files.Change | sessions.SessionChange], vector_of: Mapping[TextHash, bytes]
+) -> int:
+    """About how many bytes some files are in an index, without what finds them."""
+    chunks_of = [chunk for change in changes for chunk in change.chunks]
+    texts = sum(len(chunk.text) + len(chunk.context) for chunk in chunks_of)
+    return texts + sum(len(vector_of[chunk.hash]) for chunk in chunks_of if chunk.hash in vector_of)
 
 
 def _kept(stored: meta.Fingerprint | None, wanted: meta.Fingerprint) -> meta.Fingerprint:

@@ -111,7 +111,7 @@ def _meaning(file: Path, error: apsw.Error) -> MemdError | None:
         case apsw.InterruptError():
             return StoreClosed("the store is closing")
         case apsw.FullError():
-            return StoreFull(f"no room is left on the disk of {file}; make some, and memd goes on by itself")
+            return full(file)
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable(f"another program has {file} locked; memd tries again by itself")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
@@ -131,6 +131,11 @@ def _why_not_opened(file: Path, error: apsw.CantOpenError) -> str:
         # It is not made here: what it was on may be a disk that is not mounted just now.
         return f"{file.parent} is gone; put it back, or start memd again to have it made anew"
     return "its disk is read-only" if _is_on_read_only_disk(file) else str(error)
+
+
+def full(file: Path) -> StoreFull:
+    """The disk of a database has no room."""
+    return StoreFull(f"no room is left on the disk of {file}; make some, and memd goes on by itself")
 
 
 def _is_on_read_only_disk(file: Path) -> bool:

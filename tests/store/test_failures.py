@@ -1,21 +1,23 @@
 """Whatever fails in a write or a read: the next one works, what was written stays, and a sound file is never called damaged."""
 
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import pytest
 
 from memd.model import Kind, TextHash
-from memd.store import aside, soundness
+from memd.store import aside, ondisk, soundness
 from memd.store import database as databases
 from memd.store.database import Database
 from memd.store.embeddings import EmbeddingStore
 from memd.store.files import Change
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable
 from tests.daemon.disk import FaultyDisk, fails
 from tests.store.conftest import chunk_of, found_file, vector_of
 
@@ -25,6 +27,14 @@ KEPT = TextHash(b"k" * 32)
 ROOM_STEP, MOST_ROOM = 2_000, 60_000  # bytes of memory that a statement is given
 
 Work = Callable[[apsw.Connection], object]
+
+
+class Disk(NamedTuple):
+    """How full a disk is, in bytes."""
+
+    total: int
+    used: int
+    free: int
 
 
 class Scene:
@@ -332,3 +342,40 @@ async def test_a_swap_that_has_happened_counts_though_the_file_cannot_be_opened_
     assert await index.vectors_of([chunk.hash, late.hash]) == {chunk.hash: vector_of(2)}
     await index.check()
     await index.close()
+
+
+async def test_what_is_deleted_is_given_back_to_the_disk(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In steps, once there is much of it; a little is kept for what comes."""
+    monkeypatch.setattr(databases, "LEFT_FREE", 20)
+    for n in range(40):
+        chunks = [chunk_of(f"word{n} {i} " * 60, i + 1) for i in range(30)]
+        await index.replace(found_file(f"memory/{n}.md"), b"1", chunks, {}, frozenset())
+    await index.fold()
+    before = ondisk.size(index.file)
+    await index.remove([f"memory/{n}.md" for n in range(38)])
+    steps = 0
+    while await index.shrink():
+        steps += 1
+        await index.fold()
+    await index.fold()
+    assert steps > 3
+    assert ondisk.size(index.file) < before / 2
+    assert not await index.shrink()
+    await index.check()
+    assert len(await index.keywords('"word39"', 100, EVERYTHING)) == 30
+
+
+async def test_room_is_left_to_delete_something(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where little is free nothing is added, what is there can be taken out, and that makes room for other things."""
+    chunks = [chunk_of(f"word {i} " * 60, i + 1) for i in range(400)]
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(1 << 30, 1 << 30, 0))
+    with pytest.raises(StoreFull):
+        await index.replace(found_file("memory/b.md"), b"1", chunks, {}, frozenset())
+    assert len(await index.known()) == 1
+    monkeypatch.setattr(databases, "SPARED", 1 << 16)
+    await index.remove(["memory/a.md"])
+    await index.replace(found_file("memory/b.md"), b"1", chunks[:20], {}, frozenset())
+    assert set(await index.known()) == {"memory/b.md"}
