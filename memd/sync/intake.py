@@ -20,7 +20,7 @@ from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.store.trouble import StoreUnavailable
+from memd.store.trouble import StoreFull, StoreUnavailable
 from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.apply_sessions import apply_sessions
 from memd.sync.dirty import Dirty, Taken
@@ -100,6 +100,7 @@ class Intake:
         self._later: dict[
             object, list[Scan]
         ] = {}  # passes over the index that serves -> what others have seen since
+        self._is_full = False  # the disk was, and nothing has been taken out of the index since
         self._is_hearing = False  # transcripts are being read for the index that serves
         self._unheard: set[Path] = set()  # transcripts that were due meanwhile
         self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
@@ -178,12 +179,24 @@ class Intake:
                 if other is not this:
                     later.append(seen)
         try:
-            changed = await self._read_notes(index, work, known, this)
-            gone = await self._remove(index, work, this)
+            gone = 0
+            try:
+                changed = await self._read_notes(index, work, known, this)
+            except StoreFull:
+                self._is_full = True
+                gone = await self._remove(index, work, this)
+                if not gone:
+                    raise
+                await _give_back(index)
+                changed = await self._read_notes(index, work, known, this)  # what was taken out has left room
+            gone = gone or await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
             with spent("looking"):
                 await self._peek.remember(seen.found.values(), before, within)
             more, late = await self._read_sessions(index, work, known, seen, taken, this)
+            if self._is_full and gone:
+                await _give_back(index)
+                self._is_full = False
         finally:
             self._reading.pop(this, None)
         return Done(changed + more, gone, late, len(seen.found), len(work.read))
@@ -223,7 +236,7 @@ class Intake:
         gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
         if gone:
             with spent("writing"):
-                await index.remove(gone)
+                await _take_out(index, gone)
         return len(gone)
 
     async def _read_notes(
@@ -383,3 +396,23 @@ class Intake:
                 with spent("writing"):
                     await index.remove([path])
         return applied.changed
+
+
+async def _give_back(index: Index) -> None:
+    """To the disk, what an index holds of it without need."""
+    while await index.shrink():
+        await index.fold()
+    await index.empty_log()
+
+
+async def _take_out(index: Index, paths: Sequence[str]) -> None:
+    """Files out of an index: together, or, where the disk has no room to write that down, some after the others."""
+    try:
+        await index.remove(paths)
+    except StoreFull:
+        if len(paths) == 1:
+            raise
+        await index.fold()  # what was written is then written over
+        half = len(paths) // 2
+        await _take_out(index, paths[:half])
+        await _take_out(index, paths[half:])

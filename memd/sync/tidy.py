@@ -78,6 +78,8 @@ class Tidy:
             while more:
                 more = await self._index.tidy_keywords(begin=False)
                 steps += 1
+            while await self._index.shrink():
+                steps += 1
         except TransientError as trouble:
             log.warning("sync.keywords_not_tidied", reason=str(trouble))  # slower, and tried again
             self._some.set()

@@ -4,6 +4,8 @@ import asyncio
 import encodings.utf_8_sig  # noqa: F401 - the other user may not read the interpreter's files
 import importlib.readers  # noqa: F401 - likewise
 import os
+import random
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -65,6 +67,34 @@ def test_a_disk_that_fills_up_stops_writing_alone(small: SmallDisk) -> None:
         assert (status.store.ok, status.damaged) == (True, [])
         assert not any(client.get(f"memory/{number}.md").missing for number in range(3))
         assert small.process.poll() is None
+
+
+def test_a_disk_that_the_index_filled_is_freed_by_deleting_notes(small: SmallDisk) -> None:
+    """Though the notes lie on another disk: what is left is indexed, what comes too, and the disk has room again."""
+    rng = random.Random(1)
+    words = [f"w{rng.randrange(10**6)}" for _ in range(20_000)]
+    small.configure('provider = "none"')
+    with small.start(environ={"BEFORE": ""}), small.client() as client:
+        for number in range(250):
+            sections = (f"## item {n}\n{' '.join(rng.choices(words, k=80))}\n\n" for n in range(40))
+            small.write(f"memory/n{number:03}.md", "".join(sections))
+        until(lambda: not client.status().agents["main"].store.ok, 60)
+        assert hits(client, "lighthouse") == ["memory/a.md"]
+        for number in range(200):
+            (small.workspace / f"memory/n{number:03}.md").unlink()
+        small.write("memory/b.md", BLUE)
+
+        def is_indexed() -> bool:
+            try:
+                return client.sync().files == 52
+            except RequestFailed:
+                return False
+
+        until(is_indexed, 60)
+        assert hits(client, "chapel blue") == ["memory/b.md"]
+        status = client.status().agents["main"]
+        assert (status.store.ok, status.damaged) == (True, [])
+        assert shutil.disk_usage(small.seen).free > 4_000_000
 
 
 def test_a_disk_that_is_full_at_the_first_start_is_named(small: SmallDisk) -> None:
