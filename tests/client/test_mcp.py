@@ -166,6 +166,7 @@ async def test_a_session_key_is_bound_by_flag_or_environment(daemon: Daemon) -> 
         "MEMD_AGENT": "main",
     }
     async with connected(environ=environ) as client:
+        assert "MEMORY.md" not in (client.instructions or "MEMORY.md")
         failed, reply = await called(client, "memory_search", query="billing", session_key="agent:main:main")
         assert not failed
         assert (reply["results"], reply["scopeDenied"]) == ([], True)

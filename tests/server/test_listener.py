@@ -208,10 +208,11 @@ def test_names_that_are_all_taken_are_told(address: Path, monkeypatch: pytest.Mo
 def test_what_a_daemon_left_that_was_killed_while_it_began_to_listen_is_taken_away(address: Path) -> None:
     """Its socket under another name goes; those of other daemons, and whatever is no socket, stay."""
     sign = listener._sign(address)
-    stay = {".123456", f"{sign}12345", f"{sign}1234567", f"{sign}abcdeg", f"{sign}aaaaaa"}
+    stay = {".123456", f"{sign}12345", f"{sign}1234567", f"{sign}abcdeg", f"{sign}aaaaaa", f"{sign}bbbbbb"}
     for name in stay | {f"{sign}012abc"}:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
             left.bind(str(address.with_name(name)))
+    os.chown(address.with_name(f"{sign}bbbbbb"), 12_345, -1)  # another user's
     address.with_name(f"{sign}aaaaaa").unlink()
     address.with_name(f"{sign}aaaaaa").write_text("precious")
     listener.bind(address).close()

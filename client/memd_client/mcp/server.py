@@ -23,6 +23,7 @@ from memd_client.errors import MemdClientError
 from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
 from memd_client.mcp.status import SCHEMA, STATUS, status_reply
+from memd_client.session_key import parse
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
 from memd_client.version import __version__
 
@@ -46,11 +47,12 @@ async def _serve(
 ) -> None:
     client = AsyncClient(socket)
     answers = Answers(client, agent=agent, session_key=session_key, max_chars=max_chars)
+    private = session_key is None or parse(session_key).is_owner_private
     server = Server(
         "memd",
         version=__version__,
         title="memd: long-term memory",
-        instructions=memory_section(writes=False),
+        instructions=memory_section(writes=False, private=private),
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
     )
