@@ -182,6 +182,7 @@ def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) 
         copies: Queue[Copy] = Queue()
         for number in range(jobs):
             copies.put(Copy(Path(scratch, str(number))))
+        _require_that_they_pass(copies.queue[0], mutants, tests)
 
         def is_missed(mutant: Mutant) -> bool:
             copy = copies.get()
@@ -196,6 +197,13 @@ def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) 
             return not noticed
 
         return sum(pool.map(is_missed, mutants))
+
+
+def _require_that_they_pass(copy: Copy, mutants: Sequence[Mutant], tests: Sequence[str] | None) -> None:
+    """See to it that the tests pass without any fault: else each fault would seem to be noticed."""
+    places = tests or sorted({place for mutant in mutants for place in noticing(mutant.file, ROOT)})
+    if mutants and copy.fails(places):
+        raise SystemExit(f"without a fault these tests fail already: pytest -x {' '.join(places)}")
 
 
 def _files(places: Sequence[str], lines: Mapping[str, set[int]] | None) -> list[str]:
