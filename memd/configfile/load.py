@@ -79,6 +79,8 @@ def read(file: Path, home: Path) -> str:
         with file.open("rb") as stream:
             data = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
+        if file.is_symlink():
+            raise ConfigError(f"{shown} {leads_nowhere(file)}") from None
         raise ConfigError(
             f"{shown} does not exist; `memd-ctl config init` writes one to start from"
         ) from None
@@ -94,6 +96,11 @@ def read(file: Path, home: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{shown}:{line}: this is not UTF-8 text; save the file as UTF-8") from error
+
+
+def leads_nowhere(link: Path) -> str:
+    """What is wrong with a link to a file that is not there, and how to mend it."""
+    return f"is a link to {os.path.realpath(link)}, which does not exist; make that file, or remove the link"
 
 
 def parse(text: str, file: Path, home: Path) -> Config:

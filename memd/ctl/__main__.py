@@ -9,7 +9,7 @@ from pathlib import Path
 from memd import postmortem
 from memd.ctl import arguments
 from memd.ctl.call import Call
-from memd.ctl.failures import ERROR, INTERRUPTED, Failed, explained
+from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, explained
 from memd.ctl.places import places
 from memd.ctl.screen import Outcome, Screen, of_process
 from memd.errors import MemdError
@@ -44,7 +44,7 @@ def _answer(typed: Sequence[str], screen: Screen) -> int:
         here = places(
             os.environ,
             sys.platform,
-            Path(os.path.expanduser("~")),  # noqa: PTH111  Path.home raises where nobody knows a home
+            _home(),
             config=options.config,
             state_dir=options.state_dir,
             socket=options.socket,
@@ -57,7 +57,31 @@ def _answer(typed: Sequence[str], screen: Screen) -> int:
     except OSError as error:
         # A full disk, a directory without permission: nothing that a traceback would make clearer.
         where = f"{error.filename}: " if error.filename else ""
-        return screen.fail(Failed("failed", f"{where}{error.strerror or error}", exit_code=ERROR))
+        failed = Failed("failed", f"{where}{error.strerror or error}", exit_code=ERROR)
+        try:
+            return screen.fail(failed)
+        except OSError:
+            # It is the output itself that cannot be written.
+            screen.note(f"memd-ctl: {failed.message}")
+            screen.give_up()
+            return ERROR
+
+
+def _home() -> Path:
+    """The home directory of this user.
+
+    Raises:
+        Failed: nobody knows one, and `~` is no directory to write to.
+    """
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises where nobody knows a home
+    if not home.is_absolute():
+        raise Failed(
+            "bad_config",
+            "The home directory of this user is not known: HOME is not set, and the system has no entry for the user.",
+            "Set HOME to a directory.",
+            exit_code=BAD_CONFIG,
+        )
+    return home
 
 
 def _command(name: str) -> Callable[[Call], Outcome]:

@@ -157,3 +157,38 @@ def test_closed_streams_change_nothing_else(address: Path, redirection: str) -> 
         )
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert len(heard) == 1
+
+
+def test_without_a_home_nothing_is_written(tmp_path: Path) -> None:
+    """To a directory called `~` least of all; it is said once."""
+    code = (
+        "import os, pwd, sys\n"
+        "for name in list(os.environ):\n"
+        "    if name == 'HOME' or name.startswith(('MEMD_', 'XDG_')): del os.environ[name]\n"
+        "def unknown(uid): raise KeyError(uid)\n"
+        "pwd.getpwuid = unknown\n"
+        "from memd.ctl.__main__ import main\n"
+        "for words in (['mcp', 'install', '--client', 'cursor'], ['config', 'init'], ['config', 'check']): print(main(words))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout.split() == ["78"] * 3
+    assert ran.stderr.count("The home directory of this user is not known") == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_an_output_that_cannot_be_written_is_told_in_a_sentence(options: list[str]) -> None:
+    """No traceback, and no complaint of Python's at the end."""
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "memd.ctl", "config", "show", *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (ran.returncode, ran.stderr) == (1, "memd-ctl: No space left on device\n")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memd.config import Config
-from memd.configfile.load import DEFAULT_WORKSPACE, load, location, read
+from memd.configfile.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, read
 from memd.configfile.statements import lines
 from memd.ctl import inforce
 from memd.ctl.atomic import write_text
@@ -146,6 +146,8 @@ def _init(call: Call) -> Outcome:
     home = call.places.home
     file, _ = location(call.places.config, call.environ, home)
     replaced = os.path.lexists(file)
+    if replaced and not file.exists():
+        raise Failed("exists", f"{shown(file, home)} {leads_nowhere(file)}")
     if replaced and not call.options.force:
         raise Failed(
             "exists",

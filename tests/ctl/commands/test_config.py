@@ -251,3 +251,14 @@ def test_a_provider_that_cannot_be_had_is_remarked(run: Run, file: Path, setting
     assert code == 0
     assert remark in err
     assert bool(err) is bool(remark)
+
+
+def test_a_link_to_nowhere_is_told_as_such(run: Run, home: Path) -> None:
+    """By every command in the same words: it is neither missing nor there."""
+    link = home / "my.toml"
+    link.symlink_to(home / "dotfiles" / "memd.toml")
+    for words in (("check",), ("init", "--no-memory", "--no-sessions"), ("init", "--force")):
+        ran = run("config", *words, "--config", str(link))
+        assert ran.code != 0
+        assert "is a link to" in ran.err
+        assert "which does not exist" in ran.err
