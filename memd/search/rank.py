@@ -5,7 +5,7 @@ from itertools import islice
 
 import msgspec
 
-from memd.model import Hit, Window
+from memd.model import Hit, Kind, Window
 from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
 from memd.search.unseen import Shown, fresh_part
@@ -39,7 +39,7 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
     """Decide about candidates, one at a time, by what was shown before.
 
     Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
-    it has no other. A text that stands in several places is shown once. After two hits of one source the next is of
+    it has no other. A text that stands in several places is shown once, and a turn of several sessions likewise. After two hits of one source the next is of
     another, while that has any: notes and sessions tell different things, and there is more of one than of the other.
 
     Args:
@@ -50,6 +50,7 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
     """
     shown = Shown()
     told: set[str] = set()
+    heard: set[str] = set()  # the lines of transcripts that were shown
     lanes = [_Lane(iter(candidates)) for candidates in found]
     last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
     while best := [lane for lane in lanes if lane.head() is not None]:
@@ -65,10 +66,14 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
         else:
             # What another file has shown counts as shown of this one: a copy goes on with what comes next.
             shown.add(chunk, part)
-            if (same := " ".join(part.window.text.split())) in told:
+            same = " ".join(part.window.text.split())
+            # A session that was forked repeats the turns of the one before it: who said what and when, line by line.
+            said = _lines(part.window.text) if chunk.kind is Kind.SESSION else frozenset()
+            if same in told or (said and said <= heard):
                 cut = "duplicate"
             else:
                 told.add(same)
+                heard |= said
                 window = part.window
                 hit = Hit(
                     chunk.path,
@@ -80,6 +85,10 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
         yield Verdict(scored, chunk, hit, cut, part.window if part else None, owed and hit is not None)
+
+
+def _lines(text: str) -> frozenset[str]:
+    return frozenset(line.strip() for line in text.splitlines() if line.strip())
 
 
 class _Lane:

@@ -59,6 +59,35 @@ def test_a_min_score_of_0_cuts_nothing() -> None:
     assert texts([found("far away", score=0.0)]) == ["far away"]
 
 
+ASKED = "2026-11-20 10:01 User: which cat?"
+TOLD = "2026-11-20 10:02 Assistant: the black cat"
+LATER = "2026-11-21 10:01 User: which cat?"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        ([ASKED, TOLD], [ASKED, TOLD, LATER], 2),
+        ([ASKED, TOLD, LATER], [ASKED, TOLD], 1),
+        ([ASKED, TOLD], [TOLD], 1),
+        ([ASKED], [LATER], 2),
+        ([ASKED, TOLD], [ASKED, LATER], 2),
+    ],
+    ids=["it goes on", "it goes on and is better", "a part of it", "asked again", "another answer"],
+)
+def test_a_turn_of_several_sessions_is_shown_once(one: list[str], other: list[str], shown: int) -> None:
+    """A session that was forked begins with the turns of another: the same was said by the same at the same time."""
+    first = found("\n".join(one), path="sessions/x/1.jsonl", kind=Kind.SESSION)
+    second = found("\n".join(other), path="sessions/x/2.jsonl", score=0.7, kind=Kind.SESSION)
+    assert len(texts([first, second])) == shown
+
+
+def test_notes_may_share_lines() -> None:
+    """Of notes, only one that says nothing else is left out: what stands around a line may be what matters."""
+    both = [found("the cat\nis black"), found("the cat", path="b.md", score=0.7)]
+    assert texts(both) == ["the cat\nis black", "the cat"]
+
+
 def test_lines_that_were_shown_are_not_shown_again() -> None:
     """A chunk that overlaps an earlier hit gives its other lines, with their numbers."""
     first = found("one\ntwo\nthree", line=1)
