@@ -169,7 +169,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """How a search came to its hits.
 
-    The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share x 1.4 x
+    The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share x 1.7 x
     share^2. See memd.search.fuse.
     """
 

@@ -237,7 +237,7 @@ class Explanation(Message, frozen=True):
 
     The score of a candidate is tanh(meaning + by_words). Where its closeness is .3 x cosine + .7 x part, or its cosine
     where it has no part, or assumed_cosine where it has no cosine, meaning is vector_share x (closeness - a) / (b - a),
-    at least 0, with [a, b] = calibration; by_words is text_share x 1.4 x share x share. min_score cuts what scores less.
+    at least 0, with [a, b] = calibration; by_words is text_share x 1.7 x share x share. min_score cuts what scores less.
     """
 
     found: Found

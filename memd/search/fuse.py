@@ -9,11 +9,11 @@ import msgspec
 from memd.embed.provider import Calibration
 from memd.model import ChunkId
 
-# The words of a question, all of them held, are worth as much as the meaning of a very close text and a half. The square
+# The words of a question, all of them held, are worth more than the meaning of a very close text. The square
 # of their share counts: a few common ones tell next to nothing, as of a question in another language they must.
-WORDS = 1.4
+WORDS = 1.7
 
-# Where nothing can be told of meaning, words are all there is: 36 % of what a question tells is then worth reading.
+# Where nothing can be told of meaning, words are all there is: a third of what a question tells is then worth reading.
 ALONE = 2.0
 
 # A chunk with parts is as close as the best of them and the whole, in this proportion.
@@ -62,7 +62,7 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
 
 
 def relevance(evidence: float) -> float:
-    """Evidence as 0..1: .365 gives .35, where reading begins to be worth it; all rare words of a question give .886."""
+    """Evidence as 0..1: .365 gives .35, where reading begins to be worth it; all rare words of a question give .935."""
     return round(math.tanh(evidence), _DIGITS)
 
 

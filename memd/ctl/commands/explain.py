@@ -78,7 +78,7 @@ def _question(explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
 def _formula(explanation: Explanation) -> str:
     parts = [
         (explanation.vector_share, _meant(explanation)),
-        (explanation.text_share, "1.4 x share^2 of the words"),
+        (explanation.text_share, "1.7 x share^2 of the words"),
     ]
     said = " + ".join(f"{_weight(share)} x {name}" for share, name in parts if share)
     said = f"tanh({said})"

@@ -94,7 +94,7 @@ words       retries  数据
 phrases     "retry max"
 left out    how  什么
 mode        hybrid, local e5
-score       tanh(1.00 x (closeness - 0.600) / 0.300 + 1.00 x 1.4 x share^2 of
+score       tanh(1.00 x (closeness - 0.600) / 0.300 + 1.00 x 1.7 x share^2 of
             the words)
 min_score   0.35, the least score of a hit
 candidates  9: 3 by words, 8 by meaning; told of 8

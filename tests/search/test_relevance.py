@@ -1,0 +1,117 @@
+"""What finds what, by kind of question: floors that only rise."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memd.chunk.markdown import chunk
+from memd.config import AgentSettings, Chunking
+from memd.embed import bundled
+from memd.embed.centring import centred
+from memd.embed.local import CALIBRATION, LIMITS
+from memd.embed.provider import Calibration, Identity, Limits, Provider, Vector, Vectors, space_of
+from memd.model import Document, Hit, Kind
+from memd.search.searcher import Searcher
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from memd.threads import Threads
+from tests.engines.supplies import OneSpeaker
+from tests.fakes import HashingProvider
+from tests.search.library import NOTES, QUESTIONS, Asked
+from tests.store.conftest import found_file
+
+# (share of questions with the answer among six hits, mean of 1/rank of it)
+BUNDLED = {"across": (0.83, 0.8), "other words": (0.75, 0.65), "identifier": (1.0, 1.0)}
+HIGH = 0.7  # what nothing answers scores less, and what is there by name more
+
+HASHING = {"identifier": (1.0, 1.0)}
+
+
+class Bundled:
+    """The bundled model in this process: the same vectors as by its worker."""
+
+    identity = Identity("local", bundled.MODEL, "in this process", bundled.DIMENSIONS)
+    calibration: Calibration = CALIBRATION
+    limits: Limits = LIMITS
+
+    def __init__(self) -> None:
+        self._model, self._bias = bundled.load(), bundled.bias()
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        rows = np.stack([self._model.passage(text) for text in texts])
+        return centred(rows, texts, self._bias.passages)
+
+    async def embed_query(self, text: str) -> Vector:
+        row: Vector = centred(self._model.query(text)[None], [text], self._bias.questions)[0]
+        return row
+
+    async def close(self) -> None:
+        pass
+
+
+async def searched(file: Path, provider: Provider) -> tuple[Index, Searcher]:
+    """The library's notes with all their vectors."""
+    index = Index(file)
+    await index.open()
+    identity = provider.identity
+    await index.adopt(
+        Fingerprint("c", "t", ("memory",), *space_of(identity), identity.dimensions, parts=True)
+    )
+    for path, text in NOTES.items():
+        document = Document(path, Kind.NOTE, tuple(text.split("\n")))
+        chunking = Chunking()
+        chunks = chunk(document, chunking.tokens, chunking.overlap)
+        await index.replace(found_file(path), b"1", chunks, {}, frozenset())
+    waiting = await index.waiting(1000)
+    vectors = await provider.embed_passages([one.text for one in waiting])
+    await index.add_vectors(
+        [(one.id, one.hash, vector.tobytes()) for one, vector in zip(waiting, vectors, strict=True)]
+    )
+    assert (await index.counts()).waiting == 0
+    settings = AgentSettings(workspace=Path("/nowhere"))
+    return index, Searcher(index, settings, OneSpeaker(provider), Threads(2, "computing"))
+
+
+@pytest.fixture(params=["bundled", "hashing"])
+async def library(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[str, Searcher]]:
+    provider: Provider = Bundled() if request.param == "bundled" else HashingProvider()
+    index, searcher = await searched(tmp_path / "a.sqlite", provider)
+    yield request.param, searcher
+    await index.close()
+
+
+async def hits_of(searcher: Searcher, asked: Asked, min_score: float = 0.35) -> tuple[Hit, ...]:
+    found = await searcher.search(asked.text, kinds=frozenset(Kind), max_results=6, min_score=min_score)
+    return found.hits
+
+
+# One test, since a model that embeds all of it takes some seconds, and a minute beside busy programs.
+@pytest.mark.timeout(300)
+async def test_what_is_asked_for_is_found_and_what_is_not_scores_low(library: tuple[str, Searcher]) -> None:
+    """By kind of question at least as well as ever; scores fall, and are what min_score is compared with."""
+    name, searcher = library
+    ranks: dict[str, list[float]] = {}
+    for number, asked in enumerate(QUESTIONS):
+        every = await hits_of(searcher, asked, min_score=0.0)
+        scores = [hit.score for hit in every]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 <= score <= 1 for score in scores)
+        least = scores[number % len(scores)]
+        kept = await hits_of(searcher, asked, min_score=least)
+        assert [hit.score for hit in kept] == [score for score in scores if score >= least]
+        if asked.kind == "nothing":
+            assert all(score < HIGH for score in scores), (asked, scores)
+        if asked.kind == "identifier":
+            assert scores[0] > HIGH, (asked, scores)
+        readable = await hits_of(searcher, asked)
+        places = [n for n, hit in enumerate(readable, 1) if asked.answer and asked.answer in hit.snippet]
+        ranks.setdefault(asked.kind, []).append(1 / places[0] if places else 0.0)
+    reached = {
+        kind: (float(np.mean([rank > 0 for rank in some])), float(np.mean(some)))
+        for kind, some in ranks.items()
+    }
+    for kind, (seen, mrr) in (BUNDLED if name == "bundled" else HASHING).items():
+        assert reached[kind][0] >= seen, reached
+        assert reached[kind][1] >= mrr, reached
