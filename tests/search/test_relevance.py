@@ -75,7 +75,11 @@ async def searched(file: Path, provider: Provider) -> tuple[Index, Searcher]:
 
 
 @pytest.fixture(params=["bundled", "hashing"])
-async def library(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[str, Searcher]]:
+async def library(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[str, Searcher]]:
+    for name, value in (("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
+        monkeypatch.setenv(name, value)  # as a daemon has it: threads that spin fight with other tests
     provider: Provider = Bundled() if request.param == "bundled" else HashingProvider()
     index, searcher = await searched(tmp_path / "a.sqlite", provider)
     yield request.param, searcher
