@@ -188,14 +188,14 @@ def index(file: Path, *, turned: bool, extra: str = "") -> Path:
         "CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT, mtime_ns INTEGER);"
         "CREATE TABLE chunks (id INTEGER PRIMARY KEY, file_id INTEGER REFERENCES files (id),"
         " start_line INTEGER, end_line INTEGER, text TEXT);"
-        "CREATE TABLE postings (chunk_id INTEGER PRIMARY KEY, impact INTEGER);"
+        "CREATE TABLE postings (id INTEGER PRIMARY KEY, chunk_id INTEGER, impact INTEGER);"
         "CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1);"
     )
     names = ["a.md", "b.md"][:: -1 if turned else 1]
     for number, name in enumerate(names, 1):
         connection.execute("INSERT INTO files VALUES (?, ?, ?)", (number, name, number))
         connection.execute("INSERT INTO chunks VALUES (?, ?, 1, 1, ?)", (number, number, f"text of {name}"))
-        connection.execute("INSERT INTO postings VALUES (?, ?)", (number, ord(name[0])))
+        connection.execute("INSERT INTO postings VALUES (?, ?, ?)", (number, number, ord(name[0])))
         connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, name + extra))
     connection.close()
     return file

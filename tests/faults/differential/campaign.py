@@ -237,7 +237,7 @@ class _Course:
             self._files.sessions.finish()
         with self._stirrer.paused():
             complete(self._daemon.client, force=sync.force)
-            self._files.untold.clear()
+            self._files.all_is_seen()
             now = self._now()
             self._judge.judge(self._daemon.client, now, synced=True)
             if sync.compare:

@@ -239,12 +239,19 @@ class Files:
         self._held: list[_Held] = []
         # Files that were written to in a way of which Linux tells nobody, by device and inode.
         self.untold: set[tuple[int, int]] = set()
+        # Files that got a name where nobody watches: until all is looked at, what is written under it is untold.
+        self._strayed: set[tuple[int, int]] = set()
         self.is_watched = False  # a daemon runs
 
     def carry_out(self, change: Change) -> bool:
         """Let it happen; False where it cannot, since what it is about is not there."""
         try:
+            if isinstance(change, Write | Append | Insert | Overwrite | Truncate):
+                self._note_untold(self._at(change.path))
             self._carry_out(change)
+            if isinstance(change, Link) and _is_unwatched(change.to):
+                status = self._at(change.to).stat()
+                self._strayed.add((status.st_dev, status.st_ino))
         except OSError:
             return False
         finally:
@@ -257,6 +264,17 @@ class Files:
         """Let go of what is held open."""
         for held in self._held:
             held.stream.close()
+
+    def all_is_seen(self) -> None:
+        """A daemon has looked at everything."""
+        self.untold.clear()
+        self._strayed.clear()
+
+    def _note_untold(self, file: Path) -> None:
+        if _is_unwatched(file.relative_to(self.places.sources).as_posix()) and file.exists():
+            status = file.stat()
+            if (identity := (status.st_dev, status.st_ino)) in self._strayed:
+                self.untold.add(identity)
 
     def lose_sight(self) -> None:
         """The daemon ends, or another begins: it has not seen how the files that are open came about."""
@@ -416,6 +434,12 @@ class Files:
     def holds(self) -> bool:
         """Whether a file is held open."""
         return bool(self._held)
+
+
+def _is_unwatched(path: str) -> bool:
+    """Whether no daemon has a watch on the directory of a file."""
+    parts = path.split("/")[:-1]
+    return parts[0] == "outside" or any(part.startswith(".") or part == "node_modules" for part in parts)
 
 
 def text(number: int) -> bytes:

@@ -18,7 +18,6 @@ Admits = Callable[[str], bool]
 _UNLIKE: Mapping[str, Mapping[str, str]] = {
     # Table -> column -> why it differs between two indexes of the same files.
     "files": {
-        "id": "is given in the order in which files came",
         "mtime_ns": "is -1 for a file that was read right after it was written",
     },
 }
@@ -96,7 +95,16 @@ def _tables(connection: apsw.Connection, admits: Admits) -> dict[str, Rows]:
                 tuple(value if how is None else how(value) for value, how in zip(row, read, strict=True))
                 for row in connection.execute(f"SELECT {', '.join(columns)} FROM {name}")
             ]
-        dropped = {columns.index(column) for column in _UNLIKE.get(name, {})}
+        numbered = connection.execute(
+            "SELECT name FROM pragma_table_info(?) WHERE type = 'INTEGER' AND pk", (name,)
+        ).fetchall()
+        # A key that is one number, and stands for nothing else, is given in the order in which rows came.
+        own = {
+            str(row[0])
+            for row in numbered
+            if len(numbered) == 1 and meant[columns.index(str(row[0]))] is None
+        }
+        dropped = {columns.index(column) for column in own | _UNLIKE.get(name, {}).keys()}
         found[name] = Counter(
             told
             for row in rows
