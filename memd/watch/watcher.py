@@ -201,9 +201,10 @@ async def _watched(
             # A directory that came between the survey and the watch of the one above it was announced to nobody.
             settle.mark(clock())
             unwatched = places
-        _begin(backlog, feed, _notes(roots), ground)
+        # Before anybody is told that all is seen: what was written while no watch was set made no event.
         if again := await names.follow_again(feed):
             yield Changed(again)
+        _begin(backlog, feed, _notes(roots), ground)
         check_at = _next_check(clock(), pace, roots)
         while (due_at := settle.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
