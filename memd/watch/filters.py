@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from watchfiles import Change
 
-from memd.paths import Root, admits, descends, parts_below
+from memd.paths import Root, Sessions, admits, descends, only_file, parts_below
 from memd.watch.survey import Survey
 
 
@@ -68,5 +68,8 @@ def sight(
             and any(descends(root, parts[:-1]) for root, parts in below if parts)
             and has_other_names(path)
         ):
-            paths.add(path.parent)
+            # Where that is, no event tells: all of the notes are looked at, each by its stamp.
+            paths.update(
+                root.directory / (only_file(root) or "") for root in roots if not isinstance(root, Sessions)
+            )
     return Sighting(frozenset(paths), frozenset(unwatched))

@@ -174,12 +174,19 @@ def test_a_note_that_is_written_on_under_a_name_it_has_no_longer(
         ("workspace/kept/other.md", False),
         ("workspace/memory/other.txt", False),
         ("workspace/memory/other.txt", True),
+        ("workspace/memory/away/other.txt", True),
     ],
 )
 def test_a_note_that_is_written_under_another_name(watched: Daemon, other: str, running: bool) -> None:
     """By a hard link that is outside of what is watched, or that is no note by its name; also with its time set back."""
     note, link = watched.workspace / "memory" / "7.md", watched.home / other
-    link.parent.mkdir(exist_ok=True)
+    if not link.parent.exists():
+        link.parent.mkdir()
+        with watched.client() as client:
+            armed = watched.printed().count("watch.armed")
+            (link.parent / "note.md").write_text("another\n")
+            until(lambda: watched.printed().count("watch.armed") > armed or not running, PATIENCE_S)
+            client.sync()
     if not running:
         watched.stop()
     os.link(note, link)

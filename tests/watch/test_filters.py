@@ -135,9 +135,9 @@ def test_a_batch() -> None:
 @pytest.mark.parametrize(
     ("change", "path", "told"),
     [
-        (ADDED, "/ws/memory/a.txt", {"/ws/memory"}),
-        (ADDED, "/ws/MEMORY.bak", {"/ws"}),
-        (ADDED, "/vault/sub/a.txt", {"/vault/sub"}),
+        (ADDED, "/ws/memory/a.txt", {"/ws", "/vault", "/home/todo.md"}),
+        (ADDED, "/ws/MEMORY.bak", {"/ws", "/vault", "/home/todo.md"}),
+        (ADDED, "/vault/sub/a.txt", {"/ws", "/vault", "/home/todo.md"}),
         (ADDED, "/elsewhere/a.txt", set()),
         (ADDED, "/ws/src/a.txt", set()),
         (MODIFIED, "/ws/memory/a.txt", set()),
@@ -145,7 +145,7 @@ def test_a_batch() -> None:
     ],
 )
 def test_a_file_that_is_no_note_may_be_another_name_of_one(change: Change, path: str, told: set[str]) -> None:
-    """A hard link that comes beside notes has these looked at; what only changes, or lies elsewhere, does not."""
+    """A hard link that comes beside notes has all of them looked at; what only changes, or lies elsewhere, does not."""
     seen = sight([(change, path)], ROOTS, FLAT, DIRECTORIES.__contains__, lambda _: True)
     assert seen.paths == set(map(Path, told))
 
