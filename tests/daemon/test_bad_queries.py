@@ -323,14 +323,16 @@ def test_lines_that_do_not_exist_are_a_clear_failure(
 def test_lines_behind_the_end_are_empty(served: Daemon, start_line: int) -> None:
     """A start behind the end of the file is no failure: there is no text, and nothing to read on."""
     note = answer(served, Get(path="MEMORY.md", start_line=start_line))
-    assert note == Note(path="MEMORY.md", start_line=start_line, max_chars=4000)
+    assert note == Note(path="MEMORY.md", start_line=start_line, max_chars=4000, total_lines=1)
 
 
 @pytest.mark.parametrize("lines", [1, 120, 2**31, 2**63, 2**64 - 1])
 def test_more_lines_than_there_are_give_those_there_are(served: Daemon, lines: int) -> None:
     """Asking for too many lines is no failure."""
     note = answer(served, Get(path="MEMORY.md", lines=lines))
-    assert note == Note(path="MEMORY.md", text="- The cat is called Mochi.", end_line=1, max_chars=4000)
+    assert note == Note(
+        path="MEMORY.md", text="- The cat is called Mochi.", end_line=1, max_chars=4000, total_lines=1
+    )
 
 
 def test_half_a_character_never_leaves_the_client(served: Daemon) -> None:
