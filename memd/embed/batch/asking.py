@@ -10,8 +10,8 @@ import structlog
 
 from memd.backoff import delay_s
 from memd.embed.batch.dialect import BatchDialect
-from memd.embed.provider import EmbedTerminal, EmbedUnavailable
-from memd.embed.remote.call import Call
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable, failures_of
+from memd.embed.remote.call import Call, NotSupported
 from memd.embed.remote.http import Session
 from memd.embed.remote.retry import INDEXING, Retries
 from memd.errors import MemdError
@@ -36,6 +36,7 @@ class Patience(msgspec.Struct, frozen=True):
     longest_asked_s: float = 3600.0  # what it may ask for
     end_s: float = 72 * 3600.0  # for a job to end that nobody waits for; providers give up after 48 hours
     cancel_s: float = 900.0  # for a job to end that was cancelled; OpenAI says ten minutes
+    gone_s: float = 3600.0  # a job, or its file, that is said not to exist is asked about for so long: it has been paid for
     appear_s: float = 15.0  # for a job to be listed that has been created just now
     forget_s: float = (
         48 * 3600.0
@@ -83,10 +84,11 @@ class Asking:
             EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported.
         """
         timeout_s = self.patience.request_s + call.size / UPLOAD_BYTES_S
-        answer = await self._session.send(call, timeout_s)
-        if not answer.is_success:
-            raise self.dialect.failure(answer, self._key)
-        return answer.body
+        with failures_of(self.dialect.provider):
+            answer = await self._session.send(call, timeout_s)
+            if not answer.is_success:
+                raise self.dialect.failure(answer, self._key)
+            return answer.body
 
     async def some_times(self, call: Call) -> bytes:
         """Like once, put again a few times: nothing has been paid for yet, and plain requests can do the same."""
@@ -95,7 +97,9 @@ class Asking:
                 return await self.once(call)
         raise AssertionError("the last attempt returns or raises")
 
-    async def until_answered(self, call: Call, read: Callable[[bytes], T], *, since: float) -> T:
+    async def until_answered(
+        self, call: Call, read: Callable[[bytes], T], *, since: float, exists: bool = False
+    ) -> T:
         """Ask until there is an answer: what has been paid for is not given up because a provider is away for an hour.
 
         Nor is it if the key is refused: it may be another one tomorrow.
@@ -104,6 +108,7 @@ class Asking:
             call: The request.
             read: Makes of a body what is wanted; may raise BadReply.
             since: Unix time from which forget_s counts.
+            exists: See persist.
 
         Raises:
             JobFailed: there was none for too long.
@@ -111,16 +116,33 @@ class Asking:
         """
 
         async def ask() -> T:
-            return read(await self.once(call))
+            body = await self.once(call)
+            with failures_of(self.dialect.provider):
+                return read(body)
 
-        return await self.persist(ask, since=since)
+        return await self.persist(ask, since=since, exists=exists)
 
-    async def persist(self, ask: Callable[[], Awaitable[T]], *, since: float) -> T:
-        """What ask returns, tried until it does; like until_answered."""
+    async def persist(self, ask: Callable[[], Awaitable[T]], *, since: float, exists: bool = False) -> T:
+        """What ask returns, tried until it does; like until_answered.
+
+        Args:
+            ask: Puts the request.
+            since: Unix time from which forget_s counts.
+            exists: What is asked about is known to have existed: a gateway that is exchanged, or a proxy, may say for a
+                while that it does not, which is believed after gone_s.
+        """
         failures = 0
+        gone_since: float | None = None
         while True:
             try:
                 answer = await ask()
+            except NotSupported as gone:
+                failures += 1
+                gone_since = self.clock() if gone_since is None else gone_since
+                if not exists or self.clock() - gone_since >= self.patience.gone_s:
+                    raise
+                self.trouble = str(gone)
+                await self.wait_after(failures, gone)
             except (EmbedUnavailable, EmbedTerminal) as failure:
                 failures += 1
                 self.trouble = str(failure)

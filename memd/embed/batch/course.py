@@ -98,6 +98,7 @@ class Course:
             self._files |= dict.fromkeys((*results.inputs, *results.outputs))
             reasons = await self._fetch(results, missing, dimensions, keep)
         except NotSupported as gone:
+            await self._cancel(name)  # it may be there all the same, and would be paid for
             raise JobFailed(f"{provider}: the job or its results are not there any more") from gone
         if is_late and (ended is None or ended.failure is not None or missing):
             raise JobLate(f"{provider}: a job was not done after {time_s / 60:g} minutes")
@@ -129,7 +130,10 @@ class Course:
         told = ""
         while True:
             state = await self._asking.until_answered(
-                self._asking.dialect.poll(name), self._asking.dialect.state, since=self._asking.clock()
+                self._asking.dialect.poll(name),
+                self._asking.dialect.state,
+                since=self._asking.clock(),
+                exists=True,
             )
             if isinstance(state, Ended):
                 return state
@@ -155,7 +159,7 @@ class Course:
         harvest = Harvest(self._asking, self.job.texts, missing, dimensions, keep)
         for number, file in enumerate(ended.outputs):
             try:
-                await harvest.fetch(file, since=self._asking.clock())
+                await harvest.fetch(file, since=self._asking.clock(), is_paid_for=not number)
             except (EmbedUnavailable, TooMuch, Unacceptable, NotSupported) as failure:
                 if not number:
                     raise

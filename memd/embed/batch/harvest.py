@@ -10,7 +10,7 @@ import numpy as np
 
 from memd.embed.batch.asking import Asking
 from memd.embed.batch.dialect import Result
-from memd.embed.provider import EmbedTerminal, EmbedUnavailable
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.embed.remote import replies
 from memd.embed.remote.call import BadReply
 from memd.model import TextHash
@@ -43,12 +43,13 @@ class Harvest:
         self._keep = keep
         self._most_lines = texts + SPARE_LINES
 
-    async def fetch(self, file: str, *, since: float) -> None:
+    async def fetch(self, file: str, *, since: float, is_paid_for: bool) -> None:
         """Keep all vectors of one file that can be trusted. One that breaks off is fetched again.
 
         Args:
             file: As the job named it.
             since: Unix time from which patience counts.
+            is_paid_for: Whether vectors are in it: that it is not there is then not believed at once.
 
         Raises:
             EmbedUnavailable: it breaks off again and again, with nothing new in it.
@@ -58,7 +59,7 @@ class Harvest:
         fruitless = 0
         while self._missing:
             before = len(self._missing)
-            broken = await self._asking.persist(lambda: self._read(file), since=since)
+            broken = await self._asking.persist(lambda: self._read(file), since=since, exists=is_paid_for)
             if broken is None:
                 return
             fruitless = 0 if len(self._missing) < before else fruitless + 1
@@ -102,9 +103,10 @@ class Harvest:
         Of two for a text, the first counts.
         """
         try:
-            result = self._asking.dialect.result(line)
+            with failures_of(self._asking.dialect.provider):
+                result = self._asking.dialect.result(line)
             text_hash = _hash(result)
-        except (BadReply, ValueError):
+        except (EmbedUnavailable, ValueError):
             return False  # whatever text it was of stays missing
         if text_hash in self._missing and text_hash not in some:
             if result.vector is None:

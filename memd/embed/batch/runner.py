@@ -18,7 +18,7 @@ from memd.embed.batch.dialect import BatchDialect
 from memd.embed.batch.grouping import groups
 from memd.embed.batch.ledger import Job, Ledger
 from memd.embed.batch.standing import Standing
-from memd.embed.provider import EmbedTerminal, EmbedUnavailable, failures_of
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable
 from memd.embed.remote.call import NotSupported, TooMuch, Unacceptable
 from memd.embed.remote.http import Session
 from memd.embed.remote.retry import INDEXING, Retries
@@ -234,8 +234,7 @@ class Batches:
         before = self._standing
         course = Course(self._asking, self._settings, job)
         try:
-            with failures_of(self._asking.dialect.provider):
-                is_there = await self._through(course, texts, missing)
+            is_there = await self._through(course, texts, missing)
         except JobLate as late:
             after = standing.late(self.standing, str(late), self._clock(), began_at=job.created_at)
             self._change(after, job)

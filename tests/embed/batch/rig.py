@@ -41,6 +41,7 @@ SOON = Patience(
     longest_s=0.01,
     longest_asked_s=0.3,
     cancel_s=5.0,
+    gone_s=2.5,
     appear_s=0.02,
     forget_s=60,
 )

@@ -724,13 +724,31 @@ async def test_a_job_that_is_gone_is_let_go(
 ) -> None:
     """Somebody deleted it or its file: its texts are embedded otherwise."""
     texts = texts_of(4)
-    only(server, what, 9, lambda provider: Response(404))
+    only(server, what, 9999, lambda provider: Response(404))
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await rig.batches.submit(texts)
         await until_forgotten(rig)
+        assert server.requests("cancel"), "it may be there all the same"
         assert rig.batches.standing.reason == f"{name}: the job or its results are not there any more"
         assert rig.batches.standing.is_on
         assert not any(map(rig.batches.holds, texts))
+
+
+@pytest.mark.parametrize("what", ["poll", "download"])
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_job_that_seems_to_be_gone_for_a_moment_is_not_given_up(
+    server: EmbeddingServer, tmp_path: Path, name: str, what: str
+) -> None:
+    """It has been paid for; a gateway that is exchanged says 404 of everything."""
+    texts = texts_of(4)
+    only(server, what, 3, lambda _: Response(404, b"<html>404 page not found</html>"))
+    async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
+        await rig.batches.submit(texts)
+        await until_forgotten(rig)
+        assert len(rig.delivered) == 4
+        assert rig.batches.standing.failures == 0
+    assert len(server.jobs) == 1
+    assert not server.files
 
 
 async def test_a_name_that_leads_elsewhere_is_no_name(server: EmbeddingServer, tmp_path: Path) -> None:
