@@ -49,6 +49,10 @@ class Batches(Protocol):
         """Whether a text is in a job, or may be."""
         ...
 
+    def held_of(self, hashes: AbstractSet[TextHash]) -> frozenset[TextHash]:
+        """Those of some texts that are in a job, or may be."""
+        ...
+
     def takes(self, text_hash: TextHash) -> bool:
         """Whether a text may be put into one."""
         ...
@@ -137,7 +141,7 @@ class Bulk:
         batches = self._batches
         if batches is None or not (batches.claimed or batches.holds(TextHash(b""))):
             return frozenset()
-        return frozenset(filter(batches.holds, await index.waiting_hashes()))
+        return batches.held_of(frozenset(await index.waiting_hashes()))
 
     async def submit(
         self, sources: Sequence[tuple[Index, AbstractSet[TextHash]]], asking: set[TextHash]
@@ -169,4 +173,4 @@ class Bulk:
             await self._batches.submit(texts)
         finally:
             asking.difference_update(texts)
-        return sum(map(self._batches.holds, texts))
+        return len(self._batches.held_of(texts.keys()))

@@ -751,6 +751,17 @@ async def test_a_job_that_seems_to_be_gone_for_a_moment_is_not_given_up(
     assert not server.files
 
 
+async def test_what_is_in_jobs_is_told_for_many_texts_at_once(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """As it is for each; the loop stands still for that at each edit, so it takes no look at each job for each text."""
+    server.batch_outcome = "never"
+    texts, others = texts_of(6), texts_of(12).keys()
+    async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
+        await rig.batches.submit(texts)
+        assert rig.batches.held_of(others) == frozenset(filter(rig.batches.holds, others)) == texts.keys()
+
+
 async def test_a_name_that_leads_elsewhere_is_no_name(server: EmbeddingServer, tmp_path: Path) -> None:
     """The key is not sent where an answer points to."""
     with EmbeddingServer(dimensions=32) as other:
