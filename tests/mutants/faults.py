@@ -74,6 +74,8 @@ def faults(source: str) -> list[Fault]:
 def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
     """What could stand instead of each part, but for annotations and texts for people."""
     for node in _children(tree):
+        if isinstance(node, ast.Expr) and _root(node.value) in _LOGS:
+            continue
         if isinstance(node, ast.expr):
             yield from ((node, text) for text in _of_expression(node))
         elif isinstance(node, ast.stmt):
@@ -121,7 +123,7 @@ def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
     match node:
         case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.Constant):
             yield test, f"(not {_text(test)})"
-        case ast.Expr(value=ast.Call() | ast.Await()) if _root(node.value) not in _LOGS:
+        case ast.Expr(value=ast.Call() | ast.Await()):
             yield node, "pass"
         case ast.AugAssign() | ast.Raise() | ast.Continue() | ast.Break() | ast.Delete():
             yield node, "pass"

@@ -24,7 +24,7 @@ from tests.mutants.faults import faults
             "def f(n: 'A' = 1) -> 3:\n  '''Text.'''\n  raise B",
             "def f(n: 'A' = 0) -> 3:\n  '''Text.'''\n  pass",
         }),
-        ("self._log.info('x')\nawait self.close()", {"self._log.info('x')\npass"}),
+        ("self._log.info('x', n=1)\nawait self.close()", {"self._log.info('x', n=1)\npass"}),
         ("s = 'é' ; x = 1", {"s = 'é' ; x = 2"}),
     ],
 )  # fmt: skip

@@ -79,6 +79,21 @@ async def test_the_same_bytes_change_nothing_but_the_stamp(
     assert [chunk.id for chunk in (await index.read(lambda reader: reader.texts(SOME))).values()] == ids
 
 
+async def test_the_same_bytes_of_another_kind_are_indexed_anew(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path
+) -> None:
+    """A name that is private from today on is taken out of what groups may find, though nothing in the file has changed."""
+    note = tmp_path / "ws" / "memory" / "a.md"
+    note.write_text("# A\n\none\n")
+    [before] = found(roots)
+    await apply(index, roots, [before], {})
+    other = Kind.CURATED if before.kind is Kind.NOTE else Kind.NOTE
+    applied = await apply(index, roots, [msgspec.structs.replace(before, kind=other)], await index.known())
+    assert applied.changed == 1
+    assert (await index.known())["memory/a.md"].kind is other
+    assert [len(await index.keywords("one", 5, {kind})) for kind in (before.kind, other)] == [0, 1]
+
+
 async def test_what_another_pass_indexed_meanwhile_counts(
     index: Index, roots: tuple[Root, ...], tmp_path: Path
 ) -> None:
