@@ -24,7 +24,6 @@ from memd.store.embeddings import Space
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
-from memd.store.parts import Closest
 from memd.store.shelf import Listed, Near
 from memd.store.trouble import StoreDamaged
 from memd.threads import Threads
@@ -33,6 +32,9 @@ CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50
 BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
+WITH_PARTS = (
+    100  # candidates, the best by all else, whose parts are looked at: 15 µs each, most of it reading
+)
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 
@@ -224,17 +226,23 @@ class Searcher:
         def put_together(reader: Reader) -> tuple[T, bool]:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
             cosines: dict[ChunkId, float] = {}
-            parts: dict[ChunkId, Closest] = {}
             if isinstance(meaning, _Meaning):
                 cosines = matrix.cosines(meaning.rows, meaning.meant.vector, chunk_ids)
-                parts = reader.closest_parts(list(cosines), meaning.meant.vector)
             places = reader.places(chunk_ids)
             found = [
-                _found(place, keywords.matches.get(place.id), cosines.get(place.id), parts.get(place.id))
+                _found(place, keywords.matches.get(place.id), cosines.get(place.id))
                 for place in places
                 if place.kind in kinds
             ]
             ordered = fuse(found, self._weights, calibration)
+            if isinstance(meaning, _Meaning) and self._index.has_parts:
+                first = [one.id for one in ordered[:WITH_PARTS]]
+                parts = reader.closest_parts(first, meaning.meant.vector)
+                found = [
+                    msgspec.structs.replace(one, part=parts[one.id].cosine) if one.id in parts else one
+                    for one in found
+                ]
+                ordered = fuse(found, self._weights, calibration)
             if not with_cut:
                 ordered = rank.worth_reading(ordered, min_score)
             kind_of = {place.id: place.kind for place in places}
@@ -358,11 +366,10 @@ class Searcher:
         return tuple(found)
 
 
-def _found(place: Place, match: Match | None, cosine: float | None, closest: Closest | None) -> Found:
-    part = None if closest is None else closest.cosine
+def _found(place: Place, match: Match | None, cosine: float | None) -> Found:
     if match is None:
-        return Found(place.id, place.path, place.start_line, None, cosine, 0.0, part)
-    return Found(place.id, place.path, place.start_line, match.r, cosine, match.share, part)
+        return Found(place.id, place.path, place.start_line, None, cosine)
+    return Found(place.id, place.path, place.start_line, match.r, cosine, match.share)
 
 
 def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:

@@ -518,6 +518,11 @@ class Index:
         return self._space
 
     @property
+    def has_parts(self) -> bool:
+        """Whether parts of chunks have vectors, too, or are to have them."""
+        return self._with_parts
+
+    @property
     def has_vectors(self) -> bool:
         """Whether there is any vector to compare with."""
         return self._held is not None and len(self._held) > 0
