@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from heapq import nlargest
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +13,7 @@ import msgspec
 import structlog
 
 from memd.config import SessionSettings
-from memd.model import FoundFile, Stamp
+from memd.model import FoundFile, Kind, Stamp
 from memd.paths import is_utf8
 from memd.sources.fence import Held, Missing, Unreadable
 from memd.sources.losses import mounts_after, still_covered
@@ -37,6 +39,11 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 HELD_S = 5.0  # before a file is looked at again that another program held
+
+
+# What was made this long before all was looked at is watched by itself: setting watches anew takes less.
+_JUST_NS = 10_000_000_000
+_MOST_JUST_CHANGED = 256
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -174,7 +181,7 @@ class Intake:
         if index is self._index:
             self._note_kept(work.kept, seen)
             if seen.looked is None:
-                self._backlog.has_linked(seen.linked)
+                self._backlog.has_linked(seen.linked | _just_changed(seen, time.time_ns()))
             for other, later in self._later.items():
                 if other is not this:
                     later.append(seen)
@@ -416,3 +423,17 @@ async def _take_out(index: Index, paths: Sequence[str]) -> None:
         half = len(paths) // 2
         await _take_out(index, paths[:half])
         await _take_out(index, paths[half:])
+
+
+def _just_changed(seen: Scan, now_ns: int) -> frozenset[tuple[Path, int]]:
+    """The notes that were made or written a moment ago, each with its inode; the newest of them.
+
+    Somebody may write on under a name that is gone. That a file came was told to nobody while watches were set anew.
+    """
+    recent = [
+        found
+        for found in seen.found.values()
+        if found.stamp.ctime_ns > now_ns - _JUST_NS and found.kind is not Kind.SESSION
+    ]
+    newest = nlargest(_MOST_JUST_CHANGED, recent, key=lambda found: found.stamp.ctime_ns)
+    return frozenset((found.file, found.stamp.inode) for found in newest)

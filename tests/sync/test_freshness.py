@@ -25,6 +25,13 @@ async def test_catch_up_takes_in_what_was_just_written(bench: Bench) -> None:
     assert await bench.paths("apples") == {"memory/a.md"}
 
 
+async def test_a_note_that_was_just_made_is_to_be_watched_by_itself(bench: Bench) -> None:
+    """That it came may have been told to nobody, and who made it may write on under a name that is gone."""
+    note = bench.write("memory/a.md", "apples")
+    await bench.settle()
+    assert bench.loop.backlog.to_follow == frozenset({(note, note.stat().st_ino)})
+
+
 class Counts:
     """How far a watcher is, as a test has it."""
 
