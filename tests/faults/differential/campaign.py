@@ -218,7 +218,7 @@ class _Course:
                 tally.idle += not self._files.carry_out(what)
         # What was known of a root when it goes is known from here alone.
         if self._daemon.runs and (act.judged or isinstance(what, Away | Back)):
-            self._judge.judge(self._daemon.client, self._now(), held=self._files.holds)
+            self._judge.judge(self._daemon.client, self._now())
 
     def _serve(self, what: Reload | Reindex | Sync) -> None:
         match what:

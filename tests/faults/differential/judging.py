@@ -18,8 +18,7 @@ from tests.faults.differential.truth import TOKEN, Truth
 from tests.faults.verdict import Diverged, require_none, unsound
 from tests.wait import until
 
-# No search waits for transcripts: their directories may have come a moment ago, and nobody watches them yet. Nor does
-# Linux tell that a root is removed in which somebody has a file open: what takes its place is seen soon after.
+# No search waits for transcripts: their directories may have come a moment ago, and nobody watches them yet.
 _HEARD_S = 10.0
 HEALS_S = 30.0  # a stale answer that is wrong must have become right by then, without anybody's help
 _ASKED = 8  # tokens of each kind, after one step
@@ -77,26 +76,20 @@ class Judge:
         self._rng = rng
         self._tally = tally
         self._before: Truth | None = None  # as it was judged last
-        self._is_held = False  # somebody had a file open in a root that is another one now
         self._gone: set[str] = set()  # tokens that were somewhere once
 
-    def judge(self, client: Client, now: Truth, *, synced: bool = False, held: bool = False) -> None:
+    def judge(self, client: Client, now: Truth, *, synced: bool = False) -> None:
         """Ask for what has come, gone and moved since the last time, and for some of the rest.
 
         Args:
             client: Of the daemon.
             now: What the disk says, which does not change meanwhile.
             synced: Everything was indexed since: no answer may be stale but for what is missing.
-            held: Somebody has a file open in one of the roots.
 
         Raises:
             Diverged: an answer that is not stale is wrong, or one that is stays so.
         """
         before = self._before.where if self._before is not None else {}
-        if self._before is not None and self._before.roots != now.roots:
-            self._is_held = held
-        elif synced:
-            self._is_held = False
         self._before = now
         came = sorted(now.where.keys() - before.keys())
         gone = sorted(before.keys() - now.where.keys())
@@ -126,7 +119,7 @@ class Judge:
                 if wrong is not None:
                     raise Diverged(f"{wrong}: {_told(found)}")
                 break
-            is_heard = (not TOKEN.match(word) or self._is_held) and took_s < _HEARD_S and not synced
+            is_heard = not TOKEN.match(word) and took_s < _HEARD_S and not synced
             if not found.stale and not is_heard:
                 raise Diverged(f"{word} {wrong}, and the answer is not stale: {_told(found)}")
             if took_s > HEALS_S:

@@ -29,7 +29,6 @@ class Truth(msgspec.Struct, frozen=True):
     notes: Mapping[str, Lines]  # by each of the names it may have; of the doubtful none
     # Roots that are not there: what was known of them may be kept, and the reply is stale.
     missing: frozenset[str]
-    roots: Mapping[str, int]  # the inodes of the others
 
     def is_kept(self, name: str, places: Places) -> bool:
         """Whether a note of this name may still be in the index though it is not on the disk."""
@@ -90,7 +89,6 @@ def look(
         doubtful,
         {name: lines[identity] for identity, each in names.items() for name in each - doubtful},
         frozenset(root for root in ROOTS if not places.root(root).is_dir()),
-        {root: places.root(root).stat().st_ino for root in ROOTS if places.root(root).is_dir()},
     )
 
 
