@@ -58,8 +58,13 @@ def centred(vectors: Vectors, texts: Sequence[str], of: Line) -> Vectors:
         texts: What they are of, n.
         of: The line.
     """
-    shares = np.array([cjk_share(text) for text in texts], np.float32)
-    left = vectors - np.frombuffer(of.mean, "<f4") - shares[:, None] * np.frombuffer(of.slope, "<f4")
+    return centred_at(vectors, [cjk_share(text) for text in texts], of)
+
+
+def centred_at(vectors: Vectors, shares: Sequence[float], of: Line) -> Vectors:
+    """The same, where of each text no more is known than its share of CJK (memd.text.cjk_share), 0..1."""
+    left = vectors - np.frombuffer(of.mean, "<f4")
+    left -= np.array(shares, np.float32)[:, None] * np.frombuffer(of.slope, "<f4")
     lengths = np.sqrt(np.vecdot(left, left))[:, None]
     # A vector that is all language says nothing: it stays as it is, far from all that were centred.
     rows: Vectors = np.where(lengths > 0, left / np.maximum(lengths, np.finfo(np.float32).tiny), vectors)

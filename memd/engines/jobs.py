@@ -8,6 +8,7 @@ from memd.config import Batch
 from memd.embed.batch.dialect import BatchDialect
 from memd.embed.batch.offered import offered
 from memd.embed.batch.runner import Batches
+from memd.embed.centring import Bias
 from memd.embed.provider import Identity, space_of
 from memd.embed.remote.http import Session
 from memd.embed.remote.recipe import Recipe
@@ -52,6 +53,7 @@ class Jobs:
         queue: VectorQueue,
         rng: Random,
         shared: JobsOfSpace,
+        bias: Bias | None,
     ) -> None:
         """Nothing is asked yet; the queue asks for nothing that may be in a job of before.
 
@@ -63,6 +65,7 @@ class Jobs:
             queue: What hands texts over.
             rng: Source of jitter.
             shared: With whoever else embeds in the same space.
+            bias: What the vectors of this space are without; None: nothing is taken out of them.
         """
         self._recipe = recipe
         self._identity = identity
@@ -71,6 +74,7 @@ class Jobs:
         self._queue = queue
         self._rng = rng
         self._shared = shared
+        self._bias = bias
         self._dialect = offered(recipe.dialect, recipe.account.base_url)
         self._mine: tuple[Batches, Session] | None = None
         if self._dialect is None:
@@ -115,6 +119,7 @@ class Jobs:
             settings,
             identity.dimensions,
             deliver,
+            without=None if self._bias is None else self._bias.passages,
             on_change=shared.changed,
             rng=self._rng,
         )

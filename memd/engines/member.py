@@ -262,8 +262,10 @@ class Member:
         self.queue = queue = self._queue(self.provider)
         self._living.append(self._start(queue.run()))
         if isinstance(self.candidate, Recipe):
-            from memd.engines.jobs import Jobs, JobsOfSpace  # noqa: PLC0415  # likewise
+            from memd.embed.remote.provider import RemoteProvider  # noqa: PLC0415  # likewise
+            from memd.engines.jobs import Jobs, JobsOfSpace  # noqa: PLC0415
 
+            assert isinstance(provider, RemoteProvider)
             jobs = Jobs(
                 self.candidate,
                 provider.identity,
@@ -272,6 +274,7 @@ class Member:
                 queue,
                 self._tools.rng,
                 self._tools.jobs.setdefault(queue.known.space, JobsOfSpace()),
+                provider.bias,
             )
             self._living.append(self._start(jobs.run()))
         self._moved()

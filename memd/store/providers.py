@@ -40,9 +40,9 @@ class ProviderStore:
         """Keep a document in the place of the one of that name."""
         await self._store.write_lasting(_put_document, self._space, name, content)
 
-    async def begin(self, job: StoredJob, hashes: Collection[TextHash]) -> None:
-        """Remember a job with its texts, and forget those, of whatever space, that nobody has come back to."""
-        await self._store.write_lasting(_begin, self._space, job, hashes)
+    async def begin(self, job: StoredJob, shares: Mapping[TextHash, float]) -> None:
+        """Remember a job with its texts, each with its share of CJK, and forget what nobody has come back to, of any space."""
+        await self._store.write_lasting(_begin, self._space, job, shares)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
         """Remember the provider's name for a job, and when it was created there."""
@@ -64,9 +64,9 @@ class ProviderStore:
         """All of this space, the oldest first."""
         return await self._store.read(_jobs, self._space)
 
-    async def hashes(self, job_id: str) -> frozenset[TextHash]:
-        """The texts of a job whose vectors have not been kept."""
-        return await self._store.read(_hashes, job_id)
+    async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
+        """The texts of a job whose vectors have not been kept, with their shares of CJK; None: an older memd stored none."""
+        return await self._store.read(_missing, job_id)
 
 
 def _document(connection: apsw.Connection, space: Space, name: str) -> bytes | None:
@@ -84,7 +84,9 @@ def _put_document(connection: apsw.Connection, space: Space, name: str, content:
     )
 
 
-def _begin(connection: apsw.Connection, space: Space, job: StoredJob, hashes: Collection[TextHash]) -> None:
+def _begin(
+    connection: apsw.Connection, space: Space, job: StoredJob, shares: Mapping[TextHash, float]
+) -> None:
     old = (job.created_at - KEPT_S,)
     connection.execute("DELETE FROM job_texts WHERE job IN (SELECT id FROM jobs WHERE created_at < ?)", old)
     connection.execute("DELETE FROM jobs WHERE created_at < ?", old)
@@ -93,7 +95,8 @@ def _begin(connection: apsw.Connection, space: Space, job: StoredJob, hashes: Co
         (job.id, *space, job.texts, job.created_at, job.job),
     )
     connection.executemany(
-        "INSERT INTO job_texts (job, hash) VALUES (?, ?)", ((job.id, text_hash) for text_hash in hashes)
+        "INSERT INTO job_texts (job, hash, share) VALUES (?, ?, ?)",
+        ((job.id, text_hash, share) for text_hash, share in shares.items()),
     )
 
 
@@ -126,6 +129,6 @@ def _jobs(connection: apsw.Connection, space: Space) -> list[StoredJob]:
     return [StoredJob(str(row[0]), int(row[1]), float(row[2]), row[3]) for row in rows]
 
 
-def _hashes(connection: apsw.Connection, job_id: str) -> frozenset[TextHash]:
-    rows = connection.execute("SELECT hash FROM job_texts WHERE job = ?", (job_id,))
-    return frozenset(TextHash(row[0]) for row in rows)
+def _missing(connection: apsw.Connection, job_id: str) -> dict[TextHash, float | None]:
+    rows = connection.execute("SELECT hash, share FROM job_texts WHERE job = ?", (job_id,))
+    return {TextHash(row[0]): row[1] for row in rows}

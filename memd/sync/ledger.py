@@ -26,9 +26,9 @@ class StoredLedger:
         self._store = store
         self._clock = clock
 
-    async def begin(self, job: Job, hashes: Collection[TextHash]) -> None:
-        """Remember a job that is about to be created, and which texts are in it."""
-        await self._store.begin(StoredJob(job.id, job.texts, job.created_at, job.job), hashes)
+    async def begin(self, job: Job, shares: Mapping[TextHash, float]) -> None:
+        """Remember a job that is about to be created, and which texts are in it, each with its share of CJK, 0..1."""
+        await self._store.begin(StoredJob(job.id, job.texts, job.created_at, job.job), shares)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
         """Remember the provider's name for a job, and when it was created there."""
@@ -50,9 +50,9 @@ class StoredLedger:
         """All that have begun and not ended, the oldest first."""
         return [Job(job.id, job.texts, job.created_at, job.job) for job in await self._store.jobs()]
 
-    async def hashes(self, job_id: str) -> frozenset[TextHash]:
-        """The texts of a job that it has not brought yet."""
-        return await self._store.hashes(job_id)
+    async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
+        """The texts of a job that it has not brought yet, with their shares of CJK; None: nobody knows that share."""
+        return await self._store.missing(job_id)
 
     async def standing(self) -> Standing:
         """How batches have done; well, where nothing is remembered that can be read."""

@@ -47,7 +47,7 @@ async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path)
             provider = Named()
             queue = VectorQueue(provider, cache, CacheBound(lambda: 1000), Random(1))
             made = recipe("openai", "m", remote, {}, lambda _: KEY)
-            jobs = Jobs(made, provider.identity, cache, remote.batch, queue, Random(1), shared)
+            jobs = Jobs(made, provider.identity, cache, remote.batch, queue, Random(1), shared, None)
             queues.append(queue)
             running.append(asyncio.create_task(jobs.run()))
             batches = queue.bulk.batches

@@ -9,6 +9,7 @@ import pytest
 
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
+from memd.store.migrations import newest
 from memd.store.providers import KEPT_S, ProviderStore, StoredJob
 from memd.store.trouble import StoreFull
 from tests.store.conftest import vector_of
@@ -29,24 +30,24 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 async def test_a_job_is_remembered_with_its_texts(cache: EmbeddingStore) -> None:
     """Until it ends; its name and the time of its creation come later."""
     store = ProviderStore(cache, SPACE)
-    await store.begin(StoredJob("b", 1, 20.0), [THREE])
-    await store.begin(StoredJob("a", 2, 10.0), [ONE, TWO])
+    await store.begin(StoredJob("b", 1, 20.0), {THREE: 0.5})
+    await store.begin(StoredJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5})
     assert await store.jobs() == [StoredJob("a", 2, 10.0), StoredJob("b", 1, 20.0)]
     await store.created("a", "batch_1", 30.0)
     assert await store.jobs() == [StoredJob("b", 1, 20.0), StoredJob("a", 2, 30.0, "batch_1")]
-    assert await store.hashes("a") == {ONE, TWO}
+    assert (await store.missing("a")).keys() == {ONE, TWO}
     await store.end("a", {"batch": b"{}"})
     assert await store.jobs() == [StoredJob("b", 1, 20.0)]
-    assert await store.hashes("a") == frozenset()
+    assert (await store.missing("a")).keys() == set()
     assert await store.document("batch") == b"{}"
 
 
 async def test_what_is_kept_is_cached_and_no_longer_awaited(cache: EmbeddingStore) -> None:
     """Both at once, whoever looks afterwards."""
     store = ProviderStore(cache, SPACE)
-    await store.begin(StoredJob("a", 2, 10.0), [ONE, TWO])
+    await store.begin(StoredJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5})
     await store.keep("a", {ONE: vector_of(1)}, 5.0)
-    assert await store.hashes("a") == {TWO}
+    assert (await store.missing("a")).keys() == {TWO}
     assert await cache.get(SPACE, [ONE, TWO], 6.0) == {ONE: vector_of(1)}
     assert await store.kept([ONE, TWO]) == {ONE}
     assert await ProviderStore(cache, OTHER).kept([ONE, TWO]) == frozenset()
@@ -55,7 +56,7 @@ async def test_what_is_kept_is_cached_and_no_longer_awaited(cache: EmbeddingStor
 async def test_spaces_know_nothing_of_each_other(cache: EmbeddingStore) -> None:
     """Neither of jobs nor of documents."""
     store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
-    await store.begin(StoredJob("a", 1, 10.0), [ONE])
+    await store.begin(StoredJob("a", 1, 10.0), {ONE: 0.5})
     await store.put_document("batch", b"1")
     await store.put_document("batch", b"2")
     await other.put_document("batch", b"3")
@@ -67,14 +68,14 @@ async def test_spaces_know_nothing_of_each_other(cache: EmbeddingStore) -> None:
 async def test_jobs_that_nobody_came_back_to_are_forgotten(cache: EmbeddingStore) -> None:
     """Of a provider that was given up a month ago."""
     store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
-    await other.begin(StoredJob("old", 1, 10.0), [ONE])
-    await store.begin(StoredJob("a", 1, KEPT_S), [ONE])
+    await other.begin(StoredJob("old", 1, 10.0), {ONE: 0.5})
+    await store.begin(StoredJob("a", 1, KEPT_S), {ONE: 0.5})
     assert await other.jobs() == [StoredJob("old", 1, 10.0)]
-    await store.begin(StoredJob("b", 1, KEPT_S + 11), [TWO])
+    await store.begin(StoredJob("b", 1, KEPT_S + 11), {TWO: 0.5})
     assert await other.jobs() == []
-    assert await other.hashes("old") == frozenset()
+    assert (await other.missing("old")).keys() == set()
     assert [job.id for job in await store.jobs()] == ["a", "b"]
-    assert await store.hashes("a") == {ONE}
+    assert (await store.missing("a")).keys() == {ONE}
 
 
 async def test_jobs_and_documents_survive_a_restart(tmp_path: Path) -> None:
@@ -82,14 +83,14 @@ async def test_jobs_and_documents_survive_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "embeddings.sqlite"
     first = EmbeddingStore(file)
     await first.open()
-    await ProviderStore(first, SPACE).begin(StoredJob("a", 2, 10.0, "x"), [ONE, TWO])
+    await ProviderStore(first, SPACE).begin(StoredJob("a", 2, 10.0, "x"), {ONE: 0.5, TWO: 0.5})
     await ProviderStore(first, SPACE).put_document("batch", b"{}")
     await first.close()
     second = EmbeddingStore(file)
     await second.open()
     store = ProviderStore(second, SPACE)
     assert await store.jobs() == [StoredJob("a", 2, 10.0, "x")]
-    assert await store.hashes("a") == {ONE, TWO}
+    assert (await store.missing("a")).keys() == {ONE, TWO}
     assert await store.document("batch") == b"{}"
     await second.close()
 
@@ -104,9 +105,9 @@ async def test_a_write_that_fails_writes_nothing_of_it(cache: EmbeddingStore) ->
     await cache.write(fill)
     many = [TextHash(number.to_bytes(32, "big")) for number in range(20_000)]
     with pytest.raises(StoreFull):
-        await store.begin(StoredJob("a", len(many), 1.0), many)
+        await store.begin(StoredJob("a", len(many), 1.0), dict.fromkeys(many, 0.0))
     assert await store.jobs() == []
-    assert await store.hashes("a") == frozenset()
+    assert (await store.missing("a")).keys() == set()
 
 
 async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) -> None:
@@ -129,9 +130,9 @@ async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) 
     found = await store.get(SPACE, hashes, 2.0)
     assert found == {text_hash: vector_of(number) for number, text_hash in enumerate(hashes)}
     assert await store.refused(SPACE, [ONE]) == {ONE}
-    await ProviderStore(store, SPACE).begin(StoredJob("a", 1, 1.0), [TWO])
+    await ProviderStore(store, SPACE).begin(StoredJob("a", 1, 1.0), {TWO: 0.5})
     assert store.trouble is None
     await store.close()
     opened = apsw.Connection(str(file))
-    assert opened.pragma("user_version") == 2
+    assert opened.pragma("user_version") == newest("embeddings")
     opened.close()

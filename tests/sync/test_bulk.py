@@ -79,6 +79,7 @@ async def desk(tmp_path: Path, server: EmbeddingServer, settings: Batch = SETTIN
             settings,
             DIMENSIONS,
             deliver,
+            without=None if provider.bias is None else provider.bias.passages,
             on_change=queue.batches_changed,
             rng=Random(2),
         )

@@ -27,11 +27,11 @@ async def store(tmp_path: Path) -> AsyncIterator[ProviderStore]:
 async def test_a_job_goes_through_it(store: ProviderStore) -> None:
     """Begun, created, brought in parts, ended; the standing is remembered with its end."""
     ledger: Ledger = StoredLedger(store, clock=lambda: 77.0)
-    await ledger.begin(Job("a", 2, 10.0), [ONE, TWO])
+    await ledger.begin(Job("a", 2, 10.0), {ONE: 0.5, TWO: 0.5})
     await ledger.created("a", "batch_1", 20.0)
     assert await ledger.jobs() == [Job("a", 2, 20.0, "batch_1")]
     await ledger.keep("a", {ONE: b"\0\0\x80\x3f"})
-    assert await ledger.hashes("a") == {TWO}
+    assert (await ledger.missing("a")).keys() == {TWO}
     assert await ledger.kept([ONE, TWO]) == {ONE}
     standing = Standing(failures=1, reason="the job has failed", at=5.0, was_late=True)
     await ledger.end("a", standing)

@@ -10,7 +10,7 @@ from memd.config import Batch
 from memd.embed.batch.asking import Asking, JobFailed
 from memd.embed.batch.creation import create, find, upload
 from memd.embed.batch.dialect import Ended
-from memd.embed.batch.harvest import Harvest, Keep
+from memd.embed.batch.harvest import Form, Harvest, Keep
 from memd.embed.batch.ledger import Job
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable
 from memd.embed.remote.call import NotSupported, TooMuch, Unacceptable
@@ -70,12 +70,12 @@ class Course:
         await note(self.job)
         return True
 
-    async def finish(self, missing: set[TextHash], dimensions: int, keep: Keep) -> None:
+    async def finish(self, missing: set[TextHash], form: Form, keep: Keep) -> None:
         """Wait for the job, and fetch what it brought.
 
         Args:
             missing: Its texts without a vector; what has been kept is taken out.
-            dimensions: Of the vectors.
+            form: Of the vectors.
             keep: Takes some vectors, and returns when they are safe.
 
         Raises:
@@ -96,7 +96,7 @@ class Course:
                 ended = await self._ended(name, self._asking.clock() + self._asking.patience.cancel_s)
             results = ended or Ended(())
             self._files |= dict.fromkeys((*results.inputs, *results.outputs))
-            reasons = await self._fetch(results, missing, dimensions, keep)
+            reasons = await self._fetch(results, missing, form, keep)
         except NotSupported as gone:
             await self._cancel(name)  # it may be there all the same, and would be paid for
             raise JobFailed(f"{provider}: the job or its results are not there any more") from gone
@@ -154,9 +154,9 @@ class Course:
         except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported) as failure:
             log.info("embed.batch_not_cancelled", reason=str(failure))
 
-    async def _fetch(self, ended: Ended, missing: set[TextHash], dimensions: int, keep: Keep) -> Counter[str]:
+    async def _fetch(self, ended: Ended, missing: set[TextHash], form: Form, keep: Keep) -> Counter[str]:
         """Keep what the job's files hold; why texts failed."""
-        harvest = Harvest(self._asking, self.job.texts, missing, dimensions, keep)
+        harvest = Harvest(self._asking, self.job.texts, missing, form, keep)
         for number, file in enumerate(ended.outputs):
             try:
                 await harvest.fetch(file, since=self._asking.clock(), is_paid_for=not number)

@@ -6,10 +6,12 @@ from array import array
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from memd.embed.batch.asking import Asking
 from memd.embed.batch.dialect import Result
+from memd.embed.centring import Line, centred_at
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.embed.remote import replies
 from memd.embed.remote.call import BadReply
@@ -21,25 +23,31 @@ SPARE_LINES = 1000  # beyond one a text; a file that has no end is not read to i
 Keep = Callable[[Mapping[TextHash, bytes]], Awaitable[None]]
 
 
+class Form(msgspec.Struct, frozen=True):
+    """How a job's vectors are kept: as the provider's plain requests would give them."""
+
+    dimensions: int
+    without: Line | None  # what is taken out of each; None: nothing
+    shares: Mapping[TextHash, float | None]  # how much of each text is CJK, 0..1; None: nobody knows
+
+
 class Harvest:
     """The results of one job, as they come."""
 
-    def __init__(
-        self, asking: Asking, texts: int, missing: set[TextHash], dimensions: int, keep: Keep
-    ) -> None:
+    def __init__(self, asking: Asking, texts: int, missing: set[TextHash], form: Form, keep: Keep) -> None:
         """Nothing is fetched yet.
 
         Args:
             asking: Whom to ask.
             texts: How many are in the job, those with a vector too: its files have a line for each.
             missing: The texts of the job without a vector; what has been kept is taken out.
-            dimensions: Of the vectors.
+            form: Of the vectors.
             keep: Takes some vectors, float32 of length 1, and returns when they are safe.
         """
         self.reasons: Counter[str] = Counter()  # why texts failed
         self._asking = asking
         self._missing = missing
-        self._dimensions = dimensions
+        self._form = form
         self._keep = keep
         self._most_lines = texts + SPARE_LINES
 
@@ -116,7 +124,7 @@ class Harvest:
         return True
 
     async def _hand_over(self, some: Mapping[TextHash, Sequence[float]]) -> None:
-        good = await asyncio.to_thread(_sound, some, self._dimensions)
+        good = await asyncio.to_thread(_sound, some, self._form)
         self.reasons["a vector that cannot be used"] += len(some) - len(good)
         if good:
             await self._keep(good)
@@ -132,13 +140,18 @@ def _hash(result: Result) -> TextHash:
     return TextHash(bytes.fromhex(result.id))
 
 
-def _sound(some: Mapping[TextHash, Sequence[float]], dimensions: int) -> dict[TextHash, bytes]:
+def _sound(some: Mapping[TextHash, Sequence[float]], form: Form) -> dict[TextHash, bytes]:
     """Those vectors that can be trusted, as the store keeps them."""
     good: dict[TextHash, bytes] = {}
     for text_hash, values in some.items():
         try:
-            row = replies.matrix([values], count=1, dimensions=dimensions)[0]
+            row = replies.matrix([values], count=1, dimensions=form.dimensions)
         except BadReply:
             continue
-        good[text_hash] = np.ascontiguousarray(row, "<f4").tobytes()
+        if form.without is not None:
+            share = form.shares.get(text_hash)
+            if share is None:
+                continue  # it would stand among centred ones as it came: its text is asked for anew
+            row = centred_at(row, [share], form.without)
+        good[text_hash] = np.ascontiguousarray(row[0], "<f4").tobytes()
     return good

@@ -24,8 +24,8 @@ class Ledger(Protocol):
     Every method raises a MemdError where it cannot remember or recall; a TransientError if it may do so later.
     """
 
-    async def begin(self, job: Job, hashes: Collection[TextHash]) -> None:
-        """Remember a job that is about to be created, and which texts are in it."""
+    async def begin(self, job: Job, shares: Mapping[TextHash, float]) -> None:
+        """Remember a job that is about to be created, and which texts are in it, each with its share of CJK, 0..1."""
         ...
 
     async def created(self, job_id: str, name: str, at: float) -> None:
@@ -48,8 +48,8 @@ class Ledger(Protocol):
         """All that have begun and not ended, the oldest first."""
         ...
 
-    async def hashes(self, job_id: str) -> frozenset[TextHash]:
-        """The texts of a job whose vectors have not been kept."""
+    async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
+        """The texts of a job whose vectors have not been kept, with their shares of CJK; None: nobody knows that share."""
         ...
 
     async def standing(self) -> Standing:

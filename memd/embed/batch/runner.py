@@ -16,14 +16,17 @@ from memd.embed.batch.asking import Asking, JobFailed, Patience
 from memd.embed.batch.course import Course, JobLate
 from memd.embed.batch.dialect import BatchDialect
 from memd.embed.batch.grouping import groups
+from memd.embed.batch.harvest import Form
 from memd.embed.batch.ledger import Job, Ledger
 from memd.embed.batch.standing import Standing
+from memd.embed.centring import Line
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable
 from memd.embed.remote.call import NotSupported, TooMuch, Unacceptable
 from memd.embed.remote.http import Session
 from memd.embed.remote.retry import INDEXING, Retries
 from memd.errors import MemdError, TransientError
 from memd.model import TextHash
+from memd.text import cjk_share
 
 log = structlog.get_logger()
 
@@ -49,6 +52,7 @@ class Batches:
         dimensions: int,
         deliver: Deliver,
         *,
+        without: Line | None,
         on_change: Callable[[], None],
         rng: Random,
         clock: Callable[[], float] = time.time,
@@ -65,6 +69,7 @@ class Batches:
             settings: Of the configuration.
             dimensions: Of the vectors.
             deliver: Takes vectors that have just been kept, float32 of length 1, to where they are wanted.
+            without: What is taken out of each vector, as out of those of plain requests; None: nothing.
             on_change: Called when texts are let go, or held ones are known.
             rng: Source of the jitter of a backoff.
             clock: Unix time.
@@ -76,6 +81,7 @@ class Batches:
         self._settings = settings
         self._dimensions = dimensions
         self._deliver = deliver
+        self._without = without
         self._on_change = on_change
         self._rng = rng
         self._clock = clock
@@ -173,11 +179,11 @@ class Batches:
             # First what is in jobs, then what is kept: a job that ends in between is in the one or the other.
             taken = [*map(frozenset, self._missing.values()), self._failed]
             taken.append(await self._ledger.kept(texts.keys()))
-            for group in await asyncio.to_thread(_groups, self._asking.dialect, texts, taken):
+            for group, shares in await asyncio.to_thread(_groups, self._asking.dialect, texts, taken):
                 job = Job(f"memd-{secrets.token_hex(8)}", len(group), self._clock())
                 try:
                     # Remembered before it is created: a crash in between must not leave a job that nobody knows of.
-                    await self._ledger.begin(job, group.keys())
+                    await self._ledger.begin(job, shares)
                 except MemdError as failure:
                     self._enter(f"no job is created, since none can be remembered: {failure}")
                     self._barred_until = self._now() + UNREMEMBERED_S
@@ -186,7 +192,7 @@ class Batches:
                 if self._is_closed:
                     return  # the next start finds that it was never created
                 self._missing[job.id] = set(group)
-                self._begin(self._carry_out(job, group))
+                self._begin(self._carry_out(job, group, shares))
 
     async def turn_on(self) -> None:
         """Use batches again, whatever went wrong.
@@ -215,10 +221,10 @@ class Batches:
 
     async def _take_up(self) -> None:
         self._standing = await self._ledger.standing()
-        jobs = [(job, set(await self._ledger.hashes(job.id))) for job in await self._ledger.jobs()]
-        for job, missing in jobs:
-            self._missing[job.id] = missing
-            self._begin(self._carry_out(job, None))
+        jobs = [(job, await self._ledger.missing(job.id)) for job in await self._ledger.jobs()]
+        for job, shares in jobs:
+            self._missing[job.id] = set(shares)
+            self._begin(self._carry_out(job, None, shares))
         self._is_resumed = True
         if jobs:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
@@ -229,18 +235,21 @@ class Batches:
         )
         self._on_change()
 
-    async def _carry_out(self, job: Job, texts: dict[TextHash, str] | None) -> None:
+    async def _carry_out(
+        self, job: Job, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
+    ) -> None:
         """One job to its end.
 
         Args:
             job: As the ledger has it.
             texts: What is in it; None: it was begun in an earlier life.
+            shares: How much of each of its texts without a vector is CJK; None: nobody knows.
         """
-        missing = self._missing[job.id]
+        missing, form = self._missing[job.id], Form(self._dimensions, self._without, shares)
         before = self._standing
         course = Course(self._asking, self._settings, job)
         try:
-            is_there = await self._through(course, texts, missing)
+            is_there = await self._through(course, texts, missing, form)
         except JobLate as late:
             after = standing.late(self.standing, str(late), self._clock(), began_at=job.created_at)
             self._change(after, job)
@@ -269,12 +278,12 @@ class Batches:
     async def _was_brought(self, job_id: str) -> bool:
         """Whether all vectors of a job are kept: agents with other settings for the same model take it up as well."""
         try:
-            return not await self._ledger.hashes(job_id)
+            return not await self._ledger.missing(job_id)
         except MemdError:
             return False
 
     async def _through(
-        self, course: Course, texts: dict[TextHash, str] | None, missing: set[TextHash]
+        self, course: Course, texts: dict[TextHash, str] | None, missing: set[TextHash], form: Form
     ) -> bool:
         """All of a job's course; whether there was one."""
 
@@ -287,10 +296,10 @@ class Batches:
             if texts is not None:
                 texts.clear()  # they are at the provider's now
             if self._settings.wait:
-                await course.finish(missing, self._dimensions, keep)
+                await course.finish(missing, form, keep)
                 return True
         # Nobody waits for it: the next job may begin.
-        await course.finish(missing, self._dimensions, keep)
+        await course.finish(missing, form, keep)
         return True
 
     async def _note(self, job: Job) -> None:
@@ -359,9 +368,10 @@ class Batches:
 
 def _groups(
     dialect: BatchDialect, texts: Mapping[TextHash, str], taken: Sequence[AbstractSet[TextHash]]
-) -> list[dict[TextHash, str]]:
-    """The texts of each job, without those that are taken; on a thread, since it takes its time."""
+) -> list[tuple[dict[TextHash, str], dict[TextHash, float]]]:
+    """The texts of each job, without those that are taken, and how much of each is CJK; on a thread: it takes its time."""
     free = {
         text_hash: text for text_hash, text in texts.items() if not any(text_hash in some for some in taken)
     }
-    return list(groups(dialect, free))
+    # Of the texts as they are: what is sent of them may differ.
+    return [(group, {one: cjk_share(texts[one]) for one in group}) for group in groups(dialect, free)]

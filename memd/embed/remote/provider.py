@@ -98,6 +98,11 @@ class RemoteProvider:
         return self._portrait.calibration
 
     @property
+    def bias(self) -> Bias | None:
+        """What its vectors are without, as they come out of here; None: they are as the model gave them."""
+        return self._portrait.bias
+
+    @property
     def limits(self) -> Limits:
         """What one call may hold: less than the provider promises, once it has refused that much."""
         return self._limits

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -19,10 +19,15 @@ from memd.embed.batch.ledger import Ledger
 from memd.embed.batch.offered import offered
 from memd.embed.batch.openai import OpenAIBatches
 from memd.embed.batch.runner import Batches
+from memd.embed.centring import Bias, Line
+from memd.embed.provider import Calibration, Vectors
 from memd.embed.remote import gemini, openai, voyage
 from memd.embed.remote.account import Home, account
+from memd.embed.remote.asker import Asker
 from memd.embed.remote.dialect import Dialect
 from memd.embed.remote.http import Session
+from memd.embed.remote.identify import Portrait
+from memd.embed.remote.provider import RemoteProvider
 from memd.embed.remote.retry import Retries
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
@@ -106,6 +111,7 @@ async def batching(
     patience: Patience = SOON,
     delivery: Exception | None = None,
     clock: Callable[[], float] = time.time,
+    without: Line | None = None,
 ) -> AsyncIterator[Rig]:
     """One life of a daemon, as far as batches go."""
     home, _, header = _DIALECTS[name]
@@ -132,6 +138,7 @@ async def batching(
         settings or Batch(enabled=True, poll_interval_ms=2),
         dimensions,
         deliver,
+        without=without,
         on_change=lambda: changes.append(batches.jobs),
         rng=Random(5),
         clock=clock,
@@ -145,6 +152,22 @@ async def batching(
         await batches.close()
         await session.close()
         await store.close()
+
+
+async def directly(name: str, base_url: str, bias: Bias | None, texts: Sequence[str]) -> Vectors:
+    """What plain requests give."""
+    home, make, header = _DIALECTS[name]
+    remote = Remote(base_url=base_url, api_key=KEY)
+    whom = account(name, home, remote, {}, lambda _: "")
+    provider = RemoteProvider(
+        Asker(make("", remote), whom, Session(name, whom, header, 8)),
+        Portrait(DIMENSIONS, Calibration(), b"", bias=bias),
+        query_timeout_s=5.0,
+    )
+    try:
+        return await provider.embed_passages(texts)
+    finally:
+        await provider.close()
 
 
 async def done(rig: Rig, jobs: int = 0) -> None:

@@ -4,15 +4,28 @@ import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import apsw
+import numpy as np
 import pytest
 
 from memd.config import Batch
 from memd.embed.batch.ledger import Job, Ledger
 from memd.embed.batch.standing import Standing
+from memd.embed.centring import Bias, Line
 from memd.errors import MemdError
 from memd.model import TextHash
 from memd.store.trouble import StoreFull, StoreNewer
-from tests.embed.batch.rig import PROVIDERS, Rig, batching, done, texts_of, until_forgotten, vector_of
+from tests.embed.batch.rig import (
+    PROVIDERS,
+    Rig,
+    batching,
+    directly,
+    done,
+    hash_of,
+    texts_of,
+    until_forgotten,
+    vector_of,
+)
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
 from tests.wait import until_async
@@ -38,9 +51,9 @@ class Troubled:
             self.met.append(step)
             raise self._failure
 
-    async def begin(self, job: Job, hashes: Collection[TextHash]) -> None:
+    async def begin(self, job: Job, shares: Mapping[TextHash, float]) -> None:
         self._pass("begin")
-        await self._ledger.begin(job, hashes)
+        await self._ledger.begin(job, shares)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
         self._pass("created")
@@ -61,9 +74,9 @@ class Troubled:
         self._pass("jobs")
         return await self._ledger.jobs()
 
-    async def hashes(self, job_id: str) -> frozenset[TextHash]:
-        self._pass("hashes")
-        return await self._ledger.hashes(job_id)
+    async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
+        self._pass("missing")
+        return await self._ledger.missing(job_id)
 
     async def standing(self) -> Standing:
         self._pass("standing")
@@ -123,6 +136,68 @@ async def test_a_job_survives_a_restart_wherever_it_was(
         assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
     assert sorted(server.embedded()) == sorted(texts.values())
     assert not server.requests("cancel")
+
+
+def bias_of() -> Bias:
+    """Such as no text is without."""
+    rows = np.random.default_rng(3).normal(0, 0.2, (2, 32)).astype("<f4")
+    return Bias(passages=Line(rows[0].tobytes(), rows[1].tobytes()), questions=Line(b"", b""))
+
+
+MANY_SCRIPTS = (
+    "words alone",
+    "灯塔",
+    "half 灯塔 of it",
+    "two\0words 灯塔",
+    "\udc80 灯塔",
+    "",
+    "かな and 한글 and 中文",
+)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_job_brings_the_vectors_that_plain_requests_would(
+    server: EmbeddingServer, tmp_path: Path, name: str, restarted: bool
+) -> None:
+    """To the last bit, without what their language adds, also when the texts are known no more."""
+    texts = {hash_of(text): text for text in MANY_SCRIPTS}
+    url, file, bias = server.base_url(name), tmp_path / "e.sqlite", bias_of()
+    server.batch_outcome = "never" if restarted else "completed"
+    async with batching(name, url, file, without=bias.passages) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests("poll"), 20)
+        if not restarted:
+            await until_forgotten(rig)
+    server.batch_outcome = "completed"
+    async with batching(name, url, file, without=bias.passages) as rig:
+        await until_forgotten(rig)
+        kept = await rig.kept(texts)
+    rows = await directly(name, url, bias, list(texts.values()))
+    assert kept == {one: row.astype("<f4").tobytes() for one, row in zip(texts, rows, strict=True)}
+    raw = await directly(name, url, None, list(texts.values()))
+    assert not any(np.allclose(row, bare, atol=0.01) for row, bare in zip(rows, raw, strict=True))
+
+
+async def test_texts_of_which_nobody_knows_what_their_language_adds_are_left_to_plain_requests(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """Of a job that a memd began which did not remember it: no vector is better than one as it came."""
+    texts, url, file, bias = texts_of(6), server.base_url("openai"), tmp_path / "e.sqlite", bias_of()
+    server.batch_outcome = "never"
+    async with batching("openai", url, file, without=bias.passages) as rig:
+        await rig.batches.submit(texts)
+        await until_async(lambda: server.requests("poll"), 20)
+    some = list(texts)[:2]
+    connection = apsw.Connection(str(file))
+    connection.executemany("UPDATE job_texts SET share = NULL WHERE hash = ?", ((one,) for one in some))
+    connection.close()
+    server.batch_outcome = "completed"
+    async with batching("openai", url, file, without=bias.passages) as rig:
+        await until_forgotten(rig)
+        assert (await rig.kept(texts)).keys() == texts.keys() - set(some)
+        assert not any(map(rig.batches.holds, texts))
+        assert not any(map(rig.batches.takes, some))
 
 
 def stall(seen: Seen, response: Response) -> Response:
@@ -274,7 +349,7 @@ async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServ
     assert len(server.requests("download")) == 1
 
 
-@pytest.mark.parametrize("step", ["standing", "jobs", "hashes"])
+@pytest.mark.parametrize("step", ["standing", "jobs", "missing"])
 async def test_while_the_ledger_cannot_be_read_every_text_is_held(
     server: EmbeddingServer, tmp_path: Path, step: str
 ) -> None:
