@@ -128,7 +128,10 @@ async def test_a_transcript_that_has_grown_is_read_on(home: Path, store: Path) -
         opened.write(text.replace(MIDDLE, other))
     last = msgspec.json.decode(text.splitlines()[-1])
     said = {"role": "user", "content": "The narwhal is fed at noon. 独角鲸中午喂食。"}
-    write(ferry, {**last, "uuid": "f0000000-0000-4000-8000-000000000000", "message": said})
+    write(
+        ferry,
+        {**last, "uuid": "f0000000-0000-4000-8000-000000000000", "parentUuid": last["uuid"], "message": said},
+    )
     embedder = provider()
     async with running(home, embedder, settings=settings(home)) as client:
         await client.embed("resume")
