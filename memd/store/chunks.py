@@ -55,6 +55,7 @@ class Counts(msgspec.Struct, frozen=True):
     waiting: int
     set_aside: int
     texts: int = 0  # that wait: chunks, and parts where these are embedded
+    held: int = 0  # texts, whether they wait or not
 
 
 def _list(chunk_ids: Sequence[ChunkId]) -> str:
@@ -167,7 +168,10 @@ def waiting(
 
 def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> list[TextHash]:
     """The hash of every text that waits for a vector, each once."""
-    rows = connection.execute(f"SELECT DISTINCT hash FROM chunks WHERE vector = {vectors.WAITING}")
+    # By the index of what waits: the one of the hashes is in their order, which takes a look at every chunk.
+    rows = connection.execute(
+        f"SELECT DISTINCT +hash FROM chunks INDEXED BY chunks_waiting WHERE vector = {vectors.WAITING}"
+    )
     found = [TextHash(text_hash) for (text_hash,) in rows]
     return list({*found, *parts.waiting_hashes(connection)}) if with_parts else found
 
@@ -211,4 +215,5 @@ def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:
     texts, of_parts = parts.waiting_counts(connection) if with_parts else (0, 0)
     texts += waiting
     waiting += of_parts
-    return Counts(files, chunks, chunks - waiting - aside, waiting, aside, texts)
+    held = chunks + (parts.count(connection) if with_parts else 0)
+    return Counts(files, chunks, chunks - waiting - aside, waiting, aside, texts, held)

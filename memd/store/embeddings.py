@@ -25,6 +25,10 @@ log = structlog.get_logger()
 
 LOOKUP = 400  # hashes a statement
 UNSAVED = 4000  # vectors that are kept in memory while none can be written: 6 MB of 384 dimensions
+PRUNED_AT_ONCE = 500  # vectors: 25 ms, in which nothing else is written
+PRUNE_SLACK = (
+    64  # a cache may be larger than it should be by this part, so that not each edit has all of it counted
+)
 REOPEN_S = 20.0  # between two attempts at a file that could not be opened or written, at most
 
 Space = tuple[str, str, str]  # provider, model, provider key
@@ -65,6 +69,10 @@ class EmbeddingStore:
             tuple[Space, TextHash], tuple[bytes, float]
         ] = {}  # not written yet, the oldest first
         self._refusals: dict[tuple[Space, TextHash], tuple[str, float]] = {}  # likewise
+        self._written = 0  # vectors, those included that were there before
+        self._counted: int | None = (
+            None  # vectors in the file, less those written by then; None: not counted yet
+        )
 
     async def open(self) -> None:
         """Open the file, or do without it until it can be."""
@@ -183,10 +191,22 @@ class EmbeddingStore:
             self._refusals.pop((space, text_hash), None)
 
     async def prune(self, max_entries: int, now: float) -> int:
-        """Delete the vectors that were not used for longest; how many. None while somebody needs all of them."""
-        if self._needed:
+        """Delete some of the vectors that were not used for longest; how many.
+
+        Called until it is 0, it leaves no more than max_entries and a little. None goes while somebody needs all of them.
+        """
+        most = max_entries + max_entries // PRUNE_SLACK
+        if self._needed or (self._counted is not None and self._counted + self._written <= most):
             return 0
-        return await self._attempt(self.write, _prune, max_entries, now) or 0
+        before = self._written
+        present = await self._attempt(self.read, _count)
+        self._counted = None if present is None else present - before
+        if present is None or present <= most:
+            return 0
+        pruned = await self._attempt(self.write, _prune, min(PRUNED_AT_ONCE, present - max_entries), now) or 0
+        if self._counted is not None:
+            self._counted -= pruned
+        return pruned
 
     @contextlib.contextmanager
     def needed(self) -> Iterator[None]:
@@ -240,6 +260,7 @@ class EmbeddingStore:
         await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))
         async with self._renewed:
             self.generation += 1
+            self._counted = None
             self._renewed.notify_all()
 
     async def _mended(self, seen: int, damage: StoreDamaged) -> None:
@@ -303,6 +324,7 @@ class EmbeddingStore:
         """Write what is not written yet."""
         vectors, refusals = dict(self._vectors), dict(self._refusals)
         await self.write(put_rows, vectors, refusals)
+        self._written += len(vectors)
         for saved, unsaved in ((vectors, self._vectors), (refusals, self._refusals)):
             for key, value in saved.items():
                 if unsaved.get(key) is value:
@@ -372,16 +394,18 @@ def _forget(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash
         )
 
 
-def _prune(connection: apsw.Connection, max_entries: int, now: float) -> int:
+def _count(connection: apsw.Connection) -> int:
     present: int = connection.execute("SELECT count(*) FROM cache").get
-    if present <= max_entries:
-        return 0
+    return present
+
+
+def _prune(connection: apsw.Connection, most: int, now: float) -> int:
     # After a clock that was ahead, what was used then would stay the youngest for years.
     connection.execute("UPDATE cache SET used_at = ?1 WHERE used_at > ?1", (now,))
     connection.execute(
         "DELETE FROM cache WHERE (provider, model, provider_key, hash) IN"
         " (SELECT provider, model, provider_key, hash FROM cache ORDER BY used_at LIMIT ?)",
-        (present - max_entries,),
+        (most,),
     )
     return connection.changes()
 
@@ -420,7 +444,7 @@ class KnownVectors:
         await self.store.refuse(self._space, text_hash, reason, self._clock())
 
     async def prune(self, max_entries: int) -> int:
-        """Delete the vectors of any space that were not used for longest; how many."""
+        """Delete some of the vectors of any space that were not used for longest; how many. See EmbeddingStore.prune."""
         return await self.store.prune(max_entries, self._clock())
 
     async def forget(self, hashes: Sequence[TextHash]) -> None:

@@ -67,9 +67,16 @@ def waiting(
 
 def waiting_hashes(connection: apsw.Connection) -> list[TextHash]:
     """The hash of every part that waits for a vector, each once."""
-    return [
-        TextHash(one) for (one,) in connection.execute("SELECT DISTINCT hash FROM parts WHERE vector IS NULL")
-    ]
+    found = connection.execute(
+        "SELECT DISTINCT +hash FROM parts INDEXED BY parts_waiting WHERE vector IS NULL"
+    )
+    return [TextHash(one) for (one,) in found]
+
+
+def count(connection: apsw.Connection) -> int:
+    """How many there are."""
+    present: int = connection.execute("SELECT count(*) FROM parts").get
+    return present
 
 
 def waiting_counts(connection: apsw.Connection) -> tuple[int, int]:

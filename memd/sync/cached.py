@@ -37,7 +37,7 @@ class CacheBound:
 
         Args:
             cached: Of a queue.
-            held: How many chunks the indexes hold that the queue serves.
+            held: How many texts the indexes hold that the queue serves: chunks, and parts where these are embedded.
         """
         self._held[cached] = held
         return max(self._configured(), 2 * sum(self._held.values()))
@@ -80,9 +80,9 @@ class Cached:
         """Set a text aside."""
         await self.unless_broken(self._known.refuse(text_hash, reason), None)
 
-    async def prune(self, held: int) -> None:
-        """Drop what is too much, of which the indexes hold so many chunks."""
-        await self.unless_broken(self._known.prune(self._bound.entries(self, held)), 0)
+    async def prune(self, held: int) -> int:
+        """Drop some of what is too much, where the indexes hold so many texts; how many vectors went, 0 once it is done."""
+        return await self.unless_broken(self._known.prune(self._bound.entries(self, held)), 0)
 
     async def unless_broken(self, work: Awaitable[T], otherwise: T) -> T:
         """What comes of some work on its file, or, where that fails, something in its place."""

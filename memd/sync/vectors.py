@@ -317,14 +317,17 @@ class VectorQueue:
                 if served.held:
                     self._moves.tell()  # all else is done
                 if worked:
-                    worked = False
-                    await self._cached.prune(await self._held())
+                    held = await self._held()
+                    # Thousands may be too many after a rebuild: what is written meanwhile does not wait for that.
+                    while await self._cached.prune(held) and not served.woken.is_set():
+                        pass
+                    worked = served.woken.is_set()
             await served.woken.wait()
 
     async def _held(self) -> int:
-        """How many chunks there are of the agents that are served."""
+        """How many texts there are of the agents that are served."""
         counts = [await one.customer.index.counts() for one in [*self._served.values()]]
-        return sum(one.chunks for one in counts)
+        return sum(one.held for one in counts)
 
     async def _all_done(self, served: Served) -> None:
         """With nothing left to do, a confirmation has been used up."""

@@ -3,10 +3,13 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
+from memd.chunk.parts import parts_of
 from memd.embed.provider import EmbedUnavailable, Limits, Vectors
 from memd.model import TextHash
+from memd.store import embeddings
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
 from memd.sync.cached import CacheBound
@@ -15,7 +18,7 @@ from memd.sync.standing import BackingOff
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
-from tests.sync.queues import opened, queue_of
+from tests.sync.queues import FINGERPRINT, opened, queue_of, running, write
 
 
 @pytest.fixture
@@ -161,6 +164,66 @@ async def test_vectors_of_other_models_age_out(tmp_path: Path, cache: EmbeddingS
     assert len(await queue.known.held([chunk_of(f"text {n}").hash for n in range(8)])) == 8
     running.cancel()
     await index.close()
+
+
+async def test_the_cache_keeps_the_vectors_of_parts_too(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """However little is configured, an index that is built anew finds there all that it holds."""
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(msgspec.structs.replace(FINGERPRINT, parts=True))
+    text = "\n".join(
+        f"- a line about matter number {n}, which is wide enough to be told alone" for n in range(9)
+    )
+    whole = msgspec.structs.replace(chunk_of(text), parts=parts_of(text))
+    await index.replace(found_file("memory/a.md"), b"1", [whole], {}, frozenset())
+    queue = queue_of(HashingProvider(), cache, max_entries=1)
+    prune, pruned = cache.prune, asyncio.Event()
+
+    async def told(max_entries: int, now: float) -> int:
+        done = await prune(max_entries, now)
+        pruned.set()
+        return done
+
+    cache.prune = told  # type: ignore[method-assign]
+    async with running(queue, index):
+        queue.serve(Customer("main", index, use_cache=True))
+        assert await queue.wait_for(index) == (0, None)
+        await pruned.wait()
+        hashes = await index.hashes()
+        assert len(hashes) > 5
+        assert await queue.known.held(hashes) == set(hashes)
+
+
+async def test_what_is_written_does_not_wait_until_the_cache_is_small_enough(
+    tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To drop 50,000 vectors takes seconds: an edit has its own before that is done."""
+    monkeypatch.setattr(embeddings, "PRUNED_AT_ONCE", 1)
+    index = await opened(tmp_path, "main", ["one"])
+    queue = queue_of(HashingProvider(), cache, max_entries=4)
+    prune, small = cache.prune, asyncio.Event()
+    left: list[int] = []  # chunks that wait after each step
+
+    async def told(max_entries: int, now: float) -> int:
+        done = await prune(max_entries, now)
+        left.append((await index.counts()).waiting)
+        if len(left) == 3:
+            await write(index, "memory/b.md", "two", 2)
+            queue.serve(Customer("main", index, use_cache=True))
+        if len(left) > 3 and not done:
+            small.set()
+        return done
+
+    cache.prune = told  # type: ignore[method-assign]
+    old = [chunk_of(f"old {n}").hash for n in range(20)]
+    await queue.known.put(dict.fromkeys(old, b"\0" * 4))
+    async with running(queue, index):
+        queue.serve(Customer("main", index, use_cache=True))
+        await small.wait()
+        assert await queue.known.held(old) == set(old[-2:])
+        assert left[:3] == [0, 0, 0]
+        assert set(left[3:]) == {0}  # the step of that moment is the last before the edit
+        assert (await index.counts()).done == 2
 
 
 async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: EmbeddingStore) -> None:
