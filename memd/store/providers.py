@@ -68,6 +68,18 @@ class ProviderStore:
         """The texts of a job whose vectors have not been kept, with their shares of CJK; None: an older memd stored none."""
         return await self._store.read(_missing, job_id)
 
+    async def add_files(self, job_id: str, files: Collection[str], now: float) -> None:
+        """Remember files of a job at the provider's."""
+        await self._store.write(_add_files, self._space, job_id, files, now)
+
+    async def drop_file(self, file: str) -> None:
+        """Forget a file."""
+        await self._store.write(_drop_file, self._space, file)
+
+    async def files(self, now: float) -> Mapping[str, str]:
+        """The files that are remembered, the oldest first -> our id of the job; without those that no provider keeps for so long."""
+        return await self._store.read(_files, self._space, now - KEPT_S)
+
 
 def _document(connection: apsw.Connection, space: Space, name: str) -> bytes | None:
     row = connection.execute(
@@ -90,6 +102,7 @@ def _begin(
     old = (job.created_at - KEPT_S,)
     connection.execute("DELETE FROM job_texts WHERE job IN (SELECT id FROM jobs WHERE created_at < ?)", old)
     connection.execute("DELETE FROM jobs WHERE created_at < ?", old)
+    connection.execute("DELETE FROM job_files WHERE at < ?", old)
     connection.execute(
         "INSERT INTO jobs (id, provider, model, provider_key, texts, created_at, job) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (job.id, *space, job.texts, job.created_at, job.job),
@@ -118,6 +131,31 @@ def _end(connection: apsw.Connection, space: Space, job_id: str, documents: Mapp
     connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
     for name, content in documents.items():
         _put_document(connection, space, name, content)
+
+
+def _add_files(
+    connection: apsw.Connection, space: Space, job_id: str, files: Collection[str], now: float
+) -> None:
+    connection.executemany(
+        "INSERT OR IGNORE INTO job_files (provider, model, provider_key, file, job, at) VALUES (?, ?, ?, ?, ?, ?)",
+        ((*space, file, job_id, now) for file in files),
+    )
+
+
+def _drop_file(connection: apsw.Connection, space: Space, file: str) -> None:
+    connection.execute(
+        "DELETE FROM job_files WHERE provider = ? AND model = ? AND provider_key = ? AND file = ?",
+        (*space, file),
+    )
+
+
+def _files(connection: apsw.Connection, space: Space, since: float) -> dict[str, str]:
+    rows = connection.execute(
+        "SELECT file, job FROM job_files WHERE provider = ? AND model = ? AND provider_key = ? AND at >= ?"
+        " ORDER BY at, file",
+        (*space, since),
+    )
+    return {str(row[0]): str(row[1]) for row in rows}
 
 
 def _jobs(connection: apsw.Connection, space: Space) -> list[StoredJob]:

@@ -54,6 +54,18 @@ class StoredLedger:
         """The texts of a job that it has not brought yet, with their shares of CJK; None: nobody knows that share."""
         return await self._store.missing(job_id)
 
+    async def add_files(self, job_id: str, files: Collection[str]) -> None:
+        """Remember files of a job at the provider's, also when the job has ended."""
+        await self._store.add_files(job_id, files, self._clock())
+
+    async def drop_file(self, file: str) -> None:
+        """Forget a file that is gone."""
+        await self._store.drop_file(file)
+
+    async def files(self) -> Mapping[str, str]:
+        """Files that may be at the provider's -> our id of the job."""
+        return await self._store.files(self._clock())
+
     async def standing(self) -> Standing:
         """How batches have done; well, where nothing is remembered that can be read."""
         content = await self._store.document(_STANDING)

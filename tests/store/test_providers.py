@@ -136,3 +136,20 @@ async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) 
     opened = apsw.Connection(str(file))
     assert opened.pragma("user_version") == newest("embeddings")
     opened.close()
+
+
+async def test_files_of_jobs_are_known_until_they_are_dropped(cache: EmbeddingStore) -> None:
+    """Whether or not their job is; each space knows its own, and none that is older than providers keep them."""
+    store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
+    await store.begin(StoredJob("a", 1, 10.0), {ONE: 0.0})
+    await store.add_files("a", ["in", "out"], 11.0)
+    await store.add_files("a", ["in"], 12.0)
+    await other.add_files("b", ["in"], 13.0)
+    await store.end("a", {})
+    assert await store.files(14.0) == {"in": "a", "out": "a"}
+    await store.drop_file("in")
+    assert await store.files(11.0 + KEPT_S) == {"out": "a"}
+    assert await store.files(11.1 + KEPT_S) == {}
+    assert await other.files(14.0) == {"in": "b"}
+    await other.begin(StoredJob("b", 1, 12.0 + KEPT_S), {ONE: 0.0})
+    assert await store.files(14.0) == {}

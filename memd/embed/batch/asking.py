@@ -38,6 +38,8 @@ class Patience(msgspec.Struct, frozen=True):
     cancel_s: float = 900.0  # for a job to end that was cancelled; OpenAI says ten minutes
     gone_s: float = 3600.0  # a job, or its file, that is said not to exist is asked about for so long: it has been paid for
     appear_s: float = 15.0  # for a job to be listed that has been created just now
+    delete_first_s: float = 60.0  # until a file that could not be deleted is tried again; it doubles
+    delete_longest_s: float = 6 * 3600.0
     forget_s: float = (
         48 * 3600.0
     )  # a job that could not be asked about for so long is given up; files are kept no longer

@@ -10,6 +10,7 @@ from memd.config import Batch
 from memd.embed.batch.asking import Asking, JobFailed
 from memd.embed.batch.creation import create, find, upload
 from memd.embed.batch.dialect import Ended
+from memd.embed.batch.files import Files
 from memd.embed.batch.harvest import Form, Harvest, Keep
 from memd.embed.batch.ledger import Job
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable
@@ -28,18 +29,19 @@ class JobLate(JobFailed):
 class Course:
     """How one job goes."""
 
-    def __init__(self, asking: Asking, settings: Batch, job: Job) -> None:
+    def __init__(self, asking: Asking, settings: Batch, job: Job, files: Files) -> None:
         """Nothing is asked yet.
 
         Args:
             asking: Whom to ask.
             settings: Of the configuration.
             job: As the ledger has it.
+            files: Told which there are of it.
         """
         self.job = job
         self._asking = asking
         self._settings = settings
-        self._files: dict[str, None] = {}  # that are at the provider's, as far as known; in order
+        self._files = files
 
     async def begin(
         self, texts: Mapping[TextHash, str] | None, note: Callable[[Job], Awaitable[None]]
@@ -57,7 +59,7 @@ class Course:
             return True
         if texts is not None:
             file = await upload(self._asking, self.job.id, texts)
-            self._files[file] = None
+            await self._files.add(self.job.id, [file])
             name: str | None = await create(self._asking, self.job.id, file)
         else:
             name = await find(self._asking, self.job.id, since=self._asking.clock())
@@ -95,7 +97,7 @@ class Course:
                 await self._cancel(name)
                 ended = await self._ended(name, self._asking.clock() + self._asking.patience.cancel_s)
             results = ended or Ended(())
-            self._files |= dict.fromkeys((*results.inputs, *results.outputs))
+            await self._files.add(self.job.id, (*results.inputs, *results.outputs))
             reasons = await self._fetch(results, missing, form, keep)
         except NotSupported as gone:
             await self._cancel(name)  # it may be there all the same, and would be paid for
@@ -107,18 +109,6 @@ class Course:
         if len(missing) == self.job.texts:
             why = ", ".join(reason for reason, count in reasons.most_common(3) if count)
             raise JobFailed(f"{provider}: the job brought no vector at all" + (f" ({why})" if why else ""))
-
-    async def clear(self) -> None:
-        """Delete the job's files, as far as that can be had: texts of a memory stood in them, and their vectors."""
-        while self._files:
-            file = next(iter(self._files))
-            try:
-                await self._asking.some_times(self._asking.dialect.delete(file))
-            except NotSupported:
-                pass  # it is not there any more
-            except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable) as failure:
-                log.info("embed.batch_file_not_deleted", reason=str(failure))
-            del self._files[file]
 
     def _time_s(self) -> float:
         """After how long the job is late."""

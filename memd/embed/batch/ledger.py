@@ -52,6 +52,18 @@ class Ledger(Protocol):
         """The texts of a job whose vectors have not been kept, with their shares of CJK; None: nobody knows that share."""
         ...
 
+    async def add_files(self, job_id: str, files: Collection[str]) -> None:
+        """Remember files of a job at the provider's, also when the job has ended."""
+        ...
+
+    async def drop_file(self, file: str) -> None:
+        """Forget a file that is gone."""
+        ...
+
+    async def files(self) -> Mapping[str, str]:
+        """All that are remembered and not gone -> our id of the job; those that no provider keeps for so long are left out."""
+        ...
+
     async def standing(self) -> Standing:
         """How batches have done."""
         ...

@@ -15,6 +15,7 @@ from memd.embed.batch import standing
 from memd.embed.batch.asking import Asking, JobFailed, Patience
 from memd.embed.batch.course import Course, JobLate
 from memd.embed.batch.dialect import BatchDialect
+from memd.embed.batch.files import Files
 from memd.embed.batch.grouping import groups
 from memd.embed.batch.harvest import Form
 from memd.embed.batch.ledger import Job, Ledger
@@ -78,6 +79,8 @@ class Batches:
         """
         self._asking = Asking(dialect, session, key, rng=rng, clock=clock, retries=retries, patience=patience)
         self._ledger = ledger
+        self._files = Files(self._asking, ledger)
+        self._is_clearing = False  # what is left of jobs that have ended is being deleted
         self._settings = settings
         self._dimensions = dimensions
         self._deliver = deliver
@@ -221,11 +224,13 @@ class Batches:
 
     async def _take_up(self) -> None:
         self._standing = await self._ledger.standing()
+        await self._files.recall()
         jobs = [(job, await self._ledger.missing(job.id)) for job in await self._ledger.jobs()]
         for job, shares in jobs:
             self._missing[job.id] = set(shares)
             self._begin(self._carry_out(job, None, shares))
         self._is_resumed = True
+        self._begin(self._clear_left(failures=0))
         if jobs:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
 
@@ -247,7 +252,7 @@ class Batches:
         """
         missing, form = self._missing[job.id], Form(self._dimensions, self._without, shares)
         before = self._standing
-        course = Course(self._asking, self._settings, job)
+        course = Course(self._asking, self._settings, job, self._files)
         try:
             is_there = await self._through(course, texts, missing, form)
         except JobLate as late:
@@ -268,12 +273,35 @@ class Batches:
                 log.info("embed.batch_ended", texts=job.texts, missing=len(missing))
         del self._missing[job.id]
         self._on_change()
+        is_clear = True
         if not missing:
-            await course.clear()  # before the job is forgotten: after a crash, the next life deletes them
+            is_clear = await self._files.clear(job.id)  # before the job is forgotten
         await self._until_written(lambda: self._end(job.id), "a job that is done cannot be forgotten")
         if before.is_on and not self._standing.is_on:
             log.warning("embed.batches_turned_off", reason=self._standing.reason)
-        await course.clear()  # not before: whoever took the job up after a crash would need them
+        # Not before, of one that may be taken up again: whoever did so after a crash would need them.
+        if not (await self._files.clear(job.id) and is_clear):
+            await self._clear_left(failures=1)
+
+    async def _clear_left(self, *, failures: int) -> None:
+        """Try until no file is left of jobs that have ended, or the provider has none any more that is so old.
+
+        Args:
+            failures: Of before; after any, there is a pause first.
+        """
+        if self._is_clearing:
+            return
+        self._is_clearing = True
+        try:
+            first_s, cap_s = self._asking.patience.delete_first_s, self._asking.patience.delete_longest_s
+            while True:
+                if failures:
+                    await asyncio.sleep(delay_s(failures, self._rng, first_s=first_s, cap_s=cap_s))
+                if await self._files.clear_left():
+                    return
+                failures += 1
+        finally:
+            self._is_clearing = False
 
     async def _was_brought(self, job_id: str) -> bool:
         """Whether all vectors of a job are kept: agents with other settings for the same model take it up as well."""

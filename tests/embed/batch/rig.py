@@ -182,3 +182,11 @@ async def until_forgotten(rig: Rig) -> None:
     while await rig.ledger.jobs():
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.002)
+
+
+async def until_cleared(rig: Rig) -> None:
+    """Wait until the ledger has no file."""
+    deadline = asyncio.get_running_loop().time() + 20
+    while await rig.ledger.files():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.002)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import apsw
+import msgspec
 import numpy as np
 import pytest
 
@@ -17,15 +18,18 @@ from memd.model import TextHash
 from memd.store.trouble import StoreFull, StoreNewer
 from tests.embed.batch.rig import (
     PROVIDERS,
+    SOON,
     Rig,
     batching,
     directly,
     done,
     hash_of,
     texts_of,
+    until_cleared,
     until_forgotten,
     vector_of,
 )
+from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
 from tests.wait import until_async
@@ -77,6 +81,18 @@ class Troubled:
     async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
         self._pass("missing")
         return await self._ledger.missing(job_id)
+
+    async def add_files(self, job_id: str, files: Collection[str]) -> None:
+        self._pass("add_files")
+        await self._ledger.add_files(job_id, files)
+
+    async def drop_file(self, file: str) -> None:
+        self._pass("drop_file")
+        await self._ledger.drop_file(file)
+
+    async def files(self) -> Mapping[str, str]:
+        self._pass("files")
+        return await self._ledger.files()
 
     async def standing(self) -> Standing:
         self._pass("standing")
@@ -136,6 +152,48 @@ async def test_a_job_survives_a_restart_wherever_it_was(
         assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
     assert sorted(server.embedded()) == sorted(texts.values())
     assert not server.requests("cancel")
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_no_file_stays_of_a_job_that_was_not_created_before_a_restart(
+    server: EmbeddingServer, tmp_path: Path, name: str
+) -> None:
+    """Nobody else would know of it."""
+    url, file = server.base_url(name), tmp_path / "e.sqlite"
+    hold(server, "create", before=True)
+    async with batching(name, url, file) as rig:
+        await rig.batches.submit(texts_of(10))
+        await until_async(lambda: server.requests("create"), 20)
+    assert len(server.files) == 1
+    let_go(server)
+    async with batching(name, url, file) as rig:
+        await until_forgotten(rig)
+        await until_cleared(rig)
+        assert not server.files
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_files_that_could_not_be_deleted_are_tried_again(
+    server: EmbeddingServer, tmp_path: Path, name: str, restarted: bool
+) -> None:
+    """For as long as a provider keeps them, also in the next life, though their jobs are forgotten; none of others."""
+    url, file = server.base_url(name), tmp_path / "e.sqlite"
+    often = msgspec.structs.replace(SOON, delete_first_s=0.01, delete_longest_s=0.02)
+    server.files["file-of-somebody"] = b"{}"
+    server.plan = lambda seen: says.broken(seen.provider) if seen.what == "delete" else None
+    async with batching(name, url, file, patience=SOON if restarted else often) as rig:
+        await rig.batches.submit(texts_of(10))
+        await until_forgotten(rig)
+        await until_async(lambda: len(server.requests("delete")) >= 2 * 3, 20)
+        assert len(server.files) == 3
+        if not restarted:
+            let_go(server)
+            await until_async(lambda: list(server.files) == ["file-of-somebody"], 20)
+    let_go(server)
+    async with batching(name, url, file) as rig:
+        await until_cleared(rig)
+        assert list(server.files) == ["file-of-somebody"]
 
 
 def bias_of() -> Bias:
@@ -349,7 +407,7 @@ async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServ
     assert len(server.requests("download")) == 1
 
 
-@pytest.mark.parametrize("step", ["standing", "jobs", "missing"])
+@pytest.mark.parametrize("step", ["standing", "jobs", "missing", "files"])
 async def test_while_the_ledger_cannot_be_read_every_text_is_held(
     server: EmbeddingServer, tmp_path: Path, step: str
 ) -> None:
