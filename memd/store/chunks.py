@@ -8,7 +8,7 @@ import apsw
 import msgspec
 
 from memd.model import ChunkId, Kind, TextHash, embedded_text
-from memd.store import parts, vectors
+from memd.store import meta, parts, vectors
 from memd.store.trouble import StoreDamaged
 
 T = TypeVar("T")
@@ -207,13 +207,12 @@ def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:
         connection: Of a reader.
         with_parts: Whether a chunk waits for its parts, too.
     """
-    files: int = connection.execute("SELECT count(*) FROM files").get
-    chunks: int = connection.execute("SELECT count(*) FROM chunks").get
-    # Each by its own index: a table scan would read all texts, and this is asked after each batch of vectors.
+    files, chunks = meta.total(connection, "files"), meta.total(connection, "chunks")
+    # Each by an index of nothing else: this is asked several times for each edit.
     waiting: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.WAITING}").get
     aside: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.SET_ASIDE}").get
     texts, of_parts = parts.waiting_counts(connection) if with_parts else (0, 0)
     texts += waiting
     waiting += of_parts
-    held = chunks + (parts.count(connection) if with_parts else 0)
+    held = chunks + (meta.total(connection, "parts") if with_parts else 0)
     return Counts(files, chunks, chunks - waiting - aside, waiting, aside, texts, held)

@@ -7,6 +7,7 @@ import apsw
 import msgspec
 
 from memd.model import ChunkId, Kind, Source
+from memd.store import meta
 from memd.text import fts_text
 
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
@@ -115,7 +116,7 @@ def _told(connection: apsw.Connection, match: str) -> list[float]:
     One that no chunk holds tells the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009,
     3.4; with 1 added, so that what most chunks hold is not below 0.
     """
-    chunks: int = connection.execute("SELECT count(*) FROM chunks").get
+    chunks = meta.total(connection, "chunks")
     told = []
     for phrase in match.split(ALTERNATIVE):
         often: int = connection.execute("SELECT count(*) FROM keywords WHERE keywords MATCH ?", (phrase,)).get

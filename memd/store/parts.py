@@ -73,12 +73,6 @@ def waiting_hashes(connection: apsw.Connection) -> list[TextHash]:
     return [TextHash(one) for (one,) in found]
 
 
-def count(connection: apsw.Connection) -> int:
-    """How many there are."""
-    present: int = connection.execute("SELECT count(*) FROM parts").get
-    return present
-
-
 def waiting_counts(connection: apsw.Connection) -> tuple[int, int]:
     """How many parts wait for a vector, and how many chunks that have theirs these belong to."""
     row = connection.execute(

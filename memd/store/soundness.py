@@ -4,10 +4,11 @@ from functools import cache
 
 import apsw
 
-from memd.store import migrations, vectors
+from memd.store import meta, migrations, vectors
 
 _MOST_FAULTS = 3
 _WITH_SESSIONS = 2  # the first schema of an index that has transcripts
+_WITH_TOTALS = 3  # and that has its rows counted
 
 
 def faults(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
@@ -76,4 +77,6 @@ def _gaps(connection: apsw.Connection, number: int) -> tuple[str, ...]:
             "SELECT count(*) FROM (SELECT 1 FROM turns GROUP BY file_id HAVING count(*) <> max(seq) + 1)"
         ).get
         told += [f"turns are missing in {torn} transcripts"] if torn else []
+    if number >= _WITH_TOTALS:
+        told += meta.miscounted(connection)
     return (*told, *vectors.gaps(connection))
