@@ -19,6 +19,7 @@ from memd_client.messages import (
     Reply,
     Request,
     Search,
+    Stop,
     Sync,
     Warm,
 )
@@ -108,7 +109,9 @@ _REQUESTS: st.SearchStrategy[Request] = st.one_of(
     st.builds(Warm, agent=_AGENTS, session_key=_KEYS.map(str)),
     st.builds(Reindex, dry_run=st.just(True), **_FIELDS),
     st.builds(Embed, action=st.sampled_from(["resume", "confirm", "batch_on"]), **_FIELDS),
-    wire.REQUESTS.filter(lambda one: not isinstance(one, Reindex | Embed)),
+    # The owner's ends the daemon.
+    st.builds(Stop, session_key=_KEYS.filter(lambda key: key is not None)),
+    wire.REQUESTS.filter(lambda one: not isinstance(one, Reindex | Embed | Stop)),
 )
 
 
@@ -138,6 +141,9 @@ def test_any_request_is_answered(house: House, asked: Request) -> None:
             writer.close()
 
     reply, after = house.do(ask())
+    if isinstance(asked, Stop):
+        assert isinstance(reply, Failure)
+        assert reply.code == "denied"
     if isinstance(reply, Failure):
         assert reply.code in _CODES, reply
         assert len(reply.message) < 2000
