@@ -6,21 +6,22 @@ The directory says whose worker it is, to whoever looks what runs.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from memd.embed import bundled, worker
+from memd.embed import bundled, centring, worker
 from memd.embed.local import LocalProvider
-from memd.embed.provider import Vector
+from memd.embed.provider import Vector, Vectors
 from tests.fakes import HashingProvider
 
 _HASHING = HashingProvider(dimensions=bundled.DIMENSIONS)
 
 
-def embedder() -> HashingProvider:
-    """What the worker embeds with."""
-    return _HASHING
+def embed(texts: Sequence[str]) -> Vectors:
+    """The vectors that the provider gives for passages, shape (n, 384)."""
+    return centring.centred(_HASHING.embed(texts), texts, bundled.bias().passages)
 
 
 class Hashing:

@@ -268,7 +268,7 @@ def compare(home: Home, files: Files) -> None:
         Diverged: they do not, and how.
     """
     notes = [path for path in files if is_note(path)]
-    wrong = differing(home.index("main"), home.index("fresh"), notes, embedder())
+    wrong = differing(home.index("main"), home.index("fresh"), notes, embedder().embed)
     if on_disk(home.workspace) != files:
         wrong.append("a file of the workspace is not what was written there")
     wrong += left_behind(home.state, _STAYS)

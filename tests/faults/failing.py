@@ -229,7 +229,7 @@ def _judge(one: _Lived, sound: _Sound, tally: Failures) -> None:
     day, told, lines = one.day, one.told, _log(one.day).count("\n")
     wrong = list(told.wrong)
     try:
-        wrong += differing(day.index, sound.day.index, _notes(sound.day), embedder())
+        wrong += differing(day.index, sound.day.index, _notes(sound.day), embedder().embed)
         wrong += unsound(day.state / "embeddings.sqlite")
     except (apsw.Error, AssertionError) as failure:
         wrong.append(f"{type(failure).__name__}: {failure}")

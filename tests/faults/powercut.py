@@ -248,7 +248,7 @@ class _Nights:
         """All that is not as it should be, in words."""
         home = self._home
         notes = {path for path in on_disk(home.workspace) if is_note(path)}
-        wrong = differing(home.index("main"), _fresh_index(home), notes, HashingProvider())
+        wrong = differing(home.index("main"), _fresh_index(home), notes, HashingProvider().embed)
         wrong += unsound(home.state / "embeddings.sqlite")
         kept = _kept_after(night.start)
         expected = ["agents/main.sqlite", "embeddings.sqlite", "memd.lock"]

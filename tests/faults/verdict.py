@@ -1,14 +1,16 @@
 """What must be true of an index after everything: the same as of one that is made anew."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import apsw
 import numpy as np
 
+from memd.embed.provider import Vectors
 from memd.model import embedded_text
 from tests.daemon.contents import Content, contents, differences
-from tests.fakes import HashingProvider
+
+Embed = Callable[[Sequence[str]], Vectors]
 
 _SHOWN = 20  # differences, of however many
 
@@ -17,28 +19,28 @@ class Diverged(AssertionError):
     """An index is not what a fresh one is, or a process did not do what it should."""
 
 
-def differing(main: Path, fresh: Path, notes: Iterable[str], embedder: HashingProvider) -> list[str]:
+def differing(main: Path, fresh: Path, notes: Iterable[str], embed: Embed) -> list[str]:
     """Where an index differs from a fresh one, from the notes that are there, or from what the embedder gives.
 
     Args:
         main: The file of the index.
         fresh: That of one that was made anew.
         notes: The paths that are to be in it, beside those of transcripts.
-        embedder: What all chunks were embedded with.
+        embed: What gives the vectors of all chunks.
     """
     found = contents(main)
     wrong = differences(found, contents(fresh))
     memory = {path for path in found if not path.startswith("sessions/")}
     wrong += [f"{path} is indexed, or is not, against the rules" for path in sorted(set(notes) ^ memory)]
-    return wrong + _misplaced(found, embedder)
+    return wrong + _misplaced(found, embed)
 
 
-def _misplaced(found: Mapping[str, list[Content]], embedder: HashingProvider) -> list[str]:
+def _misplaced(found: Mapping[str, list[Content]], embed: Embed) -> list[str]:
     """The chunks without the vector that the embedder gives for them."""
     chunks = [chunk for path, each in found.items() if not path.endswith(" (turns)") for chunk in each]
     without = [chunk for chunk in chunks if chunk.vector is None]
     if not without and chunks:
-        expected = embedder.embed([embedded_text(chunk.context, chunk.text) for chunk in chunks])
+        expected = embed([embedded_text(chunk.context, chunk.text) for chunk in chunks])
         far = np.abs(np.array([chunk.vector for chunk in chunks]) - expected).max(axis=1) > 1e-6
         without = [chunk for chunk, is_far in zip(chunks, far, strict=True) if is_far]
     return [f"{chunk.text[:40]!r} has not its vector" for chunk in without]

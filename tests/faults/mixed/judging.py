@@ -79,7 +79,7 @@ def judge(household: Household, seen: Seen, hidden: Secrets) -> None:
     for agent in MINE:
         main, fresh = household.index(agent), household.index(FRESH[agent])
         wrong += [
-            f"{agent}: {one}" for one in differing(main, fresh, seen.notes[agent], hashing_worker.embedder())
+            f"{agent}: {one}" for one in differing(main, fresh, seen.notes[agent], hashing_worker.embed)
         ]
     wrong += unsound(household.state / "embeddings.sqlite")
     wrong += left_behind(household.state, _STAYS)
