@@ -181,7 +181,7 @@ async def live_read_only(home: str) -> list[str]:
     _modes(place / "state", 0o500, 0o400)
     write(place, "memory/b.md", BLUE)
     async with running(place) as client:
-        found = await client.search("lighthouse chapel")
+        found = await client.search("lighthouse")
         told += [*(hit.path for hit in found.results), f"stale {found.stale}"]
         status = await client.status()
         told += [f"store {status.agents['main'].store.ok}", f"cache {status.cache.ok}"]

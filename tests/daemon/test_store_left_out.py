@@ -118,7 +118,7 @@ async def test_while_another_program_writes_searches_answer(
         tool.set_busy_timeout(10_000)
         tool.execute("BEGIN EXCLUSIVE")
         write(home, "memory/b.md", "The chapel was painted blue.\n")
-        found = await client.search("lighthouse chapel")
+        found = await client.search("lighthouse")
         assert [hit.path for hit in found.results] == ["memory/a.md"]
         assert found.stale
         assert (await client.get("memory/a.md")).text == RED.strip()
