@@ -85,9 +85,14 @@ def _form(ch: str) -> str:
         case "Cf":
             return " " if ch == _ZERO_WIDTH_SPACE else ""
         case "Cn":
-            return ch  # of a newer Unicode: most of what comes are letters
+            # What no Unicode will ever use sets words apart; of what a newer one uses, most are letters.
+            return " " if _is_noncharacter(ch) else ch
         case _:
             return " "
+
+
+def _is_noncharacter(ch: str) -> bool:
+    return ord(ch) & 0xFFFE == 0xFFFE or "\ufdd0" <= ch <= "\ufdef"
 
 
 def _is_mark(ch: str) -> bool:

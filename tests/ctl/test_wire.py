@@ -31,6 +31,7 @@ def test_every_field_is_named() -> None:
         "stale": False,
         "degraded": [{"part": "vector", "reason": "gone"}],
         "max_chars": 0,
+        "omitted": 0,
     }
 
 

@@ -219,7 +219,7 @@ def test_what_scope_denies_is_no_trouble(daemon: Daemon) -> None:
             assert (reply["results"], reply["scopeDenied"]) == ([], True)
             assert not {"error", "disabled"} & reply.keys()
         for reply in ask(daemon.socket, GET, **asker):
-            assert reply == {"path": "memory/a.md", "text": "", "missing": True}
+            assert {"path": "memory/a.md", "text": "", "missing": True}.items() <= reply.items()
 
 
 def test_arguments_that_make_no_sense_leave_memory_there(daemon: Daemon) -> None:

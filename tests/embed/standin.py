@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from memd.embed import bundled, worker
+from memd.embed.centring import centred
 from memd.embed.local import LocalProvider
 from memd.embed.provider import Vector
 
@@ -37,8 +38,15 @@ def vector_of(text: str) -> Vector:
 
 
 def rows_of(texts: Sequence[str]) -> Vector:
-    """The vectors that this worker gives some texts, shape (n, 384)."""
-    return np.array([vector_of(text) for text in texts], np.float32)
+    """What a provider makes of the vectors that this worker gives some texts, shape (n, 384)."""
+    rows = np.array([vector_of(text) for text in texts], np.float32)
+    return centred(rows, texts, bundled.bias().passages)
+
+
+def question_of(text: str) -> Vector:
+    """What a provider makes of the vector that this worker's model gives a question."""
+    row: Vector = centred(vector_of(text)[None], [text], bundled.bias().questions)[0]
+    return row
 
 
 class Scripted:

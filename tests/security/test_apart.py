@@ -121,6 +121,9 @@ def requests(paths: tuple[str, ...]) -> dict[str, Ask]:
         "status": lambda agent, key: wire.Status(agent=agent, session_key=key),
         "embed": lambda agent, key: wire.Embed(action="pause", agent=agent, session_key=key),
         "warm": lambda agent, key: wire.Warm(session_key=key or "", agent=agent),
+        # These two are the owner's alone, and an owner's would end the daemon.
+        "reload": lambda agent, key: wire.Reload(session_key=key or GROUP),
+        "stop": lambda agent, key: wire.Stop(session_key=key or GROUP),
         **{f"get {path}": _getting(path) for path in paths},
     }
 
