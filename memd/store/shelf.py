@@ -105,6 +105,10 @@ def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> Listed:
     if not ids:
         return listed(())
     joined = np.concatenate(ids)
+    if (
+        joined[1:] > joined[:-1]
+    ).all():  # as with an edit, whose chunks have the highest ids: 1 ms less of each 60,000
+        return Listed(joined, np.concatenate(kinds))
     order = np.argsort(joined)
     return Listed(joined[order], np.concatenate(kinds)[order])
 
