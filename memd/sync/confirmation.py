@@ -86,11 +86,12 @@ class Confirmations:
         if not self.asks_before(served.sent + len(hashes)):
             return None
         before = served.unconfirmed
-        if before is not None and before.chunks == len(hashes):
+        sent = 0 if self.asks_before(len(hashes)) else served.sent
+        if before is not None and (before.chunks, before.sent) == (len(hashes), sent):
             return before
         sample = await index.waiting(SAMPLE, served.held.union(served.out))
         mean = sum(estimate_tokens(chunk.text) for chunk in sample) / max(1, len(sample))
-        asked = WaitingForConfirmation(len(hashes), round(mean * len(hashes)), served.sent)
+        asked = WaitingForConfirmation(len(hashes), round(mean * len(hashes)), sent)
         if before is None:
             log.info("embed.confirmation_wanted", agent=served.agent, texts=asked.chunks, tokens=asked.tokens)
         return asked

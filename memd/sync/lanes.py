@@ -197,12 +197,13 @@ class Lanes:
 
     async def _ask(self, served: Served, request: Request, *, probing: bool = False) -> Outcome:
         """What came of a request's texts."""
-        served.sent += len(request.texts)
+        served.asked += len(request.texts)
         outcome: Outcome = None
         try:
             outcome = await self._respondent.ask(request.texts, probing=probing)
         finally:
-            served.sent -= len(request.texts) - embedded(outcome)
+            served.asked -= len(request.texts)
+            served.answered += embedded(outcome)
         return outcome
 
     async def _settle(self, served: Served, request: Request, outcome: Outcome) -> None:

@@ -63,8 +63,10 @@ class Served:
         self.fails_at_deferred = False  # the last failure was that of a deferred text
         self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
         self.open = 0  # chunks, at the last look, that were neither asked for nor in a job
-        self.sent = 0  # texts, since nothing waited last but what is passed over
+        self.asked = 0  # texts that the provider is asked for just now
+        self.answered = 0  # texts that were sent before, since nothing waited last but what fails alone
         self.unconfirmed: WaitingForConfirmation | None = None
+        self.asked_at = 0.0  # since when something is unconfirmed: nothing has been sent since
         self.awaits_others = False  # all it wants has been asked for, for other agents
         self.storing = asyncio.Lock()
         self.store: Working | BackingOff = Working()
@@ -75,6 +77,11 @@ class Served:
     def agent(self) -> str:
         """Its id."""
         return self.customer.agent
+
+    @property
+    def sent(self) -> int:
+        """Texts of this burst."""
+        return self.asked + self.answered
 
     @property
     def only_jobs_left(self) -> bool:

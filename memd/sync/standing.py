@@ -32,12 +32,17 @@ class Paused(msgspec.Struct, frozen=True):
     """A person wants nothing of the agent to be embedded."""
 
 
+BURST_S = 600.0  # after so long without any being sent, texts that went out before do not count any more
+
+
 class WaitingForConfirmation(msgspec.Struct, frozen=True):
     """There is more to embed than a person wants to pay for unasked."""
 
     chunks: int  # texts, each counted once, that are not cached
     tokens: int  # estimated
-    sent: int = 0  # texts that went out just before, which count as well
+    sent: int = (
+        0  # texts that went out just before, where it is only more than a person wants with them; see BURST_S
+    )
 
 
 Provided = Working | BackingOff | Stopped
@@ -92,8 +97,9 @@ def in_words(state: State, agent: str) -> str | None:
             return f"embedding is paused; `memd-ctl embed resume --agent {agent}` goes on"
         case WaitingForConfirmation():
             before = f" after {state.sent:,} just before" if state.sent else ""
+            until = f"for {BURST_S / 60:g} minutes, or until" if state.sent else "until"
             return (
                 f"{state.chunks:,} chunks, about {state.tokens:,} tokens, would be sent to the provider{before}, more than"
-                " remote.confirm_above_chunks; nothing is sent until"
+                f" remote.confirm_above_chunks; nothing is sent {until}"
                 f" `memd-ctl embed confirm --agent {agent}`"
             )

@@ -23,7 +23,7 @@ from memd.sync.lanes import Lanes, UnderWay, end_all
 from memd.sync.moves import Moves
 from memd.sync.respondent import Respondent
 from memd.sync.served import Customer, Served
-from memd.sync.standing import BackingOff, Paused, Provided, State, Stopped, Working, in_words
+from memd.sync.standing import BURST_S, BackingOff, Paused, Provided, State, Stopped, Working, in_words
 from memd.sync.storing import Storing
 from memd.sync.wishes import Documents, Wishes, forgetful
 
@@ -59,6 +59,7 @@ class VectorQueue:
         documents: Callable[[Space], Documents] = forgetful,
         first_wait_s: float = 1.0,
         under_way: UnderWay | None = None,
+        burst_s: float = BURST_S,
     ) -> None:
         """Nothing runs yet.
 
@@ -73,11 +74,13 @@ class VectorQueue:
             documents: Where the wishes of a person are kept.
             first_wait_s: The full wait after the first failure; it doubles from there.
             under_way: What is asked for in the space of the provider, also by other queues; None: there is no other.
+            burst_s: After so long without any being sent, texts that were sent before do not count for confirm_above.
         """
         self._clock = clock
         self._moves = Moves()
         self._respondent = Respondent(provider, self._moves, rng, clock, first_wait_s)
         self._rng = rng
+        self._burst_s = burst_s
         self._served: dict[str, Served] = {}  # by agent
         self._came = asyncio.Event()  # an agent without a task
         self._gathering = asyncio.Lock()
@@ -322,7 +325,19 @@ class VectorQueue:
                     while await self._cached.prune(held) and not served.woken.is_set():
                         pass
                     worked = served.woken.is_set()
-            await served.woken.wait()
+            await self._woken(served)
+
+    async def _woken(self, served: Served) -> None:
+        """Wait until there may be something to do: what a person is asked about only because of a burst, when that is over."""
+        asked = served.unconfirmed
+        is_for_burst = asked is not None and asked.sent and served.answered
+        left_s = max(0.0, served.asked_at + self._burst_s - self._clock()) if is_for_burst else None
+        try:
+            async with asyncio.timeout(left_s):
+                await served.woken.wait()
+        except TimeoutError:
+            served.answered = 0
+            served.wake(anew=True)
 
     async def _held(self) -> int:
         """How many texts there are of the agents that are served."""
@@ -400,10 +415,9 @@ class VectorQueue:
         served.held = await self.bulk.held(customer.index)
         taken = served.held.union(served.out)
         waiting = await customer.index.waiting(LOOK_AHEAD, taken | served.passed_over)
-        if not waiting and not served.out:
-            served.sent = (
-                0  # a text that never gets its vector, or a job of hours, must not make one burst of a life
-            )
+        # Texts that never get their vectors, or a job of hours, must not make one burst of a life.
+        if all(text_hash in served.alone for text_hash in (*served.out, *(chunk.hash for chunk in waiting))):
+            served.answered = 0
         if not waiting and served.passed_over:
             served.suspect_none()
             waiting = await customer.index.waiting(LOOK_AHEAD, taken)
@@ -421,6 +435,8 @@ class VectorQueue:
             served.open = max(len(served.ahead), counts.texts - len(served.held) - len(served.out))
             before = served.unconfirmed
             served.unconfirmed = await self._confirmations.wanted(served, counts.texts)
+            if before is None:
+                served.asked_at = self._clock()
             if served.unconfirmed != before:
                 self._moves.tell()
         return bool(settled)
@@ -444,7 +460,7 @@ class VectorQueue:
                 one.open = 0  # until the next look: to gather all that waits takes its time
                 if taken:
                     one.wake(anew=True)
-            served.sent += taken
+            served.answered += taken
             return bool(taken)
 
     def _open_for_bulk(self) -> int:

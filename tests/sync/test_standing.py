@@ -58,6 +58,10 @@ def test_failures_in_a_row_are_counted() -> None:
             WaitingForConfirmation(30, 900, 40),
             "30 chunks, about 900 tokens, would be sent to the provider after 40 just before",
         ),
+        (
+            WaitingForConfirmation(30, 900, 40),
+            "nothing is sent for 10 minutes, or until `memd-ctl embed confirm",
+        ),
         (WaitingForConfirmation(30_000, 12_000_000), "`memd-ctl embed confirm --agent work`"),
     ],
 )

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -184,6 +185,49 @@ async def test_work_that_comes_bit_by_bit_is_asked_about_in_all(
     await index.close()
 
 
+async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_over(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Fifteen texts after fifteen are more than twenty, and a while later they are not; thirty are at any time."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(15)])
+    queue = queue_of(provider, cache, confirm_above=20)
+
+    async def write(name: str, texts: int) -> None:
+        chunks = [chunk_of(f"{name} {n}", n + 1) for n in range(texts)]
+        await index.replace(found_file(f"memory/{name}.md"), b"1", chunks, {}, frozenset())
+        queue.serve(Customer("main", index, use_cache=True))
+
+    store, hold = index.add_vectors, asyncio.Event()
+
+    async def slowly(*given: Any) -> Any:
+        await hold.wait()
+        return await store(*given)
+
+    async with running(queue):
+        index.add_vectors = slowly  # type: ignore[method-assign, assignment]
+        queue.serve(Customer("main", index, use_cache=True))
+        await until_async(lambda: asked(provider) == 15)
+        await write("later", 15)
+        await until_async(lambda: isinstance(queue.state_of("main"), WaitingForConfirmation))
+        hold.set()
+        await until_async(lambda: not queue._served["main"].out)
+        waiting, reason = await queue.wait_for(index)
+        assert (waiting, asked(provider)) == (15, 15)
+        assert reason is not None
+        assert "for 10 minutes, or until" in reason
+        queue._burst_s = 0.0
+        queue._served["main"].wake()
+        await until_async(lambda: queue.state_of("main") == Working())
+        assert await queue.wait_for(index) == (0, None)
+        assert asked(provider) == 30
+        await write("many", 30)
+        waiting, reason = await queue.wait_for(index)
+        assert (waiting, asked(provider)) == (30, 30)
+        assert "minutes" not in str(reason)
+    await index.close()
+
+
 async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> None:
     """One that sends much is not begun; one that sends little is begun at once."""
     queue = queue_of(HashingProvider(), cache, confirm_above=20)
@@ -225,10 +269,14 @@ async def test_a_pause_is_known_before_an_agent_is_served_again(cache: Embedding
     assert restarted.state_of("other") == Working()
 
 
+@pytest.mark.parametrize("store_s", [0.0, 0.05])
 async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
-    tmp_path: Path, cache: EmbeddingStore
+    tmp_path: Path, cache: EmbeddingStore, store_s: float
 ) -> None:
-    """Ten texts now and ten later are not more than twelve at once, though one that the provider fails at waits all the time."""
+    """Ten texts now and ten later are not more than twelve at once, though one that the provider fails at waits all the time.
+
+    Nor are they if it is asked for all the time while the others are stored.
+    """
 
     class Failing(HashingProvider):
         @property
@@ -241,6 +289,13 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             return await super().embed_passages(texts)
 
     index = await opened(tmp_path, "main", ["poison"])
+    store = index.add_vectors
+
+    async def slowly(*given: Any) -> Any:
+        await asyncio.sleep(store_s)
+        return await store(*given)
+
+    index.add_vectors = slowly  # type: ignore[method-assign, assignment]
     queue = VectorQueue(
         Failing(), cache, CacheBound(lambda: 1000), Random(1), confirm_above=12, first_wait_s=0.001
     )
@@ -253,5 +308,6 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             async with asyncio.timeout(10):
                 while (await index.counts()).done < 10 * (burst + 1):
                     await queue.changed(queue.state)
+            await until_async(lambda: not queue._served["main"].answered, 10)
             assert not isinstance(queue.state_of("main"), WaitingForConfirmation)
     await index.close()
