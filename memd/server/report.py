@@ -118,7 +118,10 @@ async def agent_status(agent: Agent, searches: wire.Searches | None) -> wire.Age
         skipped=skipped,
         keyword=wire.Health(ok=not (health.keyword or broken), reason=health.keyword or broken),
         vector=backend.vector(agent),
-        watcher=wire.Health(ok=health.watcher is None, reason=health.watcher or health.watcher_note),
+        watcher=wire.Health(
+            ok=health.watcher is None,
+            reason="; ".join(filter(None, (health.watcher, health.watcher_note))) or None,
+        ),
         provider_health=provider.health(agent),
         store_bytes=agent.index.store_bytes,
         last_pass=None if last is None else wire.Pass(at=last.at, took_s=last.took_s, failed=last.failed),
