@@ -55,6 +55,12 @@ class Freshness:
             unwatched = await self._backlog.drained(max(self._wait_s, LOOK_S))
         except TimeoutError:
             late = True  # whether it is the disk that does not answer, a look tells
+        if unwatched is not None and self._backlog.roots:
+            replaced = await self._peek.replaced(
+                self._backlog.roots, max(deadline - time.monotonic(), LOOK_S)
+            )
+            late |= replaced is None
+            unwatched = [*unwatched, *(replaced or ())]
         changed = await self._changed(unwatched, max(deadline - time.monotonic(), LOOK_S))
         if changed is None and unwatched is None:
             return False

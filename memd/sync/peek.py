@@ -11,7 +11,7 @@ from memd.sync import glance
 from memd.sync.glance import Glance
 from memd.sync.poll import Comparison, Look
 from memd.threads import Threads
-from memd.watch.survey import listable
+from memd.watch.survey import Identity, listable, replaced
 
 LOOK_S = 0.1  # what a look may take that a search waits for, however little it is to wait
 _SHARE = 20.0  # one that takes longer is made once in so many times its time
@@ -51,7 +51,10 @@ class Peek:
         return await self._ask(None, self._glance.changed, patience_s)
 
     async def changed_in(
-        self, absent: frozenset[Path], unseen: frozenset[Path], patience_s: float
+        self,
+        absent: frozenset[Path],
+        unseen: frozenset[Path],
+        patience_s: float,
     ) -> Collection[Path] | None:
         """Of all notes in some places, what changed since the look before; likewise.
 
@@ -77,6 +80,19 @@ class Peek:
             return [*came, *(unseen if changed is None else changed)]
 
         return await self._ask((absent, unseen), look, patience_s)
+
+    async def replaced(
+        self, roots: Mapping[Path, Identity | None], patience_s: float
+    ) -> Collection[Path] | None:
+        """Of some directories, those in whose place there is another than was; likewise.
+
+        The thread costs a search 0.1 ms. On the event loop, one disk that does not answer would keep all agents waiting.
+
+        Args:
+            roots: Each with what was there.
+            patience_s: How long to wait.
+        """
+        return await self._ask(("replaced", *roots.items()), lambda: replaced(roots), patience_s)
 
     async def _ask(
         self, question: object, look: Callable[[], Collection[Path]], patience_s: float

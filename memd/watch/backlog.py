@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memd.watch.raw import Tap
-from memd.watch.survey import Identity, identity_of
+from memd.watch.survey import Identity
 
 Linked = tuple[Path, int]  # a file, and its inode: another file may take its place
 
@@ -22,7 +22,7 @@ class Backlog:
     a mapping of a file (mmap), or on another machine, makes no event here, and nor does a hard link that is made outside of
     the roots: what is written under that name is told once the file is known to have several. That another directory is in
     the place of a root is told late, where somebody has a file in the old one open, or not at all, where one above was
-    renamed: it is looked for at each question, 2 µs a root.
+    renamed: whoever asks compares `roots` with what is there, on a thread, since their disk may not answer.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,7 +58,7 @@ class Backlog:
             unseen: Where changes are made all the same; empty where this system never tells how much it has told.
         """
         self._tap, self._returns = None, False
-        self._absent, self._unseen = frozenset(), unseen
+        self._roots, self._absent, self._unseen = {}, frozenset(), unseen
         self._move()
 
     def begins(
@@ -116,6 +116,11 @@ class Backlog:
             self._tap.hurry()
 
     @property
+    def roots(self) -> Mapping[Path, Identity | None]:
+        """Directories of roots that are watched, and what they were before that: others may be there now."""
+        return self._roots
+
+    @property
     def absent(self) -> frozenset[Path]:
         """Directories of roots that were not there when watches were set: to be looked for."""
         return self._absent
@@ -134,8 +139,9 @@ class Backlog:
             patience_s: How long to wait. Where somebody has waited for longer in vain, nobody waits once more.
 
         Returns:
-            The directories, roots that were replaced, and files with several names, that are not watched yet, and must be looked at to know what is in them; empty as a rule.
-            That says nothing of `absent` and `unseen`. None: this system does not tell how much it has told.
+            The directories, and the files with several names, that are not watched yet, and must be looked at to know what
+            is in them; empty as a rule. That says nothing of `roots`, `absent` and `unseen`. None: this system does not
+            tell how much it has told.
 
         Raises:
             TimeoutError: that took too long.
@@ -165,9 +171,8 @@ class Backlog:
         return self._untold()
 
     def _to_look_at(self) -> frozenset[Path]:
-        replaced = [root for root, identity in self._roots.items() if identity_of(root) != identity]
         to_follow = [file for file, _ in self.to_follow]
-        return self._unwatched.union(replaced, to_follow) if replaced or to_follow else self._unwatched
+        return self._unwatched.union(to_follow) if to_follow else self._unwatched
 
     def _untold(self) -> frozenset[Path] | None:
         return frozenset() if self._unseen else None

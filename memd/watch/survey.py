@@ -1,7 +1,7 @@
 """Which directories must be watched to see every change of memory."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -81,6 +81,11 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Su
 def listable(directories: Iterable[Path]) -> list[Path]:
     """Those of some directories that are there, can be listed and lie behind no symlink."""
     return [directory for directory in directories if _is_listable(directory)]
+
+
+def replaced(roots: Mapping[Path, Identity | None]) -> list[Path]:
+    """Those of some directories in whose place there is another now, or nothing."""
+    return [root for root, identity in roots.items() if identity_of(root) != identity]
 
 
 def footing_of(roots: Iterable[Root], mountinfo: str) -> Footing:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from memd.model import Stamp
-from memd.paths import Root
+from memd.paths import Root, Tree
 from memd.sources.fence import Exhausted
 from memd.sync.glance import Glance
 from memd.sync.peek import LOOK_S, Peek
 from memd.sync.poll import Looks
 from memd.threads import Threads
+from memd.watch.survey import identities_of
 from tests.wait import until_async
 
 NOTE = Path("/w/memory/a.md")
@@ -129,6 +130,36 @@ async def test_a_directory_that_came_is_told_with_all_in_it(base: Path) -> None:
     absent = frozenset(base / name for name in ("came", "link", "none"))
     peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), nothing)
     assert list(await peek.changed_in(absent, NONE, 20.0) or ()) == [base / "came"]
+
+
+async def test_a_root_in_the_place_of_another_is_to_be_looked_at(base: Path) -> None:
+    """Also where its end was not told: an open file keeps the old one, and directories above are not watched."""
+    root, other = base / "above" / "root", base / "other"
+    root.mkdir(parents=True)
+    roots = identities_of([Tree(root)])
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    assert list(await peek.replaced(roots, 20.0) or ()) == []
+    root.parent.rename(other)
+    assert list(await peek.replaced(roots, 20.0) or ()) == [root]
+    root.mkdir(parents=True)
+    assert list(await peek.replaced(roots, 20.0) or ()) == [root]
+    root.parent.rename(base / "away")
+    other.rename(root.parent)
+    assert list(await peek.replaced(roots, 20.0) or ()) == []
+
+
+async def test_a_root_whose_disk_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked on the thread: neither another agent nor the next search waits for it."""
+    answers = threading.Event()
+    monkeypatch.setattr("memd.watch.survey.identity_of", lambda _: answers.wait(30) and None)
+    threads = Threads(1, "test")
+    peek = Peek(Glance(tuple[Root, ...]()), threads, nothing)
+    async with asyncio.timeout(5):
+        for _ in range(50):
+            assert await peek.replaced({Path("/w"): (1, 1)}, 0.05) is None
+    assert threads.count == 1
+    answers.set()
+    assert list(await peek.replaced({Path("/w"): (1, 1)}, 20.0) or ()) == [Path("/w")]
 
 
 async def test_a_look_that_fails_tells_nothing() -> None:

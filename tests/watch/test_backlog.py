@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.paths import Tree
 from memd.watch.backlog import Backlog
-from memd.watch.survey import identities_of
 from tests.wait import until_async
 
 NEW = frozenset({Path("/w/new")})
@@ -174,19 +172,3 @@ async def test_a_tree_of_hard_links_uses_up_no_watches() -> None:
     backlog, _ = watching()
     backlog.has_linked(frozenset((Path(f"/w/{number}.md"), number) for number in range(5000)))
     assert len(backlog.to_follow) == 1000
-
-
-async def test_a_root_in_the_place_of_another_is_to_be_looked_at(tmp_path: Path) -> None:
-    """Also where its end was not told: an open file keeps the old one, and directories above are not watched."""
-    root, other = tmp_path / "above" / "root", tmp_path / "other"
-    root.mkdir(parents=True)
-    backlog = Backlog()
-    backlog.begins(Counter(), roots=identities_of([Tree(root)]))
-    assert await backlog.drained(0) == NOTHING
-    root.parent.rename(other)
-    assert await backlog.drained(0) == frozenset({root})
-    root.mkdir(parents=True)
-    assert await backlog.drained(0) == frozenset({root})
-    root.parent.rename(tmp_path / "away")
-    other.rename(root.parent)
-    assert await backlog.drained(0) == NOTHING
