@@ -81,6 +81,8 @@ class Backlog:
         self._round += 1
         self._done, self._unwatched = 0, frozenset()
         self._roots, self._absent, self._unseen, self._followed = roots, absent, unseen, frozenset()
+        if self.to_follow:
+            tap.hurry()  # until they are watched by themselves, each search looks at them
         self._move()
 
     def rests(self, unwatched: frozenset[Path]) -> None:

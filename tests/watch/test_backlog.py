@@ -162,7 +162,9 @@ async def test_files_with_several_names() -> None:
     assert (tap.hurries, await backlog.drained(0)) == (1, NOTHING)
     backlog.has_linked(frozenset({(note, 2)}))
     assert await backlog.drained(0) == frozenset({note})
+    hurries = tap.hurries
     backlog.begins(tap)
+    assert (tap.hurries, backlog.to_follow) == (hurries + 1, frozenset({(note, 2)}))
     backlog.has_linked(frozenset())
     assert await backlog.drained(0) == NOTHING
 
