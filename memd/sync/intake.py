@@ -107,7 +107,8 @@ class Intake:
         self._later: dict[
             object, list[Scan]
         ] = {}  # passes over the index that serves -> what others have seen since
-        self._is_full = False  # the disk was, and nothing has been taken out of the index since
+        self._is_full = False  # the disk was, and no room has been given back since
+        self._owes_room = False  # files were taken out since, and what they had is not given back yet
         self._is_hearing = False  # transcripts are being read for the index that serves
         self._unheard: set[Path] = set()  # transcripts that were due meanwhile
         self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
@@ -192,18 +193,17 @@ class Intake:
             except StoreFull:
                 self._is_full = True
                 gone = await self._remove(index, work, this)
-                if not gone:
+                if not self._owes_room:
                     raise
-                await _give_back(index)
+                await self._give_back()
                 changed = await self._read_notes(index, work, known, this)  # what was taken out has left room
             gone = gone or await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
             with spent("looking"):
                 await self._peek.remember(seen.found.values(), before, within)
             more, late = await self._read_sessions(index, work, known, seen, taken, this)
-            if self._is_full and gone:
-                await _give_back(index)
-                self._is_full = False
+            if self._owes_room:
+                await self._give_back()
         finally:
             self._reading.pop(this, None)
         return Done(changed + more, gone, late, len(seen.found), len(work.read))
@@ -242,9 +242,18 @@ class Intake:
         later = self._later.get(this, [])
         gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
         if gone:
+            self._owes_room |= self._is_full
             with spent("writing"):
                 await _take_out(index, gone)
         return len(gone)
+
+    async def _give_back(self) -> None:
+        """To the disk, what the index holds of it without need; where that fails, or somebody reads, the next pass does it."""
+        await self._index.fold()  # the log may fill the disk: what comes is then written over its beginning
+        while await self._index.shrink():
+            await self._index.fold()
+        if await self._index.empty_log():
+            self._is_full = self._owes_room = False
 
     async def _read_notes(
         self, index: Index, work: Plan, known: Mapping[str, KnownFile], this: object
@@ -403,13 +412,6 @@ class Intake:
                 with spent("writing"):
                     await index.remove([path])
         return applied.changed
-
-
-async def _give_back(index: Index) -> None:
-    """To the disk, what an index holds of it without need."""
-    while await index.shrink():
-        await index.fold()
-    await index.empty_log()
 
 
 async def _take_out(index: Index, paths: Sequence[str]) -> None:

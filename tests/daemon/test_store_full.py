@@ -1,6 +1,7 @@
 """A disk that is full or read-only stops writing and nothing else, and heals by itself (invariant 6)."""
 
 import asyncio
+import contextlib
 import encodings.utf_8_sig  # noqa: F401 - the other user may not read the interpreter's files
 import importlib.readers  # noqa: F401 - likewise
 import os
@@ -15,6 +16,8 @@ import apsw
 import pytest
 
 from memd import logs
+from memd.store.index import Index
+from memd.store.trouble import StoreFull
 from memd_client import AsyncClient, Client, RequestFailed
 from tests.daemon.contents import contents
 from tests.daemon.disk import FaultyDisk, SmallDisk, fails
@@ -95,6 +98,38 @@ def test_a_disk_that_the_index_filled_is_freed_by_deleting_notes(small: SmallDis
         status = client.status().agents["main"]
         assert (status.store.ok, status.damaged) == (True, [])
         assert shutil.disk_usage(small.seen).free > 4_000_000
+
+
+async def test_room_that_could_not_be_given_back_is_given_back_by_a_later_pass(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The notes are taken out of the index by then, so none that is deleted reminds of it."""
+    many_notes(home / "workspace", 5)
+    shrink, tries = Index.shrink, 0
+
+    async def fails_at_first(index: Index) -> bool:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise StoreFull("no room is left")
+        return await shrink(index)
+
+    monkeypatch.setattr(Index, "shrink", fails_at_first)
+    with FaultyDisk.inserted() as disk:
+        async with running(home) as client:
+            before = (await client.sync()).files
+            disk.faults["main.sqlite-wal", "write"] = fails(apsw.SQLITE_FULL)
+            write(home, "memory/a.md", RED)
+            with pytest.raises(RequestFailed, match="no room"):
+                await client.sync()
+            disk.faults.clear()
+            (home / "workspace/memory/003.md").unlink()
+            with contextlib.suppress(
+                RequestFailed
+            ):  # unless the pass that the daemon tries by itself was first
+                await client.sync()
+            assert (await client.sync()).files == before
+    assert tries == 2
 
 
 def test_a_disk_that_is_full_at_the_first_start_is_named(small: SmallDisk) -> None:
