@@ -46,6 +46,27 @@ def _misplaced(found: Mapping[str, list[Content]], embed: Embed) -> list[str]:
     return [f"{chunk.text[:40]!r} has not its vector" for chunk in without]
 
 
+def misplaced_parts(main: Path, embed: Embed) -> list[str]:
+    """The parts of chunks without the vector that the embedder gives for them, where parts are embedded."""
+    connection = apsw.Connection(str(main))
+    connection.set_busy_timeout(10_000)
+    try:
+        rows = connection.execute(
+            "SELECT substr(text, first + 1, last - first), parts.vector FROM parts JOIN chunks ON chunks.id = chunk_id"
+        ).fetchall()
+    finally:
+        connection.close()
+    texts = [str(text) for text, _ in rows]
+    expected = embed(texts) if texts else ()
+    return [
+        f"part {text[:40]!r} has not its vector"
+        for text, (_, vector), wanted in zip(texts, rows, expected, strict=True)
+        if not isinstance(vector, bytes)
+        or len(vector) != 2 * len(wanted)
+        or np.abs(np.frombuffer(vector, "<f2") - wanted).max() > 1e-3
+    ]
+
+
 def left_behind(state: Path, expected: Iterable[str]) -> list[str]:
     """What is in a state directory and should not be.
 

@@ -10,7 +10,7 @@ from tests.fakes import hashing_worker
 from tests.faults.life import PATIENCE_S
 from tests.faults.mixed.household import FRESH, MINE, Household, changed
 from tests.faults.mixed.outside import Seen
-from tests.faults.verdict import Diverged, differing, left_behind, require_none, unsound
+from tests.faults.verdict import Diverged, differing, left_behind, misplaced_parts, require_none, unsound
 from tests.sources.redact.corpus import samples
 from tests.wait import until
 
@@ -81,6 +81,7 @@ def judge(household: Household, seen: Seen, hidden: Secrets) -> None:
         wrong += [
             f"{agent}: {one}" for one in differing(main, fresh, seen.notes[agent], hashing_worker.embed)
         ]
+        wrong += [f"{agent}: {one}" for one in misplaced_parts(main, hashing_worker.embed)]
     wrong += unsound(household.state / "embeddings.sqlite")
     wrong += left_behind(household.state, _STAYS)
     wrong += _beside_the_socket(household)
