@@ -306,7 +306,7 @@ async def test_no_run_of_a_search_outlives_it(tmp_path: Path, standin: Standin, 
             waiting.cancel()
         await asyncio.wait([waiting], timeout=20)
         assert waiting.done()
-        assert not any(map(lives, standin.children()))
+        await until_async(lambda: not any(map(lives, standin.children())), 20)
         assert waiting.cancelled() or isinstance(waiting.exception(), QmdFailed)
 
 
