@@ -189,7 +189,8 @@ async def test_files_that_could_not_be_deleted_are_tried_again(
         assert len(server.files) == 3
         if not restarted:
             let_go(server)
-            await until_async(lambda: list(server.files) == ["file-of-somebody"], 20)
+            await until_cleared(rig)
+            assert list(server.files) == ["file-of-somebody"]
     let_go(server)
     async with batching(name, url, file) as rig:
         await until_cleared(rig)
