@@ -371,7 +371,7 @@ class Qmd:
             for group in groups
         ]
         try:
-            said = [await run for run in runs]
+            said = await asyncio.gather(*runs)  # the first that fails ends the others
         finally:
             for run in runs:
                 run.cancel()
