@@ -371,7 +371,10 @@ class Qmd:
             for group in groups
         ]
         try:
-            said = await asyncio.gather(*runs)  # the first that fails ends the others
+            ended, _ = await asyncio.wait(runs, return_when=asyncio.FIRST_EXCEPTION)
+            for run in ended:
+                run.result()  # the first that fails ends the others
+            said = [run.result() for run in runs]
         finally:
             for run in runs:
                 run.cancel()
