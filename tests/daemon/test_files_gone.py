@@ -139,7 +139,9 @@ def test_a_disk_that_is_not_mounted_is_waited_for(own: Namespaced, home: Path, p
     (own.as_seen(point) / "a.md").write_text("walrus\n")
     with own.client() as client:
         until(lambda: shown(client, "walrus") == (1, False, False), PATIENCE_S)
-        time.sleep(3)  # a disk that is there for less than the 2 s between two checks of the watches is not followed
+        time.sleep(
+            3
+        )  # a disk that is there for less than the 2 s between two checks of the watches is not followed
         own.inside("umount", point)
         until(lambda: shown(client, "walrus") == (1, True, True), PATIENCE_S)
         client.sync(force=True, vectors=False)
