@@ -53,7 +53,8 @@ def cut_as_today(index: Path) -> None:
     stored = meta.get_fingerprint(connection)
     assert stored is not None
     chunking = f"{meta.CHUNKING}:{stored.chunking.partition(':')[2]}"
-    meta.put_fingerprint(connection, msgspec.structs.replace(stored, chunking=chunking))
+    today = msgspec.structs.replace(stored, chunking=chunking, tokenizer=str(meta.TOKENIZER))
+    meta.put_fingerprint(connection, today)
     connection.close()
 
 
@@ -106,7 +107,7 @@ async def test_a_copy_is_kept_for_a_day(home: Path) -> None:
             assert await finds_all(client)
     assert provider.requests == []
     assert bugs(told) == []
-    wanted = {"store.copied", "store.brought_up_to_date", "store.copy_removed"}
+    wanted = {"store.copied", "store.brought_up_to_date", "store.copy_removed", "rebuild.started"}
     events = [event["event"] for event in told if event["event"] in wanted]
     one = ["store.copied", "store.brought_up_to_date"]
     assert events == [*one, *one, "store.copy_removed", "store.copy_removed"]
