@@ -336,6 +336,7 @@ class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 2  # so many turn it off
     jobs: int = 0  # under way
     texts: int = 0  # in them
+    files_left: int = 0  # of jobs that have ended, and could not be deleted at the provider's yet
     reason: str | None = None  # of the last failure, or why there are no jobs
     at: float | None = None  # unix time of the last failure
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from memd.ctl.words import ago, counted, estimate
 from memd_client.messages import BatchStatus, Embedding
 
@@ -53,6 +55,10 @@ def batch(status: BatchStatus, now: float) -> str:
         status: What the daemon said.
         now: Unix time.
     """
+    if status.files_left:
+        left = counted(status.files_left, "file")
+        status = msgspec.structs.replace(status, files_left=0)
+        return f"{batch(status, now)}; {left} of ended jobs not deleted at the provider's yet, tried again"
     when = "" if status.at is None else f", {ago(now - status.at)}"
     why = "" if status.reason is None else f": {status.reason}"
     if not status.on:

@@ -128,6 +128,7 @@ class Cache(Fact, frozen=True):
     schema: int = 0
     known_schema: int = 0
     rows: int = 0
+    files: tuple[str, ...] = ()  # of batch jobs that have ended, at their providers
     damaged: tuple[str, ...] = ()
     copies: tuple[Kept, ...] = ()
 

@@ -53,7 +53,7 @@ def look_at_cache(state: Path, patience_s: float) -> Cache:
     """embeddings.sqlite of a state directory."""
 
     def told(seen: inspection.CacheCondition) -> dict[str, object]:
-        return {**_health(seen), "rows": seen.rows}
+        return {**_health(seen), "rows": seen.rows, "files": seen.files}
 
     file = state / "embeddings.sqlite"
     return Cache(**_found(file, inspection.look_at_cache, patience_s, told))  # type: ignore[arg-type]  # likewise

@@ -56,6 +56,7 @@ def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:
         limit=FAILURES,
         jobs=bulk.batches.jobs,
         texts=bulk.batches.claimed,
+        files_left=bulk.batches.files_left,
         reason=(bulk.trouble(use_cache=use_cache) if bulk.is_enabled else None) or standing.reason,
         at=standing.at,
     )

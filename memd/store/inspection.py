@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from memd.errors import MemdError
-from memd.store import keywords, meta, migrations, ondisk, soundness, vectors
+from memd.store import keywords, meta, migrations, ondisk, providers, soundness, vectors
 from memd.store.trouble import StoreDamaged, StoreUnavailable, mapped_errors
 
 T = TypeVar("T")
@@ -48,6 +48,7 @@ class CacheCondition(Condition, frozen=True, kw_only=True):
     """How the cache of vectors is."""
 
     rows: int = 0
+    files: tuple[str, ...] = ()  # of batch jobs that have ended, at their providers: "openai file-1"
 
 
 def look_at_index(file: Path, patience_s: float) -> IndexCondition:
@@ -91,7 +92,8 @@ def _condition_of_cache(connection: apsw.Connection) -> CacheCondition:
         return CacheCondition(schema=schema, known_schema=known)
     faults = soundness.faults(connection, "embeddings")
     rows: int = 0 if faults else connection.execute("SELECT count(*) FROM cache").get
-    return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows)
+    files = () if faults else providers.files_left(connection)
+    return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows, files=files)
 
 
 def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T]) -> T:

@@ -9,6 +9,9 @@ from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, Space, put_rows
 
 KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer
+DOUBTED_S = (
+    7 * 86400.0
+)  # what is that old is forgotten after so long: until then a clock that was ahead has been put right
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -18,6 +21,14 @@ class StoredJob(msgspec.Struct, frozen=True):
     texts: int
     created_at: float  # unix time
     job: str | None = None  # the provider's name for it
+
+
+class StoredFile(msgspec.Struct, frozen=True):
+    """A file of a job at the provider's."""
+
+    name: str
+    job: str  # our id of it
+    is_sought: bool = False  # name is the one under which it was uploaded; the provider's is not known
 
 
 class ProviderStore:
@@ -40,9 +51,9 @@ class ProviderStore:
         """Keep a document in the place of the one of that name."""
         await self._store.write_lasting(_put_document, self._space, name, content)
 
-    async def begin(self, job: StoredJob, shares: Mapping[TextHash, float]) -> None:
-        """Remember a job with its texts, each with its share of CJK, and forget what nobody has come back to, of any space."""
-        await self._store.write_lasting(_begin, self._space, job, shares)
+    async def begin(self, job: StoredJob, shares: Mapping[TextHash, float], upload: str) -> None:
+        """Remember a job with its texts, each with its share of CJK, and that a file is sought under the name of its upload."""
+        await self._store.write_lasting(_begin, self._space, job, shares, upload)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
         """Remember the provider's name for a job, and when it was created there."""
@@ -76,9 +87,27 @@ class ProviderStore:
         """Forget a file."""
         await self._store.write(_drop_file, self._space, file)
 
-    async def files(self, now: float) -> Mapping[str, str]:
-        """The files that are remembered, the oldest first -> our id of the job; without those that no provider keeps for so long."""
-        return await self._store.read(_files, self._space, now - KEPT_S)
+    async def files(self) -> Sequence[StoredFile]:
+        """The files that are remembered, the oldest first."""
+        return await self._store.read(_files, self._space)
+
+    async def forget_old(self, now: float) -> None:
+        """Forget jobs and files that nobody has come back to for KEPT_S, of any space.
+
+        A clock may be ahead for a while: they are forgotten when the clock has said so twice, DOUBTED_S apart, and not
+        otherwise meanwhile; what a clock that was ahead has noted counts from now.
+        """
+        await self._store.write(_forget_old, now)
+
+
+def files_left(connection: apsw.Connection) -> tuple[str, ...]:
+    """The files of jobs that have ended, of all spaces: each its provider's name and its own; none in an older schema."""
+    if not connection.table_exists("main", "job_files"):
+        return ()
+    rows = connection.execute(
+        "SELECT DISTINCT provider, file FROM job_files WHERE job NOT IN (SELECT id FROM jobs) ORDER BY provider, file"
+    )
+    return tuple(f"{provider} {file}" for provider, file in rows)
 
 
 def _document(connection: apsw.Connection, space: Space, name: str) -> bytes | None:
@@ -97,12 +126,8 @@ def _put_document(connection: apsw.Connection, space: Space, name: str, content:
 
 
 def _begin(
-    connection: apsw.Connection, space: Space, job: StoredJob, shares: Mapping[TextHash, float]
+    connection: apsw.Connection, space: Space, job: StoredJob, shares: Mapping[TextHash, float], upload: str
 ) -> None:
-    old = (job.created_at - KEPT_S,)
-    connection.execute("DELETE FROM job_texts WHERE job IN (SELECT id FROM jobs WHERE created_at < ?)", old)
-    connection.execute("DELETE FROM jobs WHERE created_at < ?", old)
-    connection.execute("DELETE FROM job_files WHERE at < ?", old)
     connection.execute(
         "INSERT INTO jobs (id, provider, model, provider_key, texts, created_at, job) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (job.id, *space, job.texts, job.created_at, job.job),
@@ -111,6 +136,24 @@ def _begin(
         "INSERT INTO job_texts (job, hash, share) VALUES (?, ?, ?)",
         ((job.id, text_hash, share) for text_hash, share in shares.items()),
     )
+    connection.execute(
+        "INSERT OR IGNORE INTO job_files (provider, model, provider_key, file, job, at, is_sought)"
+        " VALUES (?, ?, ?, ?, ?, ?, 1)",
+        (*space, upload, job.id, job.created_at),
+    )
+
+
+def _forget_old(connection: apsw.Connection, now: float) -> None:
+    for table, at in (("jobs", "created_at"), ("job_files", "at")):
+        times = {"now": now, "old": now - KEPT_S, "doubted": now - DOUBTED_S}
+        connection.execute(f"UPDATE {table} SET {at} = :now WHERE {at} > :now", times)
+        connection.execute(
+            f"UPDATE {table} SET old_since = CASE WHEN {at} < :old THEN :now END"
+            f" WHERE old_since IS NULL AND {at} < :old OR old_since > :now OR {at} >= :old AND old_since IS NOT NULL",
+            times,
+        )
+        connection.execute(f"DELETE FROM {table} WHERE old_since <= :doubted", times)
+    connection.execute("DELETE FROM job_texts WHERE job NOT IN (SELECT id FROM jobs)")
 
 
 def _created(connection: apsw.Connection, job_id: str, name: str, at: float) -> None:
@@ -149,13 +192,13 @@ def _drop_file(connection: apsw.Connection, space: Space, file: str) -> None:
     )
 
 
-def _files(connection: apsw.Connection, space: Space, since: float) -> dict[str, str]:
+def _files(connection: apsw.Connection, space: Space) -> list[StoredFile]:
     rows = connection.execute(
-        "SELECT file, job FROM job_files WHERE provider = ? AND model = ? AND provider_key = ? AND at >= ?"
+        "SELECT file, job, is_sought FROM job_files WHERE provider = ? AND model = ? AND provider_key = ?"
         " ORDER BY at, file",
-        (*space, since),
+        space,
     )
-    return {str(row[0]): str(row[1]) for row in rows}
+    return [StoredFile(str(row[0]), str(row[1]), bool(row[2])) for row in rows]
 
 
 def _jobs(connection: apsw.Connection, space: Space) -> list[StoredJob]:

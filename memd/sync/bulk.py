@@ -45,6 +45,11 @@ class Batches(Protocol):
         """How many texts are in them."""
         ...
 
+    @property
+    def files_left(self) -> int:
+        """How many files of jobs that have ended could not be deleted yet."""
+        ...
+
     def holds(self, text_hash: TextHash) -> bool:
         """Whether a text is in a job, or may be."""
         ...

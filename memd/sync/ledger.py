@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from memd.embed.batch.ledger import Job
+from memd.embed.batch.ledger import File, Job
 from memd.embed.batch.standing import Standing
 from memd.model import TextHash
 from memd.store.providers import ProviderStore, StoredJob
@@ -26,9 +26,9 @@ class StoredLedger:
         self._store = store
         self._clock = clock
 
-    async def begin(self, job: Job, shares: Mapping[TextHash, float]) -> None:
-        """Remember a job that is about to be created, and which texts are in it, each with its share of CJK, 0..1."""
-        await self._store.begin(StoredJob(job.id, job.texts, job.created_at, job.job), shares)
+    async def begin(self, job: Job, shares: Mapping[TextHash, float], upload: str) -> None:
+        """Remember a job that is about to be created, its texts with their shares of CJK, 0..1, and the name of its upload."""
+        await self._store.begin(StoredJob(job.id, job.texts, job.created_at, job.job), shares, upload)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
         """Remember the provider's name for a job, and when it was created there."""
@@ -62,9 +62,13 @@ class StoredLedger:
         """Forget a file that is gone."""
         await self._store.drop_file(file)
 
-    async def files(self) -> Mapping[str, str]:
-        """Files that may be at the provider's -> our id of the job."""
-        return await self._store.files(self._clock())
+    async def files(self) -> Sequence[File]:
+        """Files that may be at the provider's, the oldest first."""
+        return [File(file.name, file.job, file.is_sought) for file in await self._store.files()]
+
+    async def forget_old(self) -> None:
+        """Forget jobs and files that nobody has come back to for so long that no provider has them."""
+        await self._store.forget_old(self._clock())
 
     async def standing(self) -> Standing:
         """How batches have done; well, where nothing is remembered that can be read."""

@@ -61,6 +61,10 @@ def test_what_a_person_should_know(embedding: Embedding, provider_told: bool, pa
     ("status", "said"),
     [
         (BatchStatus(enabled=True), "on"),
+        (
+            BatchStatus(enabled=True, files_left=2),
+            "on; 2 files of ended jobs not deleted at the provider's yet, tried again",
+        ),
         (BatchStatus(enabled=True, jobs=1, texts=600), "on, 1 job under way with 600 texts"),
         (
             BatchStatus(enabled=True, failures=1, reason="expired", at=_NOW - 60),

@@ -73,6 +73,7 @@ class EmbeddingServer:
         self.plan: Plan = lambda _: None
         self.seen: list[Seen] = []
         self.files: dict[str, bytes] = {}
+        self.file_names: dict[str, str] = {}  # under which they were uploaded
         self.deleted: dict[str, bytes] = {}
         self.jobs: dict[str, Job] = {}
         self.after: After = lambda _, response: response
@@ -160,7 +161,7 @@ class EmbeddingServer:
     def _routes(self) -> Sequence[tuple[str, Callable[..., Response]]]:
         return (
             (r"/(openai|voyage)/v1/embeddings", self._embed_openai),
-            (r"/(openai|voyage)/v1/files", self._upload),
+            (r"/(openai|voyage)/v1/files(?:\?.*)?", self._upload),
             (r"/(voyage)/v1/files/delete", self._delete_some),
             (r"/(openai)/v1/files/([^/?]+)", self._delete),
             (r"/(openai|voyage)/v1/files/([^/?]+)/content", self._download),
@@ -171,6 +172,7 @@ class EmbeddingServer:
             (r"/upload/v1beta/files\?uploadType=multipart", self._upload_gemini),
             (r"/v1beta/models/([^/:]+):asyncBatchEmbedContent", self._create_gemini),
             (r"/v1beta/batches(?:\?.*)?", self._list_gemini),
+            (r"/v1beta/files(?:\?.*)?", self._list_files_gemini),
             (r"/v1beta/batches/([^/?:]+)", self._poll_gemini),
             (r"/v1beta/batches/([^/?:]+):cancel", self._cancel_gemini),
             (r"/download/v1beta/files/([^/?:]+):download\?alt=media", self._download_gemini),
@@ -285,14 +287,36 @@ class EmbeddingServer:
         return self._planned(seen, normal if self._is_let_in(key) else lambda: wrong_key(seen.provider))
 
     def _upload(self, request: Request, provider: str) -> Response:
+        if request.method == "GET":
+            return self._guarded(
+                Seen(provider, "list_files", request), lambda: self._list_files(request, provider)
+            )
+
         def normal() -> Response:
             parts = _multipart(request)
             assert parts["purpose"] == b"batch", "the purpose of the file is missing"
             return _json(
-                {"id": self._keep(parts["file"]), "object": "file", "purpose": "batch", "status": "processed"}
+                {
+                    "id": self._keep(parts["file"], _filename(request)),
+                    "object": "file",
+                    "purpose": "batch",
+                    "status": "processed",
+                }
             )
 
         return self._guarded(Seen(provider, "upload", request), normal)
+
+    def _list_files(self, request: Request, provider: str) -> Response:
+        query = parse_qs(urlsplit(request.target).query)
+        names = list(reversed(self.files))
+        if "after" in query:
+            names = names[names.index(query["after"][0]) + 1 :]
+        most = min(self.page, int(query["limit"][0]))
+        documents = [
+            {"id": name, "object": "file", "filename": self.file_names.get(name, ""), "purpose": "batch"}
+            for name in names[:most]
+        ]
+        return _json({"object": "list", "data": documents, "has_more": len(names) > most})
 
     def _batches(self, request: Request, provider: str) -> Response:
         if request.method == "GET":
@@ -401,10 +425,27 @@ class EmbeddingServer:
     def _upload_gemini(self, request: Request) -> Response:
         def normal() -> Response:
             described, content = _related(request)
-            assert msgspec.json.decode(described)["file"]["mimeType"] in {"application/jsonl", "jsonl"}
-            return _json({"file": {"name": f"files/{self._keep(content)}"}})
+            file = msgspec.json.decode(described)["file"]
+            assert file["mimeType"] in {"application/jsonl", "jsonl"}
+            return _json({"file": {"name": f"files/{self._keep(content, file['displayName'])}"}})
 
         return self._guarded(Seen("gemini", "upload", request), normal)
+
+    def _list_files_gemini(self, request: Request) -> Response:
+        def normal() -> Response:
+            query = parse_qs(urlsplit(request.target).query)
+            names = list(self.files)[int(query.get("pageToken", ["0"])[0]) :]
+            most = min(self.page, int(query["pageSize"][0]), 100)
+            if not names:
+                return _json({})
+            documents = [
+                {"name": f"files/{name}", "displayName": self.file_names.get(name, "")}
+                for name in names[:most]
+            ]
+            more = {"nextPageToken": str(len(self.files) - len(names) + most)} if len(names) > most else {}
+            return _json({"files": documents, **more})
+
+        return self._guarded(Seen("gemini", "list_files", request), normal)
 
     def _create_gemini(self, request: Request, model: str) -> Response:
         body = msgspec.json.decode(request.body)["batch"]
@@ -506,9 +547,9 @@ class EmbeddingServer:
 
     # --- what a job does
 
-    def _keep(self, content: bytes) -> str:
+    def _keep(self, content: bytes, name: str = "results") -> str:
         file_id = f"file-{next(self._ids):06}"
-        self.files[file_id] = content
+        self.files[file_id], self.file_names[file_id] = content, name
         return file_id
 
     def _drop(self, file_id: str) -> bool:
@@ -576,6 +617,13 @@ def wrong_key(provider: str) -> Response:
     return _openai_error(
         401, f"Incorrect API key provided: {KEY[:8]}****.", "invalid_request_error", "invalid_api_key"
     )
+
+
+def forbidden(provider: str) -> Response:
+    """403, which Google answers for a file that is not there, too."""
+    if provider == "gemini":
+        return _google_error(403, "You do not have permission to access the File.", "PERMISSION_DENIED")
+    return _openai_error(403, "You have insufficient permissions for this operation.", "permission_error")
 
 
 def unknown_model(provider: str, model: str) -> Response:
@@ -753,6 +801,13 @@ def _text_of(line: dict[str, Any]) -> str:
         return str(line["request"]["content"]["parts"][0]["text"])
     given = line["body"]["input"]
     return str(given[0] if isinstance(given, list) else given)
+
+
+def _filename(request: Request) -> str:
+    """The name of the file in a form."""
+    found = re.search(rb'filename="([^"]*)"', request.body)
+    assert found is not None
+    return found[1].decode()
 
 
 def _multipart(request: Request) -> dict[str, bytes]:

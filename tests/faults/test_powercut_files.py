@@ -201,7 +201,7 @@ async def test_what_must_not_be_paid_for_twice_lasts_from_the_moment_it_is_remem
         store = EmbeddingStore(directory / "embeddings.sqlite")
         await store.open()
         providers = ProviderStore(store, SPACE)
-        await providers.begin(StoredJob("j", 3, 0.0), dict.fromkeys(hashes, 0.5))
+        await providers.begin(StoredJob("j", 3, 0.0), dict.fromkeys(hashes, 0.5), "j.jsonl")
         machine.lose_power("begun")
         await providers.keep("j", dict.fromkeys(hashes[:2], b"1234"), 0.0)
         machine.lose_power("kept")

@@ -10,7 +10,14 @@ import pytest
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
 from memd.store.migrations import newest
-from memd.store.providers import KEPT_S, ProviderStore, StoredJob
+from memd.store.providers import (
+    DOUBTED_S,
+    KEPT_S,
+    ProviderStore,
+    StoredFile,
+    StoredJob,
+    files_left,
+)
 from memd.store.trouble import StoreFull
 from tests.store.conftest import vector_of
 
@@ -30,8 +37,8 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 async def test_a_job_is_remembered_with_its_texts(cache: EmbeddingStore) -> None:
     """Until it ends; its name and the time of its creation come later."""
     store = ProviderStore(cache, SPACE)
-    await store.begin(StoredJob("b", 1, 20.0), {THREE: 0.5})
-    await store.begin(StoredJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5})
+    await store.begin(StoredJob("b", 1, 20.0), {THREE: 0.5}, "b.jsonl")
+    await store.begin(StoredJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5}, "a.jsonl")
     assert await store.jobs() == [StoredJob("a", 2, 10.0), StoredJob("b", 1, 20.0)]
     await store.created("a", "batch_1", 30.0)
     assert await store.jobs() == [StoredJob("b", 1, 20.0), StoredJob("a", 2, 30.0, "batch_1")]
@@ -45,7 +52,7 @@ async def test_a_job_is_remembered_with_its_texts(cache: EmbeddingStore) -> None
 async def test_what_is_kept_is_cached_and_no_longer_awaited(cache: EmbeddingStore) -> None:
     """Both at once, whoever looks afterwards."""
     store = ProviderStore(cache, SPACE)
-    await store.begin(StoredJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5})
+    await store.begin(StoredJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5}, "a.jsonl")
     await store.keep("a", {ONE: vector_of(1)}, 5.0)
     assert (await store.missing("a")).keys() == {TWO}
     assert await cache.get(SPACE, [ONE, TWO], 6.0) == {ONE: vector_of(1)}
@@ -56,7 +63,7 @@ async def test_what_is_kept_is_cached_and_no_longer_awaited(cache: EmbeddingStor
 async def test_spaces_know_nothing_of_each_other(cache: EmbeddingStore) -> None:
     """Neither of jobs nor of documents."""
     store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
-    await store.begin(StoredJob("a", 1, 10.0), {ONE: 0.5})
+    await store.begin(StoredJob("a", 1, 10.0), {ONE: 0.5}, "a.jsonl")
     await store.put_document("batch", b"1")
     await store.put_document("batch", b"2")
     await other.put_document("batch", b"3")
@@ -65,17 +72,38 @@ async def test_spaces_know_nothing_of_each_other(cache: EmbeddingStore) -> None:
     assert await store.document("nothing") is None
 
 
-async def test_jobs_that_nobody_came_back_to_are_forgotten(cache: EmbeddingStore) -> None:
-    """Of a provider that was given up a month ago."""
+async def test_jobs_and_files_that_nobody_came_back_to_are_forgotten(cache: EmbeddingStore) -> None:
+    """Of a provider that was given up a month ago, when the clock has said so for a week."""
     store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
-    await other.begin(StoredJob("old", 1, 10.0), {ONE: 0.5})
-    await store.begin(StoredJob("a", 1, KEPT_S), {ONE: 0.5})
-    assert await other.jobs() == [StoredJob("old", 1, 10.0)]
-    await store.begin(StoredJob("b", 1, KEPT_S + 11), {TWO: 0.5})
-    assert await other.jobs() == []
+    await other.begin(StoredJob("old", 1, 10.0), {ONE: 0.5}, "old.jsonl")
+    await store.begin(StoredJob("a", 1, KEPT_S), {ONE: 0.5}, "a.jsonl")
+    for now in (KEPT_S + 10.0, KEPT_S + 11.0, KEPT_S + 10.9 + DOUBTED_S):
+        await store.forget_old(now)
+        assert [job.id for job in await other.jobs()] == ["old"], now
+    await store.forget_old(KEPT_S + 11.0 + DOUBTED_S)
+    assert (await other.jobs(), await other.files()) == ([], [])
     assert (await other.missing("old")).keys() == set()
-    assert [job.id for job in await store.jobs()] == ["a", "b"]
+    assert [job.id for job in await store.jobs()] == ["a"]
     assert (await store.missing("a")).keys() == {ONE}
+    assert await store.files() == [StoredFile("a.jsonl", "a", is_sought=True)]
+
+
+async def test_a_clock_that_was_ahead_makes_nobody_forget(cache: EmbeddingStore) -> None:
+    """Nor is what it noted kept for ever: it counts from the first look at the time as it is."""
+    store, ahead_s = ProviderStore(cache, SPACE), 7 * 365 * 86400.0
+    await store.begin(StoredJob("a", 1, 10.0), {ONE: 0.5}, "a.jsonl")
+    for day in range(6):
+        await store.forget_old(ahead_s + day * 86400.0)
+    await store.begin(StoredJob("b", 1, ahead_s), {TWO: 0.5}, "b.jsonl")
+    for now in (20.0, 20.0 + DOUBTED_S + 1):
+        await store.forget_old(now)
+        assert [job.id for job in await store.jobs()] == ["a", "b"]
+    # Ahead once more, long after: the doubt of the first time has not lasted.
+    await store.forget_old(2 * ahead_s)
+    assert len(await store.jobs()) == len(await store.files()) == 2
+    await store.forget_old(20.0 + KEPT_S + 1)
+    await store.forget_old(20.0 + KEPT_S + 1 + DOUBTED_S)
+    assert (await store.jobs(), await store.files()) == ([], [])
 
 
 async def test_jobs_and_documents_survive_a_restart(tmp_path: Path) -> None:
@@ -83,7 +111,7 @@ async def test_jobs_and_documents_survive_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "embeddings.sqlite"
     first = EmbeddingStore(file)
     await first.open()
-    await ProviderStore(first, SPACE).begin(StoredJob("a", 2, 10.0, "x"), {ONE: 0.5, TWO: 0.5})
+    await ProviderStore(first, SPACE).begin(StoredJob("a", 2, 10.0, "x"), {ONE: 0.5, TWO: 0.5}, "a.jsonl")
     await ProviderStore(first, SPACE).put_document("batch", b"{}")
     await first.close()
     second = EmbeddingStore(file)
@@ -105,7 +133,7 @@ async def test_a_write_that_fails_writes_nothing_of_it(cache: EmbeddingStore) ->
     await cache.write(fill)
     many = [TextHash(number.to_bytes(32, "big")) for number in range(20_000)]
     with pytest.raises(StoreFull):
-        await store.begin(StoredJob("a", len(many), 1.0), dict.fromkeys(many, 0.0))
+        await store.begin(StoredJob("a", len(many), 1.0), dict.fromkeys(many, 0.0), "a.jsonl")
     assert await store.jobs() == []
     assert (await store.missing("a")).keys() == set()
 
@@ -130,7 +158,7 @@ async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) 
     found = await store.get(SPACE, hashes, 2.0)
     assert found == {text_hash: vector_of(number) for number, text_hash in enumerate(hashes)}
     assert await store.refused(SPACE, [ONE]) == {ONE}
-    await ProviderStore(store, SPACE).begin(StoredJob("a", 1, 1.0), {TWO: 0.5})
+    await ProviderStore(store, SPACE).begin(StoredJob("a", 1, 1.0), {TWO: 0.5}, "a.jsonl")
     assert store.trouble is None
     await store.close()
     opened = apsw.Connection(str(file))
@@ -139,17 +167,18 @@ async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) 
 
 
 async def test_files_of_jobs_are_known_until_they_are_dropped(cache: EmbeddingStore) -> None:
-    """Whether or not their job is; each space knows its own, and none that is older than providers keep them."""
+    """Whether or not their job is; each space knows its own. One that is sought is known before there is any."""
     store, other = ProviderStore(cache, SPACE), ProviderStore(cache, OTHER)
-    await store.begin(StoredJob("a", 1, 10.0), {ONE: 0.0})
+    await store.begin(StoredJob("a", 1, 10.0), {ONE: 0.0}, "a.jsonl")
     await store.add_files("a", ["in", "out"], 11.0)
     await store.add_files("a", ["in"], 12.0)
     await other.add_files("b", ["in"], 13.0)
+    assert await cache.read(files_left) == (f"{OTHER[0]} in",)
     await store.end("a", {})
-    assert await store.files(14.0) == {"in": "a", "out": "a"}
+    sought = StoredFile("a.jsonl", "a", is_sought=True)
+    assert await store.files() == [sought, StoredFile("in", "a"), StoredFile("out", "a")]
     await store.drop_file("in")
-    assert await store.files(11.0 + KEPT_S) == {"out": "a"}
-    assert await store.files(11.1 + KEPT_S) == {}
-    assert await other.files(14.0) == {"in": "b"}
-    await other.begin(StoredJob("b", 1, 12.0 + KEPT_S), {ONE: 0.0})
-    assert await store.files(14.0) == {}
+    await store.drop_file("a.jsonl")
+    assert await store.files() == [StoredFile("out", "a")]
+    assert await other.files() == [StoredFile("in", "b")]
+    assert await cache.read(files_left) == tuple(sorted([f"{SPACE[0]} out", f"{OTHER[0]} in"]))

@@ -27,7 +27,7 @@ async def store(tmp_path: Path) -> AsyncIterator[ProviderStore]:
 async def test_a_job_goes_through_it(store: ProviderStore) -> None:
     """Begun, created, brought in parts, ended; the standing is remembered with its end."""
     ledger: Ledger = StoredLedger(store, clock=lambda: 77.0)
-    await ledger.begin(Job("a", 2, 10.0), {ONE: 0.5, TWO: 0.5})
+    await ledger.begin(Job("a", 2, 10.0), {ONE: 0.5, TWO: 0.5}, "a.jsonl")
     await ledger.created("a", "batch_1", 20.0)
     assert await ledger.jobs() == [Job("a", 2, 20.0, "batch_1")]
     await ledger.keep("a", {ONE: b"\0\0\x80\x3f"})

@@ -302,7 +302,18 @@ def judged_cache(cache: Cache, scene: Scene, *, is_ours: bool) -> list[Finding]:
         told = right(name, "none yet: the daemon makes it")
     if told is None:
         told = right(name, f"sound: {counted(cache.rows, 'vector')}, {size(cache.bytes)}")
-    return [told, *_copies(cache, "state.copy", scene), *_damaged(cache, "state.damaged", scene)]
+    left = [_files_left(cache)] if cache.files else []
+    return [told, *left, *_copies(cache, "state.copy", scene), *_damaged(cache, "state.damaged", scene)]
+
+
+def _files_left(cache: Cache) -> Finding:
+    return wrong(
+        "state.batch_files",
+        "batch jobs that have ended left files at their provider, with text of notes and transcripts: "
+        + ", ".join(map(one_line, cache.files)),
+        "The daemon tries to delete them again and again, for a month; delete them at the provider's yourself "
+        "where its key is not configured any more.",
+    )
 
 
 def _trouble(store: Store | Cache, name: str, scene: Scene, *, is_ours: bool) -> Finding | None:

@@ -92,11 +92,28 @@ class Asking:
                 raise self.dialect.failure(answer, self._key)
             return answer.body
 
+    async def read_once(self, call: Call, read: Callable[[bytes], T]) -> T:
+        """What read makes of an answer; like once.
+
+        Args:
+            call: The request.
+            read: Makes of a body what is wanted; may raise BadReply.
+        """
+        body = await self.once(call)
+        with failures_of(self.dialect.provider):
+            return read(body)
+
     async def some_times(self, call: Call) -> bytes:
         """Like once, put again a few times: nothing has been paid for yet, and plain requests can do the same."""
+        return (await self.counted(call))[0]
+
+    async def counted(self, call: Call) -> tuple[bytes, int]:
+        """Like some_times; with how often it was put."""
+        times = 0
         async for attempt in self.retries.attempt():
             with attempt:
-                return await self.once(call)
+                times += 1
+                return await self.once(call), times
         raise AssertionError("the last attempt returns or raises")
 
     async def until_answered(
@@ -116,13 +133,7 @@ class Asking:
             JobFailed: there was none for too long.
             TooMuch, Unacceptable, NotSupported.
         """
-
-        async def ask() -> T:
-            body = await self.once(call)
-            with failures_of(self.dialect.provider):
-                return read(body)
-
-        return await self.persist(ask, since=since, exists=exists)
+        return await self.persist(lambda: self.read_once(call, read), since=since, exists=exists)
 
     async def persist(self, ask: Callable[[], Awaitable[T]], *, since: float, exists: bool = False) -> T:
         """What ask returns, tried until it does; like until_answered.

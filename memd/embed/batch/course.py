@@ -58,8 +58,11 @@ class Course:
         if self.job.job is not None:
             return True
         if texts is not None:
-            file = await upload(self._asking, self.job.id, texts)
+            self._files.uploading(self.job.id)
+            file, is_only = await upload(self._asking, self.job.id, texts)
             await self._files.add(self.job.id, [file])
+            if is_only:
+                await self._files.uploaded(self.job.id)
             name: str | None = await create(self._asking, self.job.id, file)
         else:
             name = await find(self._asking, self.job.id, since=self._asking.clock())

@@ -13,8 +13,13 @@ from memd.model import TextHash
 MOST_PAGES = 20  # of the list of jobs: a job of ours that is sought began a short while ago
 
 
-async def upload(asking: Asking, label: str, texts: Mapping[TextHash, str]) -> str:
-    """The name of a new file with the texts of a job.
+def upload_name(label: str) -> str:
+    """Under which name the texts of a job are uploaded; a list of the provider's files tells it."""
+    return f"{label}.jsonl"
+
+
+async def upload(asking: Asking, label: str, texts: Mapping[TextHash, str]) -> tuple[str, bool]:
+    """The name of a new file with the texts of a job, and whether it is the only one: a lost answer leaves others.
 
     Args:
         asking: Whom to ask.
@@ -26,10 +31,11 @@ async def upload(asking: Asking, label: str, texts: Mapping[TextHash, str]) -> s
     """
 
     def form() -> Call:
-        return asking.dialect.upload(f"{label}.jsonl", lines(asking.dialect, texts))
+        return asking.dialect.upload(upload_name(label), lines(asking.dialect, texts))
 
     # Tens of megabytes: the loop must not stand still for them, and they are not kept while the job runs.
-    return asking.dialect.uploaded(await asking.some_times(await asyncio.to_thread(form)))
+    body, times = await asking.counted(await asyncio.to_thread(form))
+    return asking.dialect.uploaded(body), times == 1
 
 
 async def create(asking: Asking, label: str, file: str) -> str:

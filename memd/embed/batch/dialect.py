@@ -45,6 +45,15 @@ class Listed(msgspec.Struct, frozen=True):
     after: str | None  # where the next page begins; None: this is the last
 
 
+class ListedFiles(msgspec.Struct, frozen=True):
+    """A page of a provider's files."""
+
+    files: Mapping[
+        str, str
+    ]  # names of files -> those under which they were uploaded; "": the provider does not say
+    after: str | None  # where the next page begins; None: this is the last
+
+
 class BatchDialect(Protocol):
     """One provider's way of taking jobs; pure."""
 
@@ -78,6 +87,22 @@ class BatchDialect(Protocol):
 
     def uploaded(self, body: bytes) -> str:
         """The name the provider gave to the file.
+
+        Raises:
+            BadReply.
+        """
+        ...
+
+    def list_files(self, after: str | None) -> Call:
+        """The request for a page of files, of any purpose.
+
+        Args:
+            after: As the page before it said; None: the first.
+        """
+        ...
+
+    def listed_files(self, body: bytes) -> ListedFiles:
+        """A page of files, without those whose names cannot be used.
 
         Raises:
             BadReply.

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from memd.embed.batch.blocks import blocks
-from memd.embed.batch.dialect import Ended, Limits, Listed, Result, Running
+from memd.embed.batch.dialect import Ended, Limits, Listed, ListedFiles, Result, Running
 from memd.embed.batch.names import checked, usable
 from memd.embed.remote.call import Answer, Call, Side
 from memd.embed.remote.gemini import Gemini
@@ -20,8 +20,14 @@ _DONE = {"SUCCEEDED", "COMPLETED", "DONE"}
 _JSONL = "application/jsonl"
 
 
-class _File(msgspec.Struct):
+class _File(msgspec.Struct, rename="camel"):
     name: str
+    display_name: str | None = None
+
+
+class _Files(msgspec.Struct, rename="camel"):
+    files: list[_File] = []
+    next_page_token: str | None = None
 
 
 class _Uploaded(msgspec.Struct):
@@ -125,6 +131,16 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         """The name of the file."""
         reply = decoded(self.provider, body, _Uploaded)
         return checked(self.provider, reply.file.name if reply.file is not None else reply.name or "")
+
+    def list_files(self, after: str | None) -> Call:
+        """A hundred files, the most that there are in a page."""
+        return Call(f"files?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET")
+
+    def listed_files(self, body: bytes) -> ListedFiles:
+        """The files of a page; an empty page has no list at all."""
+        page = decoded(self.provider, body, _Files)
+        files = {name: file.display_name or "" for file in page.files for name in usable(file.name)}
+        return ListedFiles(files, page.next_page_token or None)
 
     def create(self, file: str, label: str) -> Call:
         """An operation, with our label as its display name."""

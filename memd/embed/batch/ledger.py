@@ -18,14 +18,28 @@ class Job(msgspec.Struct, frozen=True):
     job: str | None = None  # the provider's name for it; None: nobody knows yet whether it was created
 
 
+class File(msgspec.Struct, frozen=True):
+    """A file of a job at the provider's, as the ledger holds it."""
+
+    name: str  # the provider's; of one that is sought, the name under which it was uploaded
+    job: str  # ours
+    is_sought: bool = False  # no answer said under which name it is there, or that it is there at all
+
+
 class Ledger(Protocol):
     """The jobs of one provider, model and key, kept where they survive a restart.
 
     Every method raises a MemdError where it cannot remember or recall; a TransientError if it may do so later.
     """
 
-    async def begin(self, job: Job, shares: Mapping[TextHash, float]) -> None:
-        """Remember a job that is about to be created, and which texts are in it, each with its share of CJK, 0..1."""
+    async def begin(self, job: Job, shares: Mapping[TextHash, float], upload: str) -> None:
+        """Remember a job that is about to be created, and a file that is sought until its name is known.
+
+        Args:
+            job: Ours.
+            shares: Which texts are in it, each with its share of CJK, 0..1.
+            upload: The name under which they are going to be uploaded.
+        """
         ...
 
     async def created(self, job_id: str, name: str, at: float) -> None:
@@ -60,8 +74,12 @@ class Ledger(Protocol):
         """Forget a file that is gone."""
         ...
 
-    async def files(self) -> Mapping[str, str]:
-        """All that are remembered and not gone -> our id of the job; those that no provider keeps for so long are left out."""
+    async def files(self) -> Sequence[File]:
+        """All that are remembered and not gone, the oldest first."""
+        ...
+
+    async def forget_old(self) -> None:
+        """Forget jobs and files of long ago: no provider keeps any for so long."""
         ...
 
     async def standing(self) -> Standing:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from memd.embed.batch.blocks import blocks
-from memd.embed.batch.dialect import Ended, Limits, Listed, Result, Running
+from memd.embed.batch.dialect import Ended, Limits, Listed, ListedFiles, Result, Running
 from memd.embed.batch.names import checked, usable
 from memd.embed.remote.call import Answer, Call, Side
 from memd.embed.remote.openai import OpenAI
@@ -23,6 +23,12 @@ _ENDED_EARLY = {"failed", "expired", "cancelled", "canceled"}
 
 class _File(msgspec.Struct):
     id: str
+    filename: str | None = None
+
+
+class _Files(msgspec.Struct):
+    data: list[_File]
+    has_more: bool = False
 
 
 class _Fault(msgspec.Struct):
@@ -115,6 +121,16 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
     def uploaded(self, body: bytes) -> str:
         """The id of the file."""
         return checked(self.provider, decoded(self.provider, body, _File).id)
+
+    def list_files(self, after: str | None) -> Call:
+        """A hundred files, the newest first; what a batch brought has a purpose of its own, so none is named."""
+        return Call(f"files?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
+
+    def listed_files(self, body: bytes) -> ListedFiles:
+        """The files of a page."""
+        page = decoded(self.provider, body, _Files)
+        files = {name: file.filename or "" for file in page.data for name in usable(file.id)}
+        return ListedFiles(files, page.data[-1].id if page.has_more and page.data else None)
 
     def create(self, file: str, label: str) -> Call:
         """A batch of embeddings, with our label in its metadata."""

@@ -14,6 +14,7 @@ from memd.config import Batch
 from memd.embed.batch import standing
 from memd.embed.batch.asking import Asking, JobFailed, Patience
 from memd.embed.batch.course import Course, JobLate
+from memd.embed.batch.creation import upload_name
 from memd.embed.batch.dialect import BatchDialect
 from memd.embed.batch.files import Files
 from memd.embed.batch.grouping import groups
@@ -81,6 +82,7 @@ class Batches:
         self._ledger = ledger
         self._files = Files(self._asking, ledger)
         self._is_clearing = False  # what is left of jobs that have ended is being deleted
+        self._is_more_left = False  # since that was looked at last
         self._settings = settings
         self._dimensions = dimensions
         self._deliver = deliver
@@ -132,6 +134,11 @@ class Batches:
     def claimed(self) -> int:
         """How many texts are in jobs, and have no vector yet."""
         return sum(map(len, self._missing.values()))
+
+    @property
+    def files_left(self) -> int:
+        """How many files of jobs that have ended could not be deleted at the provider's, and are tried again."""
+        return self._files.left
 
     def holds(self, text_hash: TextHash) -> bool:
         """Whether a text is in a job, or may be in one as long as the ledger cannot be read.
@@ -186,7 +193,7 @@ class Batches:
                 job = Job(f"memd-{secrets.token_hex(8)}", len(group), self._clock())
                 try:
                     # Remembered before it is created: a crash in between must not leave a job that nobody knows of.
-                    await self._ledger.begin(job, shares)
+                    await self._ledger.begin(job, shares, upload_name(job.id))
                 except MemdError as failure:
                     self._enter(f"no job is created, since none can be remembered: {failure}")
                     self._barred_until = self._now() + UNREMEMBERED_S
@@ -289,16 +296,17 @@ class Batches:
         Args:
             failures: Of before; after any, there is a pause first.
         """
+        self._is_more_left = True
         if self._is_clearing:
             return
         self._is_clearing = True
         try:
             first_s, cap_s = self._asking.patience.delete_first_s, self._asking.patience.delete_longest_s
-            while True:
+            while self._is_more_left:
                 if failures:
                     await asyncio.sleep(delay_s(failures, self._rng, first_s=first_s, cap_s=cap_s))
-                if await self._files.clear_left():
-                    return
+                self._is_more_left = False
+                self._is_more_left |= not await self._files.clear_left()
                 failures += 1
         finally:
             self._is_clearing = False

@@ -213,6 +213,7 @@ def test_an_index_that_no_agent_has_is_kept(*, knows_config: bool) -> None:
         ({"faults": ("file is not a database",)}, {"embeddings"}, "file is not a database"),
         ({"schema": 2}, {"embeddings"}, "schema 2"),
         ({"damaged": ("embeddings.sqlite.damaged-1",)}, {"damaged"}, "sound"),
+        ({"files": ("openai file-1", "gemini files/x")}, {"batch_files"}, "sound"),
     ],
 )
 def test_what_is_wrong_with_the_cache_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
@@ -220,6 +221,8 @@ def test_what_is_wrong_with_the_cache_is_told(changed: dict[str, Any], bad: set[
     found = told(agents.judged_cache(msgspec.structs.replace(_CACHE, **changed), SCENE, is_ours=True))
     assert {name.removeprefix("state.") for name, one in found.items() if not one.ok} == bad
     assert says in found["state.embeddings"].detail
+    for file in changed.get("files", ()):
+        assert file in found["state.batch_files"].detail
 
 
 _SHELF = Root(

@@ -1,6 +1,7 @@
 """Jobs that outlive the daemon, and a ledger that cannot be written."""
 
 import asyncio
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,14 +11,16 @@ import numpy as np
 import pytest
 
 from memd.config import Batch
-from memd.embed.batch.ledger import Job, Ledger
+from memd.embed.batch.ledger import File, Job, Ledger
 from memd.embed.batch.standing import Standing
 from memd.embed.centring import Bias, Line
 from memd.errors import MemdError
 from memd.model import TextHash
+from memd.store.inspection import look_at_cache
 from memd.store.trouble import StoreFull, StoreNewer
 from tests.embed.batch.rig import (
     PROVIDERS,
+    QUICK,
     SOON,
     Rig,
     batching,
@@ -55,9 +58,9 @@ class Troubled:
             self.met.append(step)
             raise self._failure
 
-    async def begin(self, job: Job, shares: Mapping[TextHash, float]) -> None:
+    async def begin(self, job: Job, shares: Mapping[TextHash, float], upload: str) -> None:
         self._pass("begin")
-        await self._ledger.begin(job, shares)
+        await self._ledger.begin(job, shares, upload)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
         self._pass("created")
@@ -90,9 +93,13 @@ class Troubled:
         self._pass("drop_file")
         await self._ledger.drop_file(file)
 
-    async def files(self) -> Mapping[str, str]:
+    async def files(self) -> Sequence[File]:
         self._pass("files")
         return await self._ledger.files()
+
+    async def forget_old(self) -> None:
+        self._pass("forget_old")
+        await self._ledger.forget_old()
 
     async def standing(self) -> Standing:
         self._pass("standing")
@@ -170,6 +177,91 @@ async def test_no_file_stays_of_a_job_that_was_not_created_before_a_restart(
         await until_forgotten(rig)
         await until_cleared(rig)
         assert not server.files
+
+
+@pytest.mark.parametrize("ending", ["answered", "failed", "restarted"])
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_file_whose_upload_was_not_answered_is_found_and_deleted(
+    server: EmbeddingServer, tmp_path: Path, name: str, ending: str
+) -> None:
+    """By the name under which it was uploaded, on whatever page of the list it is: nobody was told another one.
+
+    Those of others stay, also where their names are much alike: two installations may share a key.
+    """
+    url, file = server.base_url(name), tmp_path / "e.sqlite"
+    often = msgspec.structs.replace(SOON, delete_first_s=0.01, delete_longest_s=0.02)
+    others = {"of-somebody": "notes.jsonl", "of-another-memd": "memd-0123456789abcdef.jsonl"}
+    for other, uploaded in others.items():
+        server.files[other], server.file_names[other] = b"{}", uploaded
+    server.page = 1
+    lost = itertools.count()
+    if ending == "restarted":
+        hold(server, "upload", before=False)
+    else:
+        # The file is there, and nobody hears of it: once, or each time.
+        server.after = lambda seen, response: (
+            says.broken(seen.provider)
+            if seen.what == "upload" and (ending == "failed" or not next(lost))
+            else response
+        )
+    async with batching(name, url, file, patience=often) as rig:
+        await rig.batches.submit(texts_of(10))
+        await until_async(lambda: bool(server.requests("upload")) and len(server.files) >= 3, 20)
+        if ending != "restarted":
+            await until_cleared(rig)
+            assert server.files.keys() == others.keys()
+            assert rig.batches.files_left == 0
+            assert len(server.deleted) == (3 if ending == "answered" else QUICK.attempts)
+    let_go(server)
+    async with batching(name, url, file, patience=often) as rig:
+        await until_forgotten(rig)
+        await until_cleared(rig)
+        assert server.files.keys() == others.keys()
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_no_list_of_files_is_asked_for_where_each_upload_was_answered(
+    server: EmbeddingServer, tmp_path: Path, name: str
+) -> None:
+    """There is nothing to be sought."""
+    async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
+        await rig.batches.submit(texts_of(10))
+        await until_forgotten(rig)
+        await until_cleared(rig)
+    assert not server.requests("list_files")
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("listed", [True, False])
+async def test_a_file_whose_deletion_is_refused_is_gone_where_the_list_does_not_have_it(
+    server: EmbeddingServer, tmp_path: Path, name: str, listed: bool
+) -> None:
+    """Gemini refuses the deletion of a file that is not there as if it were somebody else's."""
+    url, file = server.base_url(name), tmp_path / "e.sqlite"
+    often = msgspec.structs.replace(SOON, delete_first_s=0.01, delete_longest_s=0.02)
+
+    def refuse(seen: Seen) -> Response | None:
+        if seen.what == "delete":
+            if not listed:
+                server.files.clear()
+            return says.forbidden(seen.provider)
+        return None
+
+    server.plan = refuse
+    async with batching(name, url, file, patience=often) as rig:
+        await rig.batches.submit(texts_of(10))
+        await until_forgotten(rig)
+        if listed:
+            await until_async(
+                lambda: len(server.requests("list_files")) >= 3 and rig.batches.files_left == 2, 20
+            )
+            assert len(await rig.ledger.files()) == 2
+            assert look_at_cache(tmp_path / "e.sqlite", 5.0).files == tuple(
+                sorted(f"{name} {stored.name}" for stored in await rig.ledger.files())
+            )
+        else:
+            await until_cleared(rig)
+            await until_async(lambda: rig.batches.files_left == 0, 20)
 
 
 @pytest.mark.parametrize("restarted", [False, True])
