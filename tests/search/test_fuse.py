@@ -105,7 +105,7 @@ def test_a_side_that_is_alone_counts_in_full(weights: Weights) -> None:
 def test_a_chunk_that_waits_for_its_vector_is_not_lost() -> None:
     """It is taken to be as near as the middle one of the other keyword hits: its keywords decide."""
     waiting = candidate(1, None, 0.9)
-    known = [candidate(2, 0.4, 0.5), candidate(3, 0.3, 0.6), candidate(4, 0.5, 0.1), candidate(5, 0.45, None)]
+    known = [candidate(2, 0.4, 0.5), candidate(3, 0.3, 0.6), candidate(4, 0.8, 0.1), candidate(5, 0.45, None)]
     scored = fuse([waiting, *known], Weights(), CALIBRATION)
     assert scored[0].id == 1
     assert scored[0].evidence == pytest.approx(0.8 + WORDS * 0.81)

@@ -1,18 +1,21 @@
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 
-from memd.config import AgentSettings
+from memd.config import AgentSettings, Hybrid
+from memd.config import Query as QuerySettings
 from memd.embed.provider import Calibration, Vector, Vectors, space_of
-from memd.model import Kind
-from memd.search.searcher import Searcher
+from memd.model import ChunkId, Kind
+from memd.search.searcher import CANDIDATES, MAX_RESULTS, Searcher
 from memd.spent import Account
-from memd.store.database import READERS
+from memd.store.database import READERS, Database
 from memd.store.index import Index, Reader
+from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
 from memd.threads import Threads
 from tests.clock import Clock
@@ -44,12 +47,15 @@ class Leaning(HashingProvider):
         return row
 
 
-async def filled(file: Path, texts: Sequence[str]) -> tuple[Index, Searcher]:
+async def filled(
+    file: Path, texts: Sequence[str], *, made: Callable[[Path], Index] = Index, first_id: int = 1
+) -> tuple[Index, Searcher]:
     """An index of one chunk a note, each with its vector."""
     provider = Leaning()
-    index = Index(file)
+    index = made(file)
     await index.open()
     await index.adopt(Fingerprint("c1", "t1", ("memory",), *space_of(provider.identity), 2))
+    await index.start_ids_at(first_id)
     for number, text in enumerate(texts):
         one = chunk_of(text)
         vector = provider.embed([text])[0].tobytes()
@@ -165,3 +171,63 @@ async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
     await asyncio.gather(*blocked)
     assert account.parts() == {"keywords, queued": 3}
     await index.close()
+
+
+class Followed(Index):
+    """Tells how many candidates a search wants of its keywords, and when one waits for the end of a change."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self.wanted: list[int] = []
+        self.is_waited_for = asyncio.Event()
+
+    async def keywords(self, match: str, limit: int, kinds: Collection[Kind]) -> list[tuple[ChunkId, Match]]:
+        self.wanted.append(limit)
+        return await super().keywords(match, limit, kinds)
+
+    async def at_rest(self) -> None:
+        self.is_waited_for.set()
+        await super().at_rest()
+
+
+@pytest.mark.parametrize(("multiplier", "wanted"), [(1, CANDIDATES), (20, 20 * MAX_RESULTS)])
+async def test_a_setting_has_more_candidates_looked_at(tmp_path: Path, multiplier: int, wanted: int) -> None:
+    """As many as configured for each result that may be asked for, and never fewer than by default."""
+    index = Followed(tmp_path / "main.sqlite")
+    await index.open()
+    hybrid = Hybrid(candidate_multiplier=multiplier)
+    settings = AgentSettings(workspace=Path("/nowhere"), query=QuerySettings(hybrid=hybrid))
+    searcher = Searcher(index, settings, OneSpeaker(Leaning()), Threads(2, "computing"))
+    await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+    assert index.wanted == [wanted]
+    await index.close()
+
+
+async def test_a_search_waits_while_an_index_takes_the_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text is there a moment before its vectors: what is found by meaning alone would be missing."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"], made=Followed)
+    assert isinstance(index, Followed)
+    beside, _ = await filled(
+        tmp_path / "main.sqlite.next", ["walrus 1", "walrus 2", "walrus 3"], first_id=5000
+    )
+    has_text, may_end = asyncio.Event(), asyncio.Event()
+    replace_from = Database.replace_from
+
+    async def held(database: Database, other: Path) -> None:
+        await replace_from(database, other)
+        has_text.set()
+        await may_end.wait()
+
+    monkeypatch.setattr(Database, "replace_from", held)
+    swap = asyncio.create_task(index.become(beside))
+    await has_text.wait()
+    search = asyncio.create_task(searcher.search("big mammals", kinds=KINDS, max_results=6, min_score=0.0))
+    waited = asyncio.create_task(index.is_waited_for.wait())
+    await asyncio.wait([search, waited], return_when=asyncio.FIRST_COMPLETED)
+    may_end.set()
+    assert [hit.snippet for hit in (await search).hits] == ["walrus 1", "walrus 2", "walrus 3"]
+    await swap
+    await index.close()
+    waited.cancel()

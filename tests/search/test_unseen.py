@@ -72,6 +72,16 @@ def test_a_window_inside_a_turn_says_who_speaks(most: int) -> None:
     assert "kettle" in part_of(chunk, "kettle", most).window.text
 
 
+@pytest.mark.parametrize("most", [30, 45])
+def test_a_header_takes_no_more_than_half_of_a_window(most: int) -> None:
+    """Where the limit is smaller, what answers is shown without it."""
+    [chunk] = chunks_of("word " * 60 + "kettle " + "word " * 60)
+    window = part_of(chunk, "kettle", most).window
+    assert "kettle" in window.text
+    assert not header_in(window.text)
+    assert len(window.text) <= most
+
+
 @pytest.mark.parametrize("most", [80, 120, 200, 400, 699])
 @pytest.mark.parametrize("question", ["walrus money", "the bank", "trust one word"])
 def test_what_was_pasted_is_shown_as_said_by_who_pasted_it(most: int, question: str) -> None:
@@ -121,7 +131,7 @@ def test_turns_on_one_line_of_a_transcript_are_told_apart() -> None:
 
 @given(
     st.lists(st.text("ab }\n字", min_size=1, max_size=400).filter(str.strip), min_size=1, max_size=8),
-    st.integers(80, 800),
+    st.integers(30, 800),
     st.sampled_from(["a", "字", "nothing"]),
     st.sampled_from([0, 1, 5]),
 )

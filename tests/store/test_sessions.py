@@ -140,6 +140,18 @@ async def test_a_whole_reading_replaces_everything(index: Index) -> None:
     assert await index.tallies() == {"lines.broken": 1}
 
 
+async def test_a_chunk_that_only_begins_at_another_turn_goes_by_that(index: Index) -> None:
+    """A whole reading that knows of one more turn on the same lines: what grows is then cut from the right chunk on."""
+    await index.replace_sessions([_change(0, "a", "b", "c")], {}, frozenset())
+    before = await _texts(index)
+    whole = _change(0, "a", "b", "c")
+    later = [msgspec.structs.replace(chunk, turn=turn) for turn, chunk in enumerate(whole.chunks, 1)]
+    await index.replace_sessions([msgspec.structs.replace(whole, chunks=later)], {}, frozenset())
+    assert await _texts(index) == before
+    await index.replace_sessions([_change(2, "B", "d", since=b"p1", progress=b"p2")], {}, frozenset())
+    assert [text for _, text, _ in await _texts(index)] == ["a", "B", "d"]
+
+
 async def test_what_was_read_from_another_state_is_not_taken(index: Index) -> None:
     """Where somebody else has read the transcript since, or it is gone, nothing changes, and the caller is told."""
     await index.replace_sessions([_change(0, "a", "b")], {}, frozenset())

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from memd.config import AgentSettings, SyncSettings
 from memd.model import Kind
 from memd.paths import Root
 from memd.sources.roots import roots_of
+from memd.store.files import Replaced
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.sync.dirty import Dirty
@@ -20,6 +22,20 @@ from memd.watch.debounce import Debouncer
 
 FINGERPRINT = Fingerprint("c1", "t1", ("memory",))
 EVERYTHING = frozenset(Kind)
+
+
+class HeldIndex(Index):
+    """Writes when it is let."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self.is_asked = asyncio.Event()
+        self.may = asyncio.Event()
+
+    async def replace_all(self, *args: Any, **kwargs: Any) -> list[Replaced]:
+        self.is_asked.set()
+        await self.may.wait()
+        return await super().replace_all(*args, **kwargs)
 
 
 class Bench:
@@ -33,6 +49,7 @@ class Bench:
         wait_ms: int = 2000,
         index: Index | None = None,
         clock: Callable[[], float] = time.monotonic,
+        marks_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.workspace = home / "workspace"
         (self.workspace / "memory").mkdir(parents=True)
@@ -40,7 +57,7 @@ class Bench:
             workspace=self.workspace, sync=SyncSettings(wait_ms=wait_ms), max_file_mb=max_file_mb
         )
         self.index = index or Index(home / "main.sqlite")
-        self.dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
+        self.dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
         self.roots: tuple[Root, ...] = roots_of(self.settings)
         self.loop = SyncLoop(
             "main",

@@ -1,5 +1,8 @@
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from memd.sync.dirty import Dirty
 from memd.watch.debounce import Debouncer
@@ -162,3 +165,31 @@ async def test_waiting_for_paths_that_are_due() -> None:
     dirty.mark([A])
     await asyncio.wait_for(due, 1)
     assert dirty.take_due_paths() is not None
+
+
+@pytest.mark.parametrize("ask", [Dirty.mark_all, Dirty.hurry])
+async def test_nothing_is_due_after_all_is_taken(ask: Callable[[Dirty], object]) -> None:
+    """Else a pass would follow the other for ever."""
+    dirty, clock = made()
+    dirty.mark([A])
+    ask(dirty)
+    await dirty.take()
+    clock.now += 100
+    next_one = asyncio.create_task(dirty.take())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not next_one.done()
+    assert dirty.take_due_paths() is None
+    dirty.mark([B])
+    assert dirty.take_due_paths() is None, "what comes now has its own time"
+    next_one.cancel()
+
+
+async def test_a_hurry_is_over_with_what_was_hurried() -> None:
+    """What is marked after a short pass was taken waits for quiet again."""
+    dirty, _ = made()
+    dirty.mark([A])
+    dirty.hurry()
+    assert dirty.take_due_paths() is not None
+    dirty.mark([B])
+    assert dirty.take_due_paths() is None

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sync.looping import Bench, running
+from tests.clock import Clock
+from tests.sync.looping import Bench, HeldIndex, running
 from tests.wait import until_async
 
 
@@ -101,6 +102,23 @@ async def test_an_edit_is_taken_in_while_a_long_pass_runs(bench: Bench) -> None:
     assert bench.loop.progress is not None, "the long pass was over before the short one began"
     await bench.loop.settled(ticket)
     assert len(await bench.paths("bulk")) > 0
+
+
+async def test_a_search_does_not_wait_for_a_pass_that_is_long_already(tmp_path: Path) -> None:
+    """However long searches may wait: the next would wait for the same pass, and the one after it."""
+    clock = Clock()
+    bench = Bench(tmp_path, wait_ms=3_600_000, index=HeldIndex(tmp_path / "main.sqlite"), marks_clock=clock)
+    index = bench.index
+    assert isinstance(index, HeldIndex)
+    bench.write("memory/a.md", "apples")
+    async with running(bench):
+        await index.is_asked.wait()
+        clock.run(3601)
+        async with asyncio.timeout(60):
+            assert not await bench.loop.catch_up()
+        waits = asyncio.create_task(bench.loop.catch_up())
+        index.may.set()
+        await waits
 
 
 async def test_a_place_of_which_nothing_is_told_is_looked_at_whole(bench: Bench) -> None:

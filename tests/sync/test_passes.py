@@ -3,20 +3,26 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import apsw
 import pytest
 from structlog.testing import capture_logs
 
+from memd.backoff import delay_s
 from memd.sources.scan import Scan, scan
 from memd.store.files import Replaced
 from memd.store.index import Index
 from memd.store.trouble import StoreClosed, StoreUnavailable
 from memd.sync import intake
-from memd.sync.passes import PassFailed
+from memd.sync.dirty import Dirty, Taken
+from memd.sync.intake import Done
+from memd.sync.passes import Passes, PassFailed
+from memd.sync.renewal import LONGEST_WAIT_S
+from memd.watch.debounce import Debouncer
 from tests.clock import Clock, Ticking
-from tests.sync.looping import FINGERPRINT, Bench, running
+from tests.sync.looping import FINGERPRINT, Bench, HeldIndex, running
 from tests.wait import until_async
 
 
@@ -54,20 +60,6 @@ async def test_a_pass_that_fails_is_tried_again_and_loses_nothing(bench: Bench) 
     async with asyncio.timeout(10):
         while not await bench.paths("apples"):
             pass
-
-
-class HeldIndex(Index):
-    """Writes when it is let."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(file)
-        self.is_asked = asyncio.Event()
-        self.may = asyncio.Event()
-
-    async def replace_all(self, *args: Any, **kwargs: Any) -> list[Replaced]:
-        self.is_asked.set()
-        await self.may.wait()
-        return await super().replace_all(*args, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -224,3 +216,33 @@ async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
         assert failed == 1
         await until_async(lambda: not made.dirty.pending and not made.dirty.running_for_s(), 10)
         assert await made.paths("apples") == {"memory/new.md"}
+
+
+async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one_that_does_not() -> None:
+    """Up to the longest: a disk that stays full is not asked each second for days."""
+    is_failing = True
+
+    async def make(_: Taken) -> Done:
+        if is_failing:
+            raise StoreUnavailable("the disk is full")
+        return Done()
+
+    clock = Clock()
+    dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = Passes(
+        "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
+        damaged=lambda _: None, succeeded=lambda _, __: None,
+    )  # fmt: skip
+    failures = (*range(1, 9), 0, 1)
+    with capture_logs() as logs:
+        for failure in failures:
+            is_failing = failure > 0
+            dirty.mark_all()
+            await passes.attempt(await dirty.take())
+            assert passes.awaits_retry == is_failing
+    passes.stop()
+    waits = [line["wait_s"] for line in logs if line["event"] == "sync.retry_scheduled"]
+    rng = Random(3)
+    expected = [delay_s(failure, rng, cap_s=LONGEST_WAIT_S) for failure in failures if failure]
+    assert waits == [round(one, 1) for one in expected]
+    assert waits[7] > waits[3] > waits[1] > waits[8]

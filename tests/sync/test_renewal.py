@@ -32,6 +32,7 @@ class Bench:
         self.embedded: list[TextHash] = []
         self.failures = 0  # of attempts that are to fail before any is embedded
         self.meanwhile: Callable[[], object] = lambda: None  # called when the new index has its text
+        self.reasons: list[str | None] = []  # why it is built again, at the end of each building
         self.renewal = Renewal(
             "main",
             self.index,
@@ -42,7 +43,7 @@ class Bench:
             lock=asyncio.Lock(),
             cache=self.cache,
             rng=Random(1),
-            done=lambda: None,
+            done=lambda: self.reasons.append(self.renewal.reason),
         )
 
     async def fill(self, index: Index) -> None:
@@ -105,6 +106,7 @@ async def test_force_that_is_wished_again_meanwhile_holds_for_the_next_one(tmp_p
 
         bench.meanwhile = wish
         assert len(await bench.rebuilt(force=True)) == 2 * len(HASHES)
+        assert bench.reasons == ["again", None]
 
 
 async def test_nothing_is_pruned_that_a_rebuild_is_about_to_take(tmp_path: Path) -> None:

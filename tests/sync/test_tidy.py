@@ -7,6 +7,7 @@ import apsw
 
 from memd.model import Kind
 from memd.store.index import Index
+from memd.store.trouble import StoreUnavailable
 from memd.sync.tidy import MANY, Tidy
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 from tests.wait import until_async
@@ -97,6 +98,32 @@ async def test_a_few_changes_are_enough_after_a_while(tmp_path: Path) -> None:
     tidy.note(1)
     await until_async(lambda: done == [1, 1])
     assert not tidy.is_due
+    running.cancel()
+    await asyncio.wait([running])
+    await index.close()
+
+
+async def test_what_could_not_be_put_in_order_is_put_in_order_later(tmp_path: Path) -> None:
+    """The words of what was deleted stay in the keyword index until then, whether or not more changes follow."""
+
+    class Locked(Index):
+        attempts = 0
+
+        async def tidy_keywords(self, *, begin: bool) -> bool:
+            self.attempts += 1
+            if self.attempts <= 2:
+                raise StoreUnavailable("another program has it locked")
+            return await super().tidy_keywords(begin=begin)
+
+    index = Locked(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    done = asyncio.Event()
+    tidy = Tidy(index, lambda _: None, done.set, late_s=0.001)
+    running = asyncio.create_task(tidy.run())
+    async with asyncio.timeout(20):
+        await done.wait()
+    assert index.attempts > 2
     running.cancel()
     await asyncio.wait([running])
     await index.close()
