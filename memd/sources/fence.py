@@ -44,6 +44,10 @@ class Missing(SourceError):
     """There is no such file, or no longer."""
 
 
+class NoRoot(Missing):
+    """The directory of its root is not there, or is a symlink now, or lies behind one: the file may be wherever that is."""
+
+
 class OutsideFence(SourceError):
     """The way to it leaves the root, or it is no regular file. Whoever asks is told what Missing says."""
 
@@ -84,13 +88,17 @@ def root_opened(directory: Path) -> Iterator[int]:
     followed either, or whoever may write above a root could move it.
 
     Raises:
-        SourceError: there is no such directory, or it cannot be entered.
+        NoRoot: there is no such directory, or a symlink on the way.
+        Unreadable: it cannot be entered.
         Exhausted: no more descriptors.
     """
     try:
         descriptor = _descend(directory)
     except OSError as failure:
-        raise refusal(failure, str(directory)) from failure
+        error = refusal(failure, str(directory))
+        if isinstance(error, Missing | OutsideFence):
+            raise NoRoot(error.path, error.reason) from failure
+        raise error from failure
     try:
         yield descriptor
     finally:
@@ -109,7 +117,8 @@ def open_inside(root: Path, parts: Parts) -> int:
 
     Raises:
         Missing: nothing is there.
-        OutsideFence: a symlink on the way, a name that leads elsewhere, or no regular file.
+        NoRoot: nor is the root, where it was configured.
+        OutsideFence: a symlink on the way below the root, a name that leads elsewhere, or no regular file.
         Unreadable: no permission, or a failing disk.
         Exhausted: no more descriptors.
     """

@@ -48,6 +48,7 @@ from memd.sources.fence import (
     Exhausted,
     Held,
     Missing,
+    NoRoot,
     OutsideFence,
     SourceError,
     Unexpected,
@@ -248,7 +249,7 @@ class _Search:
                         self._place(root, base, (), parts)
                     else:
                         self._whole(root, base)
-        except (Missing, OutsideFence):
+        except NoRoot:
             if not isinstance(root, Sessions) or root.expected:
                 self._blind[prefix_of(root)] = Blind.ABSENT
         except Unreadable:

@@ -78,13 +78,15 @@ class Freshness:
         self, unwatched: Collection[Path] | None, patience_s: float
     ) -> Collection[Path] | None:
         """What has to be looked at beside what is marked; None: that cannot be told in time."""
-        if unwatched is None:
-            return await self._peek.changed(patience_s)
-        absent, unseen = self._backlog.absent, self._backlog.unseen
-        if not (absent or unseen):
-            return unwatched
+        known = await self._peek.changed(patience_s) if unwatched is None else unwatched
+        absent = self._backlog.missing
+        unseen: frozenset[Path] = frozenset()
+        if unwatched is not None:
+            absent, unseen = absent | self._backlog.absent, self._backlog.unseen
+        if known is None or not (absent or unseen):
+            return known
         beside = await self._peek.changed_in(absent, unseen, patience_s)
-        return None if beside is None else [*unwatched, *beside]
+        return None if beside is None else [*known, *beside]
 
     async def _passes_over_all_that_is_marked(self) -> bool:
         """Wait for the passes that run and for those over what is marked; whether these are all, and went well."""

@@ -14,8 +14,8 @@ import structlog
 
 from memd.config import SessionSettings
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import is_utf8
-from memd.sources.fence import Held, Missing, Unreadable
+from memd.paths import Sessions, is_under, is_utf8, prefix_of
+from memd.sources.fence import Held, Missing, NoRoot, Unreadable
 from memd.sources.losses import mounts_after, still_covered
 from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
 from memd.spent import spent
@@ -144,7 +144,7 @@ class Intake:
         """Another index is there, which may have been given all transcripts that grow."""
         self._growing.look_again()
         self._mounts = None
-        self._kept = {path: why for path, why in self._kept.items() if why is Blind.CLOSED}
+        self._keep({path: why for path, why in self._kept.items() if why is Blind.CLOSED})
 
     def stop(self) -> None:
         """Wait for no transcript any more."""
@@ -234,7 +234,19 @@ class Intake:
         others = {
             path: why for path, why in self._kept.items() if path in self._refused or not seen.covers(path)
         }
-        self._kept = {**others, **kept}
+        self._keep({**others, **kept})
+
+    def _keep(self, kept: dict[str, Blind]) -> None:
+        self._kept = kept
+        absent = [path for path, why in kept.items() if why is Blind.ABSENT]
+        self._backlog.misses(
+            frozenset(
+                root.directory
+                for root in self._treatment.roots
+                if any(is_under(path, prefix_of(root)) for path in absent)
+                and not (isinstance(root, Sessions) and not root.expected)
+            )
+        )
 
     async def _remove(self, index: Index, work: Plan, this: object) -> int:
         """What is gone out of an index; how many files that were."""
@@ -399,18 +411,26 @@ class Intake:
         """Note what became of some files; how many of them were indexed anew."""
         for path in applied.taken:
             self._skipped.pop(path, None)
-            self._kept.pop(path, None)
             self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
             self._skipped[path] = skip_of(trouble)
             if isinstance(trouble, Missing):
-                continue  # its deletion is an event of its own
-            if path in known and index is self._index and isinstance(trouble, Unreadable):
-                self._kept[path] = Blind.CLOSED
+                continue  # its deletion is an event of its own, and one whose root went may be back with it
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
             if path in known and not isinstance(trouble, Unreadable):
                 with spent("writing"):
                     await index.remove([path])
+        if index is self._index:
+            self._keep(
+                {
+                    **{path: why for path, why in self._kept.items() if path not in applied.taken},
+                    **{
+                        path: Blind.ABSENT if isinstance(trouble, NoRoot) else Blind.CLOSED
+                        for path, trouble in applied.failed.items()
+                        if path in known and isinstance(trouble, NoRoot | Unreadable)
+                    },
+                }
+            )
         return applied.changed
 
 

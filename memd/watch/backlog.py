@@ -40,6 +40,7 @@ class Backlog:
         self._roots: Mapping[Path, Identity | None] = {}
         self._absent: frozenset[Path] = frozenset()
         self._unseen: frozenset[Path] = frozenset()
+        self._missing: frozenset[Path] = frozenset()
         self._linked: frozenset[Linked] = frozenset()
         self._followed: frozenset[Linked] = frozenset()
         self._moved = asyncio.Event()
@@ -116,6 +117,18 @@ class Backlog:
         self._linked = frozenset(sorted(files)[:_MOST_LINKED])
         if self._tap is not None and self.to_follow:
             self._tap.hurry()
+
+    def misses(self, directories: frozenset[Path]) -> None:
+        """These directories of roots were not there when somebody looked, and what is indexed of them is kept.
+
+        They come back without an event where one above them was renamed to and fro.
+        """
+        self._missing = directories
+
+    @property
+    def missing(self) -> frozenset[Path]:
+        """Directories for whose sake files are kept: to be looked for."""
+        return self._missing
 
     @property
     def roots(self) -> Mapping[Path, Identity | None]:

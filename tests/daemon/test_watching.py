@@ -158,10 +158,6 @@ def test_a_workspace_comes_goes_and_returns(quick: Daemon) -> None:
     until(lambda: finds(quick, "delta") and status(quick).files == 1, PATIENCE_S)
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="where a pass begins between the rename and the symlink, what was indexed is not kept",
-)
 def test_a_symlink_above_a_root(home: Path, quick: Daemon) -> None:
     """A symlink above a root hides it, keeps what was indexed, is named, and is gone without a trace when it goes."""
     vault = home / "me" / "vault"

@@ -4,7 +4,8 @@ import asyncio
 import fcntl
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -13,7 +14,9 @@ import pytest
 from memd.chunk import markdown
 from memd.model import Chunk, Document
 from memd.sources.scan import Skip
+from memd.store.index import Index
 from memd.sync.rebuild import beside
+from tests.between import before_call
 from tests.sync.looping import Bench, running
 from tests.wait import until_async, until_told
 
@@ -174,3 +177,46 @@ async def test_a_note_that_another_program_holds_is_looked_at_again(
         signal.signal(signal.SIGIO, before)
     await until_told(lambda: bench.paths("pears"), 10)
     assert await bench.loop.catch_up()
+
+
+def _moved(place: Path) -> None:
+    place.rename(place.with_name("moved"))
+
+
+def _moved_behind_a_symlink(place: Path) -> None:
+    _moved(place)
+    place.symlink_to("moved")
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["the root", "above the root"])
+@pytest.mark.parametrize("move", [_moved, _moved_behind_a_symlink])
+async def test_a_root_that_moves_at_any_moment_of_a_pass_loses_nothing(
+    tmp_path: Path, move: Callable[[Path], None], *, above: bool
+) -> None:
+    """Whatever was looked at or read by then: its notes stay in the index, which is not called up to date without the last edit."""
+    made = Bench(tmp_path / "home", index=Index(tmp_path / "main.sqlite"))
+    place = tmp_path / "home" if above else made.workspace
+    async with running(made):
+        note = made.write("memory/a.md", "apples")
+        await made.settle()
+        at, acted = 0, True
+        while acted:
+            note.write_text(f"apples apples{at}")
+            made.dirty.mark([note])
+            with before_call(at, partial(move, place)) as calls:
+                await made.dirty.wait_for(made.dirty.hurry())
+                acted = place.with_name("moved").exists()
+            assert await made.paths("apples") == {"memory/a.md"}, f"before call {at}"
+            if acted:
+                if not await made.paths(f"apples{at}"):
+                    assert not await made.loop.catch_up()
+                    assert made.loop.health.watcher is not None
+                if place.is_symlink():
+                    place.unlink()
+                place.with_name("moved").rename(place)
+                assert await made.loop.catch_up(), f"before call {at}"
+                assert made.loop.health.watcher is None
+                assert await made.paths(f"apples{at}")
+            at += 1
+        assert calls.made <= at
+        assert at > 8
