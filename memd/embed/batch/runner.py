@@ -176,6 +176,7 @@ class Batches:
             # A ledger of a newer memd will not be readable in this life.
             self._enter(f"jobs cannot be remembered, so there are none: {failure}")
             self._is_resumed, self._barred_until = True, float("inf")
+            self._on_change()
 
     async def submit(self, texts: Mapping[TextHash, str]) -> None:
         """Put texts into jobs; returns when all are remembered, before any is created.
@@ -240,12 +241,12 @@ class Batches:
         self._begin(self._clear_left(failures=0))
         if jobs:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
+        self._on_change()  # until here all texts were held, also those that are in no job
 
     async def _resume_later(self) -> None:
         await self._until_written(
             self._take_up, "whether texts are in jobs cannot be read, so none is embedded"
         )
-        self._on_change()
 
     async def _carry_out(
         self, job: Job, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]

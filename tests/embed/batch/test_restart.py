@@ -532,6 +532,19 @@ async def test_the_ledger_of_a_newer_memd_means_no_jobs(server: EmbeddingServer,
         assert "written by a newer memd" in (rig.batches.trouble or "")
 
 
+@pytest.mark.parametrize("has_newer_ledger", [False, True])
+async def test_once_it_is_known_what_is_in_jobs_the_queues_look_again(
+    server: EmbeddingServer, tmp_path: Path, *, has_newer_ledger: bool
+) -> None:
+    """Until then every text was held, and a queue that looked before sees nothing to do."""
+    newer = StoreNewer(tmp_path / "e.sqlite", 9, 2)
+    steps = {"jobs"} if has_newer_ledger else set()
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, steps, newer)) as rig:
+        assert not any(map(rig.batches.holds, texts_of(3)))
+        assert rig.changes
+
+
 async def test_turning_on_tells_that_it_will_not_last(server: EmbeddingServer, tmp_path: Path) -> None:
     """They are on for now."""
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
