@@ -57,6 +57,7 @@ async def test_texts_get_their_vectors(server: EmbeddingServer, tmp_path: Path, 
     texts = texts_of(40)
     server.polls_until_done = 4
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
+        rig.changes.clear()
         await rig.batches.submit(texts)
         assert all(map(rig.batches.holds, texts))
         assert (rig.batches.jobs, rig.batches.claimed) == (1, 40)
