@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,11 +81,15 @@ def refusal(failure: OSError, path: str) -> MemdError:
 
 
 @contextmanager
-def root_opened(directory: Path) -> Iterator[int]:
+def root_opened(directory: Path, passing: Callable[[Path, int], None] | None = None) -> Iterator[int]:
     """A descriptor of a root, good for opening what lies below.
 
     The root was resolved when it was configured. A symlink met on the way now was put there later: it is not
     followed either, or whoever may write above a root could move it.
+
+    Args:
+        directory: Absolute, as it was resolved.
+        passing: Is given each directory on the way, the root included, with a descriptor of it that is closed afterwards.
 
     Raises:
         NoRoot: there is no such directory, or a symlink on the way.
@@ -93,7 +97,7 @@ def root_opened(directory: Path) -> Iterator[int]:
         Exhausted: no more descriptors.
     """
     try:
-        descriptor = _descend(directory)
+        descriptor = _descend(directory, passing)
     except OSError as failure:
         error = refusal(failure, str(directory))
         if isinstance(error, Missing | OutsideFence):
@@ -216,14 +220,16 @@ def spellings(directory: int, name: str) -> Iterator[str]:
     yield from sorted(others)
 
 
-def _descend(directory: Path) -> int:
+def _descend(directory: Path, passing: Callable[[Path, int], None] | None) -> int:
     """A new descriptor of a directory, from the root of the disk on."""
     at = os.open(directory.parts[0], _PASS)
     try:
-        for part in directory.parts[1:]:
+        for depth, part in enumerate(directory.parts[1:], start=2):
             above = at
             at = os.open(part, _PASS, dir_fd=above)
             os.close(above)
+            if passing is not None:
+                passing(Path(*directory.parts[:depth]), at)
     except BaseException:
         os.close(at)
         raise

@@ -3,17 +3,12 @@
 import ctypes
 import os
 import struct
-from collections.abc import Iterator
-from pathlib import Path
 
 # From linux/stat.h and linux/fcntl.h.
 _AT_EMPTY_PATH = 0x1000
 _ATTR_MOUNT_ROOT = 0x2000
 _STATX_BYTES = 256
 _ATTRIBUTES = struct.Struct("8xQ40xQ")  # stx_attributes, and stx_attributes_mask: which of them are known
-
-# Where the system has O_PATH, that needs no permission to list it.
-_PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _statx = getattr(ctypes.CDLL(None), "statx", None)
 
@@ -38,17 +33,3 @@ def is_mount_point(directory: int) -> bool:
     except OSError:
         return False  # it may be listed and not entered: nothing below it is found anyway
     return os.fstat(directory).st_dev != above.st_dev
-
-
-def mount_points_above(directory: Path) -> Iterator[Path]:
-    """The mount points on the way to a directory, itself included; not the root of all, which is always there."""
-    for place in (directory, *directory.parents)[:-1]:
-        try:
-            opened = os.open(place, _PASS)
-        except OSError:
-            continue  # it is not there, or may not be passed
-        try:
-            if is_mount_point(opened):
-                yield place
-        finally:
-            os.close(opened)

@@ -58,7 +58,7 @@ from memd.sources.fence import (
     refusal,
     root_opened,
 )
-from memd.sources.mountpoint import is_mount_point, mount_points_above
+from memd.sources.mountpoint import is_mount_point
 from memd.sources.notes import TooLarge
 
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -239,11 +239,13 @@ class _Search:
         if flaw is not None and not isinstance(root, Workspace):
             self._skip(_shown(root, ()), flaw)
             return
-        self._mounts.update(
-            MountPoint(str(place), prefix_of(root)) for place in mount_points_above(root.directory)
-        )
+
+        def note(place: Path, opened: int) -> None:
+            if is_mount_point(opened):
+                self._mounts.add(MountPoint(str(place), prefix_of(root)))
+
         try:
-            with root_opened(root.directory) as base:
+            with root_opened(root.directory, note) as base:
                 for parts in places:
                     if parts:
                         self._place(root, base, (), parts)

@@ -25,6 +25,7 @@ from memd.sources.fence import (
     Unreadable,
     open_inside,
     refusal,
+    root_opened,
 )
 from tests.between import each_moment
 from tests.otheruser import as_other_user, shared_directory
@@ -128,6 +129,22 @@ def test_refuses_a_symlink_above_the_root(root: Path) -> None:
     root.symlink_to(moved)
     with pytest.raises(NoRoot):
         open_inside(root, ("memory", "a.md"))
+
+
+def test_the_way_to_a_root_is_told_by_what_was_opened(root: Path) -> None:
+    """Each directory on it, as far as it leads, from the top; the root of all is no part of it."""
+    passed: list[tuple[Path, int]] = []
+
+    def passing(place: Path, opened: int) -> None:
+        passed.append((place, os.fstat(opened).st_ino))
+
+    expected = [(place, place.stat().st_ino) for place in reversed((root, *root.parents[:-1]))]
+    with root_opened(root, passing):
+        assert passed == expected
+    passed.clear()
+    with pytest.raises(NoRoot), root_opened(root / "gone" / "too", passing):
+        pass
+    assert passed == expected
 
 
 def test_refuses_a_file_in_place_of_a_directory(root: Path) -> None:

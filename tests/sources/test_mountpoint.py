@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.sources import mountpoint
-from memd.sources.mountpoint import is_mount_point, mount_points_above
+from memd.sources.mountpoint import is_mount_point
 
 
 def asked(directory: Path) -> bool:
@@ -40,10 +40,3 @@ def test_a_directory_on_a_device_of_its_own_is_no_mount_point(
 
     monkeypatch.setattr(os, "fstat", elsewhere)
     assert not asked(tmp_path)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="has /proc")
-def test_the_way_to_a_directory() -> None:
-    """The root of all is no mount point to wait for; what is not there is passed over."""
-    assert list(mount_points_above(Path("/proc/self/none"))) == [Path("/proc")]
-    assert list(mount_points_above(Path("/"))) == []
