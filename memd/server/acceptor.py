@@ -15,7 +15,7 @@ OWN = 64  # descriptors: the cache, the worker, providers, what the interpreter 
 OF_AN_AGENT = (
     40  # its index, one that is built beside, files and directories being read, watches, another engine
 )
-OF_A_QUIET_AGENT = 16  # its index and its watches: measured are twelve
+OF_A_QUIET_AGENT = 16  # its index and its watches: measured are thirteen
 LEAST = 8  # connections, however few descriptors there are
 
 

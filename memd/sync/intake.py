@@ -247,6 +247,13 @@ class Intake:
                 and not (isinstance(root, Sessions) and not root.expected)
             )
         )
+        unmounted = [path for path, why in kept.items() if why is Blind.UNMOUNTED]
+        mounts = self._mounts or frozenset()
+        away = [mount for mount in mounts if any(is_under(path, mount.prefix) for path in unmounted)]
+        self._backlog.has_mounts(
+            frozenset(Path(mount.place) for mount in mounts.difference(away)),
+            frozenset(Path(mount.place) for mount in away),
+        )
 
     async def _remove(self, index: Index, work: Plan, this: object) -> int:
         """What is gone out of an index; how many files that were."""

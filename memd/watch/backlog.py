@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -41,6 +41,8 @@ class Backlog:
         self._absent: frozenset[Path] = frozenset()
         self._unseen: frozenset[Path] = frozenset()
         self._missing: frozenset[Path] = frozenset()
+        self._mounted: frozenset[Path] = frozenset()
+        self._unmounted: frozenset[Path] = frozenset()
         self._linked: frozenset[Linked] = frozenset()
         self._followed: frozenset[Linked] = frozenset()
         self._moved = asyncio.Event()
@@ -129,6 +131,19 @@ class Backlog:
     def missing(self) -> frozenset[Path]:
         """Directories for whose sake files are kept: to be looked for."""
         return self._missing
+
+    def has_mounts(self, mounted: frozenset[Path], unmounted: frozenset[Path]) -> None:
+        """On these places a disk was mounted when somebody looked; for those, which are none now, files are kept."""
+        self._mounted, self._unmounted = mounted, unmounted
+
+    def otherwise(self, mounted: Callable[[Iterable[Path]], frozenset[Path]]) -> frozenset[Path]:
+        """The mount points that are not as whoever looked last found them.
+
+        Args:
+            mounted: Those of some places on which something is mounted now.
+        """
+        now = mounted(self._mounted | self._unmounted)
+        return (self._mounted - now) | (self._unmounted & now)
 
     @property
     def roots(self) -> Mapping[Path, Identity | None]:

@@ -15,9 +15,11 @@ import termios
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 from watchfiles import Change
 
 from memd.threads import Threads
+from memd.watch.mounts import MountEvents
 from memd.watch.raw import Batch, Broken, RawEvent, Tap
 from memd.watch.survey import Survey
 
@@ -73,11 +75,13 @@ class InotifyFeed:
         self._stopped = False
         self._readable = asyncio.Event()
         self._hurried = asyncio.Event()
+        self._mounts: MountEvents | None = None
         self._given = 0
 
     async def start(self, ground: Survey) -> None:
         """Set the watches; see raw.Feed."""
         self._descriptor = _instance()
+        self._mounts = MountEvents()
         # In a thread of its own, since the way to a directory may lead over a disk that does not answer.
         setting = Threads(1, "memd-watch").run(self._set, self._descriptor, sorted(ground.flat))
         self._setting = asyncio.ensure_future(setting)
@@ -93,15 +97,17 @@ class InotifyFeed:
                     async with asyncio.timeout(self._gather_s):
                         await self._hurried.wait()
         except TimeoutError:
-            if not self._readable.is_set():
+            if not (self._readable.is_set() or self._has_remounted):
                 return Batch()
         assert self._descriptor is not None
+        assert self._mounts is not None
         self._readable.clear()
         self._hurried.clear()
         raw = b"".join(_pieces(self._descriptor))
-        self._given += len(raw)
+        remounted = self._mounts.take()
+        self._given += len(raw) + remounted
         self._loop.add_reader(self._descriptor, self._on_readable)
-        return batch_of(raw, self._paths)
+        return msgspec.structs.replace(batch_of(raw, self._paths), remounted=remounted)
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
         """Set a watch on each; see raw.Feed."""
@@ -114,15 +120,19 @@ class InotifyFeed:
 
     @property
     def given(self) -> int:
-        """In bytes; see raw.Tap."""
+        """In bytes, what was mounted since it was asked as one more; see raw.Tap."""
         return self._given
 
     def told(self) -> int:
-        """In bytes; see raw.Tap."""
+        """Likewise."""
         if self._descriptor is None:
             return self._given
         (unread,) = _INT.unpack(fcntl.ioctl(self._descriptor, termios.FIONREAD, bytes(_INT.size)))
-        return self._given + int(unread)
+        return self._given + int(unread) + self._has_remounted
+
+    @property
+    def _has_remounted(self) -> bool:
+        return self._mounts is not None and self._mounts.told()
 
     def hurry(self) -> None:
         """See raw.Tap."""
@@ -132,6 +142,8 @@ class InotifyFeed:
     async def stop(self) -> None:
         """Take the watches away."""
         self._stopped = True
+        if self._mounts is not None:
+            self._mounts.close()
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None

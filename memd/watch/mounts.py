@@ -1,8 +1,11 @@
 """Which file systems memory lies on, from what Linux tells of its mounts."""
 
+import contextlib
 import errno
+import os
 import re
-from collections.abc import Iterable, Iterator
+import select
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -52,6 +55,35 @@ def read_mounts(file: Path = _MOUNTINFO) -> str:
         return ""
 
 
+class MountEvents:
+    """Whether something was mounted or unmounted, as the kernel has it by the time that it is asked; see poll in proc(5)."""
+
+    def __init__(self, file: Path = _MOUNTINFO) -> None:
+        """What happens from now on counts. Where the system does not tell, nothing ever does."""
+        self._descriptor: int | None = None
+        with contextlib.suppress(OSError):
+            self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            self._poll = select.poll()
+            self._poll.register(self._descriptor, select.POLLPRI)
+        self._told = False
+
+    def told(self) -> bool:
+        """Whether anything was, since it was last taken. Costs a microsecond."""
+        self._told = self._told or (self._descriptor is not None and bool(self._poll.poll(0)))
+        return self._told
+
+    def take(self) -> bool:
+        """The same; from now on what comes afterwards counts."""
+        told, self._told = self.told(), False
+        return told
+
+    def close(self) -> None:
+        """Nothing counts any more."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
 def parsed(text: str) -> tuple[Mount, ...]:
     """The mounts in a mountinfo; lines that are none are passed over."""
     return tuple(mount for line in text.splitlines() if (mount := _parsed(line)) is not None)
@@ -78,12 +110,7 @@ def concerning(roots: Iterable[Root], mounts: Iterable[Mount]) -> dict[Path, Mou
     What is mounted above or below a root changes in this, whatever hides or uncovers it.
     """
     mounts = tuple(mounts)
-    children: dict[int, list[Mount]] = {}
-    for mount in mounts:
-        if mount.parent != mount.number:
-            children.setdefault(mount.parent, []).append(mount)
-    numbers = {mount.number for mount in mounts}
-    tops = [mount for mount in mounts if mount.parent not in numbers or mount.parent == mount.number]
+    tops, children = _hung(mounts)
     concerned: dict[Path, Mount] = {}
     for root in roots:
         places = [_place(root), *(mount.point for mount in mounts if _may_hold_notes(root, mount.point))]
@@ -92,6 +119,16 @@ def concerning(roots: Iterable[Root], mounts: Iterable[Mount]) -> dict[Path, Mou
             if under is not None and (place == places[0] or under.point == place):
                 concerned[place] = under
     return concerned
+
+
+def mounted(places: Iterable[Path], mounts: Iterable[Mount]) -> frozenset[Path]:
+    """Those of some places on which something is mounted."""
+    tops, children = _hung(tuple(mounts))
+    return frozenset(
+        place
+        for place in places
+        if (under := _under(place, tops, children)) is not None and under.point == place
+    )
 
 
 def unseen(roots: Iterable[Root], concerned: dict[Path, Mount]) -> dict[Path, Mount]:
@@ -112,6 +149,17 @@ def _place(root: Root) -> Path:
 def _may_hold_notes(root: Root, point: Path) -> bool:
     parts = parts_below(root, point)
     return parts is not None and parts != () and descends(root, parts)
+
+
+def _hung(mounts: Collection[Mount]) -> tuple[list[Mount], dict[int, list[Mount]]]:
+    """The mounts that hang on none of the others, and those that hang on each, by its number."""
+    children: dict[int, list[Mount]] = {}
+    for mount in mounts:
+        if mount.parent != mount.number:
+            children.setdefault(mount.parent, []).append(mount)
+    numbers = {mount.number for mount in mounts}
+    tops = [mount for mount in mounts if mount.parent not in numbers or mount.parent == mount.number]
+    return tops, children
 
 
 def _under(place: Path, tops: list[Mount], children: dict[int, list[Mount]]) -> Mount | None:

@@ -21,6 +21,7 @@ class Batch(msgspec.Struct, frozen=True):
     # Files that came and were not closed by whoever wrote them under that name: one that was written under another, and
     # linked to this one, goes on being written with events for the other name alone.
     begun: frozenset[str] = frozenset()
+    remounted: bool = False  # something was mounted or unmounted, somewhere
 
 
 class Broken(MemdError):

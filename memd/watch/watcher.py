@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from random import Random
 from zlib import crc32
@@ -20,13 +21,13 @@ from memd.paths import Root, Sessions, only_file
 from memd.threads import Threads
 from memd.watch.backlog import Backlog
 from memd.watch.debounce import Debouncer
-from memd.watch.filters import sight
+from memd.watch.filters import Sighting, sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.library import LibraryFeed
-from memd.watch.mounts import Mount, read_mounts, unseen
+from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
 from memd.watch.names import Names
-from memd.watch.raw import Broken, Feed
-from memd.watch.survey import Footing, Survey, footing_of, identities_of, survey
+from memd.watch.raw import Batch, Broken, Feed
+from memd.watch.survey import Footing, Survey, footing_of, identities_of, listable, survey
 
 _log = structlog.get_logger()
 
@@ -189,7 +190,7 @@ async def _watched(
     clock = asyncio.get_running_loop().time
     settle = Debouncer(quiet_s=pace.settle_s, cap_s=pace.settle_cap_s)
     feed, ground = await _armed(roots, ways, threads)
-    check = _Check(roots, ways.mountinfo, ground.footing)
+    check = _Check(roots, ways.mountinfo, ground.footing, backlog)
     places = frozenset(_place(root) for root in roots)
     unwatched: frozenset[Path] = frozenset()
     try:
@@ -214,24 +215,32 @@ async def _watched(
                 settle.mark(clock())
                 unwatched = places  # directories may be among them
                 yield Rescan("very many files changed at once")
-            elif batch.events:
-                sighting = await threads.run(
-                    sight, batch.events, roots, ground, _is_directory, _has_other_names
-                )
+            else:
+                sighting = await _sighted(batch, roots, ground, threads)
                 if sighting.restructured:
                     settle.mark(clock())
                     unwatched |= sighting.unwatched
                 changed = sighting.paths
-            if changed := changed | await names.follow(feed, batch, changed):
-                yield Changed(changed)
-            if clock() >= check_at:
-                if await check.finds_another(pace.check_patience_s):
-                    return
+            changed |= await names.follow(feed, batch, changed)
+            is_another = False
+            if batch.remounted or clock() >= check_at:
+                is_another, returned = await check.look(pace.check_patience_s, remounted=batch.remounted)
+                changed |= returned
                 check_at = _next_check(clock(), pace, roots)
+            if changed:
+                yield Changed(changed)
+            if is_another:
+                return
     finally:
         backlog.pauses()
         check.cancel()
         await feed.stop()
+
+
+async def _sighted(batch: Batch, roots: Sequence[Root], ground: Survey, threads: Threads) -> Sighting:
+    if not batch.events:
+        return Sighting(frozenset(), frozenset())
+    return await threads.run(sight, batch.events, roots, ground, _is_directory, _has_other_names)
 
 
 def _begin(backlog: Backlog, feed: Feed, notes: Sequence[Root], ground: Survey) -> None:
@@ -280,36 +289,54 @@ async def _armed(roots: Sequence[Root], ways: Ways, threads: Threads) -> tuple[F
 class _Check:
     """Whether memory still hangs on what it did: a question that a dead disk may take for ever to answer."""
 
-    def __init__(self, roots: Sequence[Root], mountinfo: Callable[[], str], footing: Footing) -> None:
+    def __init__(
+        self, roots: Sequence[Root], mountinfo: Callable[[], str], footing: Footing, backlog: Backlog
+    ) -> None:
         self._roots = roots
         self._mountinfo = mountinfo
         self._parsed: str | None = None  # there can be thousands of mounts, and they seldom change
         self._footing = footing
         self._threads = Threads(1, "memd-check")  # of its own: one that hangs must keep no event waiting
-        self._asked: asyncio.Task[Footing | None] | None = None
+        self._backlog = backlog
+        self._remounted = False  # nobody has looked since
+        self._asked: asyncio.Task[tuple[bool, frozenset[Path]]] | None = None
 
-    async def finds_another(self, patience_s: float) -> bool:
-        """Ask, unless an answer is still awaited; False where none has come."""
+    async def look(self, patience_s: float, *, remounted: bool) -> tuple[bool, frozenset[Path]]:
+        """Look, unless an answer is still awaited.
+
+        Args:
+            patience_s: How long to wait for it.
+            remounted: Something was mounted or unmounted.
+
+        Returns:
+            Whether memory hangs on something else; and where not, what came back or went for less than the time between two
+            looks, as somebody saw meanwhile.
+        """
+        self._remounted |= remounted
         if self._asked is None:
             self._asked = asyncio.create_task(self._threads.run(self._look))
         await asyncio.wait([self._asked], timeout=patience_s)
         if not self._asked.done():
-            return False
+            return False, frozenset()
         answer, self._asked = self._asked.result(), None
-        return answer is not None and answer != self._footing
+        return answer
 
-    def _look(self) -> Footing | None:
-        """What it hangs on; None: nobody can tell just now."""
+    def _look(self) -> tuple[bool, frozenset[Path]]:
+        remounted, self._remounted = self._remounted, False
         try:
             text = self._mountinfo()
         except OSError:
-            return None
+            self._remounted |= remounted
+            return False, frozenset()  # nobody can tell just now
+        returned = frozenset(listable(self._backlog.missing))
+        if remounted:
+            returned |= self._backlog.otherwise(partial(mounted, mounts=parsed(text)))
         if text == self._parsed:
-            return Footing(identities_of(self._roots), self._footing.mounts)
+            return identities_of(self._roots) != self._footing.identities, returned
         footing = footing_of(self._roots, text)
         if footing.mounts == self._footing.mounts:
             self._parsed = text
-        return footing
+        return footing != self._footing, returned
 
     def cancel(self) -> None:
         """Await no answer any more."""

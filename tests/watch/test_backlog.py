@@ -169,6 +169,18 @@ async def test_files_with_several_names() -> None:
     assert await backlog.drained(0) == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("now", "otherwise"),
+    [({"/a"}, set()), ({"/a", "/b"}, {"/b"}), (set(), {"/a"}), ({"/b"}, {"/a", "/b"})],
+)
+def test_mount_points_that_are_not_as_they_were_found(now: set[str], otherwise: set[str]) -> None:
+    """A disk that went may hide what was seen, and one that came back uncovers what is kept."""
+    backlog = Backlog()
+    backlog.has_mounts(frozenset({Path("/a")}), frozenset({Path("/b")}))
+    found = backlog.otherwise(lambda places: frozenset(place for place in places if str(place) in now))
+    assert found == set(map(Path, otherwise))
+
+
 async def test_a_tree_of_hard_links_uses_up_no_watches() -> None:
     """So many are watched, and the others are found as far as looking goes."""
     backlog, _ = watching()

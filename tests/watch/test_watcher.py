@@ -333,6 +333,17 @@ async def test_mounting_and_unmounting(base: Path) -> None:
         assert not seen.reasons()[-1]
 
 
+async def test_a_root_that_somebody_missed_between_two_looks(base: Path) -> None:
+    """It hangs on what it did, so nothing else tells that it is back."""
+    backlog = Backlog()
+    async with watching(Tree(base / "vault"), backlog=backlog) as seen:
+        assert base / "vault" not in seen.paths()
+        backlog.misses(frozenset({base / "vault", base / "none"}))
+        await seen.changed(base / "vault")
+        assert base / "none" not in seen.paths()
+        assert seen.rescans() == 1
+
+
 async def test_mounts_that_cannot_be_looked_at(base: Path) -> None:
     """A process without descriptors does not take what it cannot read for a change: it watches on."""
     asked = [0]
