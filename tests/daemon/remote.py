@@ -21,7 +21,9 @@ from memd.store.index import Index
 from memd_client import AsyncClient
 from memd_client.messages import AgentStatus, Found
 from tests.fakes.embedding_server import EmbeddingServer
-from tests.wait import until_async
+from tests.wait import until_async, until_told
+
+LONG_S = 60.0  # on a busy machine a model takes its time to load
 
 
 @asynccontextmanager
@@ -43,7 +45,7 @@ async def running(
     serving = asyncio.create_task(daemon.serve(places, {}, chosen, patience=patience or Patience()))
     try:
         await until_async(lambda: places.socket.exists() or serving.done(), 10)
-        async with AsyncClient(socket=places.socket, timeout=20) as client:
+        async with AsyncClient(socket=places.socket, timeout=LONG_S) as client:
             yield client
     finally:
         if not serving.done():
@@ -69,20 +71,26 @@ async def status(client: AsyncClient) -> AgentStatus:
 
 async def comes(client: AsyncClient, question: str, **wanted: object) -> Found:
     """The first answer to a question of which this is true."""
-    async with asyncio.timeout(20):
-        while True:
-            found = await client.search(question)
-            if all(getattr(found, name) == value for name, value in wanted.items()):
-                return found
+
+    async def is_there() -> Found | None:
+        found = await client.search(question)
+        return found if all(getattr(found, name) == value for name, value in wanted.items()) else None
+
+    found = await until_told(is_there, LONG_S)
+    assert found is not None
+    return found
 
 
 async def says(client: AsyncClient, words: str) -> AgentStatus:
     """The first status whose provider is said to have this trouble."""
-    async with asyncio.timeout(20):
-        while True:
-            now = await status(client)
-            if words in (now.provider_health.reason or ""):
-                return now
+
+    async def is_said() -> AgentStatus | None:
+        now = await status(client)
+        return now if words in (now.provider_health.reason or "") else None
+
+    said = await until_told(is_said, LONG_S)
+    assert said is not None
+    return said
 
 
 def alike(one: Found, other: Found) -> bool:

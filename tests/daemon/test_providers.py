@@ -19,6 +19,7 @@ from memd.store.index import Index
 from memd_client import AsyncClient
 from tests.daemon.inprocess import write
 from tests.daemon.remote import (
+    LONG_S,
     alike,
     comes,
     configure,
@@ -32,7 +33,7 @@ from tests.daemon.remote import (
 )
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer, broken, no_quota
-from tests.wait import until_async
+from tests.wait import until, until_async
 
 RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
 QUICK = Patience(down_s=0.5, ask_s=0.2, stay_s=0.5)
@@ -57,7 +58,7 @@ def settings(server: EmbeddingServer, provider: str = "openai", *, key: str = KE
 
 @contextlib.contextmanager
 def served() -> Iterator[str]:
-    """The base URL of a server that somebody else wrote."""
+    """The base URL of a server that somebody else wrote, once it can be connected to."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -65,7 +66,15 @@ def served() -> Iterator[str]:
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
+
+    def is_up() -> bool:
+        assert process.poll() is None
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return True
+        return False
+
     try:
+        until(is_up, LONG_S)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
