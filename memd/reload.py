@@ -17,6 +17,7 @@ log = structlog.get_logger()
 
 LOOK_S = 2.0  # from one look at the file to the next
 SETTLE_S = 0.2  # for which it must stay as it is before it is read: an editor may be writing it
+SETTLES = 5  # of a file that is being written, until it is left alone
 
 Stamp = tuple[int, ...]
 Apply = Callable[[Config, Config], Awaitable[None]]
@@ -63,11 +64,25 @@ class Configuration:
     async def reload(self) -> tuple[str, ...]:
         """Bring all that the file says into force; the dotted keys of what was not.
 
+        The half of a file that is being written would be in force until the next reload, without the rules of the other.
+
         Raises:
             ConfigError: it cannot be used, and what was in force stays so.
+            NoThread: it cannot be looked at just now; likewise.
         """
         async with self._changing:
-            new = await self._read()
+            for _ in range(SETTLES):
+                now = await self._thread.run(self._stamp)
+                await asyncio.sleep(self._settle_s)
+                if now != await self._thread.run(self._stamp):
+                    continue
+                new = await self._read()
+                if now == await self._thread.run(self._stamp):
+                    break
+            else:
+                raise ConfigError(
+                    "the configuration file is being written all the time; reload once that has ended"
+                )
             changed = changed_settings(self.in_force, new)
             await self._bring(new)
             self.waiting = ()
@@ -134,15 +149,24 @@ class Configuration:
         """What the file says.
 
         Raises:
-            ConfigError: it cannot be used, or is gone. At a start no file means built-in defaults; but to lose one is no wish
-                to drop every agent that it names.
+            ConfigError: it cannot be used, or is gone or empty. At a start no file means built-in defaults; but to lose one is
+                no wish to drop every agent that it names, nor is what a full disk leaves of it.
         """
         new = self._load()
-        if new.file is None and self.in_force.file is not None:
+        before = self.in_force
+        if before.file is not None and (new.file is None or (_is_empty(new.file) and new != before)):
+            lost = "gone" if new.file is None else "empty"
             raise ConfigError(
-                f"{self.in_force.file} is gone; what it said stays in force until memd is started again"
+                f"{before.file} is {lost}; what it said stays in force until memd is started again"
             )
         return new
+
+
+def _is_empty(file: Path) -> bool:
+    try:
+        return file.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def stamp_of(file: Path) -> Stamp:

@@ -1,6 +1,7 @@
 """The configuration in force, and its file; the daemon around them is a list."""
 
 import asyncio
+import itertools
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,56 @@ async def test_a_file_that_is_being_written_is_read_when_it_is_whole(tmp_path: P
     world.write("citations = 'on'")
     await world.configuration.look()
     assert world.citations == "auto"
+
+
+async def test_a_reload_waits_until_the_file_is_whole(tmp_path: Path) -> None:
+    """Whoever tells of a change may do so at the first byte; what is cut off is the rules."""
+    world = _World(tmp_path)
+    world.write("citations = 'off'")
+    world.configuration = Configuration(
+        load(world.file, {}, tmp_path),
+        lambda: load(world.file, {}, tmp_path),
+        lambda: stamp_of(world.file),
+        world._apply,
+        settle_s=0.05,
+    )
+    whole = world.file.read_bytes() + b"[agents.main.scope]\ndefault = 'deny'\nrules = []\n"
+    with world.file.open("wb", buffering=0) as stream:
+        reloading = asyncio.create_task(world.configuration.reload())
+        for at in range(0, len(whole), 8):
+            stream.write(whole[at : at + 8])
+            await asyncio.sleep(0.005)
+    await reloading
+    assert [config.agents["main"].scope.rules for config in world.applied] == [()]
+
+
+async def test_a_file_that_is_written_without_end_is_not_read(tmp_path: Path) -> None:
+    """What is in force stays so, and the person is told."""
+    world = _World(tmp_path)
+    stamps = itertools.count()
+    world.configuration = Configuration(
+        world.configuration.in_force,
+        lambda: load(world.file, {}, tmp_path),
+        lambda: (next(stamps),),
+        world._apply,
+        settle_s=0.0,
+    )
+    with pytest.raises(ConfigError, match="being written"):
+        await world.configuration.reload()
+    assert not world.applied
+
+
+async def test_a_file_that_was_emptied_drops_nothing(tmp_path: Path) -> None:
+    """An editor on a full disk leaves no bytes; at a start that means built-in defaults, to a daemon it is a loss."""
+    world = _World(tmp_path)
+    world.file.write_bytes(b"")
+    for change in (world.configuration.reload, world.configuration.look):
+        with pytest.raises(ConfigError, match="is empty"):
+            await change()
+    assert not world.applied
+    world.write("citations = 'on'")
+    await world.configuration.reload()
+    assert world.citations == "on"
 
 
 async def test_it_looks_by_itself(tmp_path: Path) -> None:
