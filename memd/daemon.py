@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import os
 import re
 import resource
+import signal
 import socket as socketlib
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -64,7 +66,7 @@ from memd.sync.poll import look_by_scan
 from memd.sync.rebuild import discard_all
 from memd.sync.timetable import scan_now_and_then
 from memd.sync.treatment import treatment_of
-from memd.threads import Threads
+from memd.threads import NoThread, Threads
 from memd.version import VERSION
 from memd.watch.debounce import Debouncer
 from memd.watch.watcher import Health, watch
@@ -81,9 +83,38 @@ SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait f
 OPEN_FILES = 10_240  # what macOS allows at most
 ROOTS_S = 1.0  # for which the start of an agent waits for its disk
 PATIENCE = Patience()
+LOOKUPS = 4  # of hosts at a time: a resolver may not answer for many seconds
 LOOK_S = 1.0  # between two looks whether the socket has its file
 STOP_S = 1.5  # from the signal to the end, at most
 SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
+
+
+class Loop(uvloop.Loop):
+    """The event loop, which has names of hosts looked up on threads of memd's own.
+
+    libuv starts threads for that at the first look-up, and ends the process where it cannot
+    (https://docs.libuv.org/en/v1.x/threadpool.html).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lookups = Threads(LOOKUPS, "memd-lookup")
+
+    async def getaddrinfo(
+        self,
+        host: str | bytes | None,
+        port: str | bytes | int | None,
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002 - the name is asyncio's
+        proto: int = 0,
+        flags: int = 0,
+    ) -> list[Any]:
+        """Like that of any loop; an OSError where no thread can be started."""
+        try:
+            return await self._lookups.run(socketlib.getaddrinfo, host, port, family, type, proto, flags)
+        except NoThread as failure:
+            raise OSError(errno.EAGAIN, str(failure)) from failure
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -116,7 +147,7 @@ def main(
     postmortem.catch_strays(_stray_failed)
     try:
         places = _places(config, state_dir, socket)
-        uvloop.run(serve(places, os.environ, choose or _choose_here, on_stop=_end_in_time))
+        uvloop.run(serve(places, os.environ, choose or _choose_here, on_stop=_end_in_time), loop_factory=Loop)
     except MemdError as error:
         return _last_word(error)
     except BaseExceptionGroup as failures:
@@ -195,7 +226,11 @@ def _end_in_time() -> None:
     """
     deadline = threading.Timer(STOP_S, os._exit, (0,))
     deadline.daemon = True
-    deadline.start()
+    try:
+        deadline.start()
+    except RuntimeError:  # no thread is to be had: then the kernel ends it, by SIGALRM
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, STOP_S)
 
 
 async def serve(
@@ -272,9 +307,7 @@ async def serve(
                 log.info(
                     "daemon.started", version=VERSION, socket=str(places.socket), agents=sorted(config.agents)
                 )
-                while await signals.next() is Wish.RELOAD:
-                    with contextlib.suppress(ConfigError):  # status and the log tell
-                        await reload()
+                await _until_stopped(signals, reload)
                 notifier.stopping()
                 log.info("daemon.stopping")
                 manager.cancel()
@@ -285,6 +318,22 @@ async def serve(
             await fleet.close()
             await engines.close()
     log.info("daemon.stopped")
+
+
+async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]]) -> None:
+    is_put_off = False
+    while await signals.next() is Wish.RELOAD:
+        try:
+            await reload()
+        except ConfigError:
+            is_put_off = False  # status and the log tell
+        except NoThread as failure:
+            if not is_put_off:
+                log.warning("config.reload_put_off", reason=str(failure))
+            is_put_off = True
+            asyncio.get_running_loop().call_later(LOOK_S, signals.want, Wish.RELOAD)
+        else:
+            is_put_off = False
 
 
 async def build_agent(

@@ -14,7 +14,8 @@ from memd.backoff import delay_s
 from memd.config import AgentSettings, Config, differences
 from memd.engines.engines import Engines
 from memd.engines.supply import Supply
-from memd.store.trouble import StoreDamaged, StoreNewer, StoreUnavailable
+from memd.errors import TransientError
+from memd.store.trouble import StoreDamaged, StoreNewer
 
 log = structlog.get_logger()
 
@@ -119,7 +120,7 @@ class Fleet:
         self._placed.add(agent_id)
         try:
             agent = await self._build(agent_id, settings, self._supplies[agent_id])
-        except (StoreUnavailable, StoreDamaged, StoreNewer, OSError) as failure:
+        except (TransientError, StoreDamaged, StoreNewer, OSError) as failure:
             self._placed.discard(agent_id)
             return self._left_out(agent_id, str(failure))
         self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))

@@ -134,3 +134,18 @@ def _done(future: Future[T], call: Callable[[], T]) -> Callable[[], None]:
     except BaseException as failure:  # noqa: BLE001 - it is raised where the result is awaited
         return partial(future.set_exception, failure)
     return partial(future.set_result, result)
+
+
+_BESIDE = Threads(8, "memd-beside")
+
+
+async def beside(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What fn returns, or raises, off the event loop; where the system gives no thread, on it.
+
+    For work that takes milliseconds and meets no network mount, and must not fail for want of a thread: it may be about
+    an answer that has been paid for.
+    """
+    try:
+        return await _BESIDE.run(fn, *args, **kwargs)
+    except NoThread:
+        return fn(*args, **kwargs)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memd.threads import NoThread, Threads
+from memd.threads import NoThread, Threads, beside
 from tests.wait import until_async
 
 
@@ -169,6 +169,26 @@ async def test_where_no_more_threads_begin_those_there_are_do_the_work(
     gate.open.set()
     assert await asyncio.wait_for(asyncio.gather(*waiting), 10) == [0, 1, 2, 3, 4]
     await blocked
+
+
+async def test_what_must_not_fail_is_done_without_a_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the loop where that can be, else on it; with the same result, and the same errors."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("memd.threads._BESIDE", Threads(1, "test", idle_s=0.01))
+    here = threading.get_ident()
+    assert await beside(threading.get_ident) != here
+    await until_async(lambda: _counted("test") == 0)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert await beside(threading.get_ident) == here
+    with pytest.raises(ZeroDivisionError):
+        await beside(divmod, 1, 0)
+
+
+def _counted(name: str) -> int:
+    return sum(thread.name == name for thread in threading.enumerate())
 
 
 async def test_a_thread_that_waits_is_used_again() -> None:

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from memd.embed.provider import EmbedUnavailable
-from memd.threads import Threads
+from memd.threads import NoThread, Threads
 
 log = structlog.get_logger()
 
@@ -45,7 +45,7 @@ class Questions(Generic[Model]):
         """What use gives for the model; it runs on a thread, also when nobody waits for it any more.
 
         Raises:
-            EmbedUnavailable: the model is at another question, and has been for long.
+            EmbedUnavailable: the model is at another question, and has been for long; or no thread can be started.
         """
         busy_s = self._seat.threads.busy_s()
         if busy_s > self._stuck_s and self._given_up < REPLACED:
@@ -54,7 +54,10 @@ class Questions(Generic[Model]):
             log.error("embed.question_stuck", stuck_s=round(busy_s, 1), times=self._given_up)
         elif busy_s > self._slow_s:
             raise EmbedUnavailable(self._why(busy_s))
-        return await self._seat.threads.run(self._seat.answered, use)
+        try:
+            return await self._seat.threads.run(self._seat.answered, use)
+        except NoThread as failure:
+            raise EmbedUnavailable(str(failure)) from failure
 
     def _why(self, busy_s: float) -> str:
         still = f"The bundled model has been at one question for {busy_s:.0f} s"

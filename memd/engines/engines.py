@@ -14,6 +14,7 @@ from memd.engines.member import Member, Tools
 from memd.engines.supply import Supply
 from memd.store.embeddings import Space
 from memd.sync.cached import CacheBound
+from memd.threads import beside
 
 log = structlog.get_logger()
 
@@ -45,7 +46,7 @@ class Engines:
         wanted = shared(settings)
         async with self._making:
             if wanted not in self._engines:
-                choice = await asyncio.to_thread(self._choose, settings)
+                choice = await beside(self._choose, settings)
                 engine = self._engines[wanted] = Engine(settings, choice, self._tools, self._tell)
                 await engine.begin()
         supply = Supply(settings, self._engines[wanted], self, self._tools.cache)
@@ -66,7 +67,7 @@ class Engines:
         """Look again what the settings of all that are in use mean: a key may be another one, and is tried at once."""
         async with self._making:
             for engine in list(self._engines.values()):
-                await engine.renew(await asyncio.to_thread(self._choose, engine.settings))
+                await engine.renew(await beside(self._choose, engine.settings))
         await self._sweep()
 
     async def close(self) -> None:

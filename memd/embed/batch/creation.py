@@ -9,6 +9,7 @@ from memd.embed.batch.grouping import lines
 from memd.embed.provider import EmbedUnavailable
 from memd.embed.remote.call import Call, RateLimited
 from memd.model import TextHash
+from memd.threads import beside
 
 MOST_PAGES = 20  # of the list of jobs: a job of ours that is sought began a short while ago
 
@@ -34,7 +35,7 @@ async def upload(asking: Asking, label: str, texts: Mapping[TextHash, str]) -> t
         return asking.dialect.upload(upload_name(label), lines(asking.dialect, texts))
 
     # Tens of megabytes: the loop must not stand still for them, and they are not kept while the job runs.
-    body, times = await asking.counted(await asyncio.to_thread(form))
+    body, times = await asking.counted(await beside(form))
     return asking.dialect.uploaded(body), times == 1
 
 

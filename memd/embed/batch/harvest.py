@@ -1,6 +1,5 @@
 """Fetches what a job has brought."""
 
-import asyncio
 import contextlib
 from array import array
 from collections import Counter
@@ -16,6 +15,7 @@ from memd.embed.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.embed.remote import replies
 from memd.embed.remote.call import BadReply
 from memd.model import TextHash
+from memd.threads import beside
 
 AT_ONCE = 256  # vectors in memory
 SPARE_LINES = 1000  # beyond one a text; a file that has no end is not read to it
@@ -124,7 +124,7 @@ class Harvest:
         return True
 
     async def _hand_over(self, some: Mapping[TextHash, Sequence[float]]) -> None:
-        good = await asyncio.to_thread(_sound, some, self._form)
+        good = await beside(_sound, some, self._form)
         self.reasons["a vector that cannot be used"] += len(some) - len(good)
         if good:
             await self._keep(good)

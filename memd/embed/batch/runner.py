@@ -29,6 +29,7 @@ from memd.embed.remote.retry import INDEXING, Retries
 from memd.errors import MemdError, TransientError
 from memd.model import TextHash
 from memd.text import cjk_share
+from memd.threads import beside
 
 log = structlog.get_logger()
 
@@ -190,7 +191,7 @@ class Batches:
             # First what is in jobs, then what is kept: a job that ends in between is in the one or the other.
             taken = [*map(frozenset, self._missing.values()), self._failed]
             taken.append(await self._ledger.kept(texts.keys()))
-            for group, shares in await asyncio.to_thread(_groups, self._asking.dialect, texts, taken):
+            for group, shares in await beside(_groups, self._asking.dialect, texts, taken):
                 job = Job(f"memd-{secrets.token_hex(8)}", len(group), self._clock())
                 try:
                     # Remembered before it is created: a crash in between must not leave a job that nobody knows of.

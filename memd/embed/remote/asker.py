@@ -1,6 +1,5 @@
 """Puts one request for vectors to a provider, as often as it is worth it."""
 
-import asyncio
 from collections.abc import Sequence
 
 from memd.embed.provider import Vectors
@@ -10,6 +9,7 @@ from memd.embed.remote.call import NotSupported, Refused, Side
 from memd.embed.remote.dialect import Dialect
 from memd.embed.remote.http import Session
 from memd.embed.remote.retry import Retries
+from memd.threads import beside
 
 
 class Asker:
@@ -45,7 +45,7 @@ class Asker:
                     failure = self.dialect.failure(answer, self.account.key, (*texts, *self._headers()))
                     raise Refused(str(failure)) if isinstance(failure, NotSupported) else failure
                 # Long lists of numbers: the loop must not stand still for them.
-                return await asyncio.to_thread(self._read, answer.body, len(texts), dimensions)
+                return await beside(self._read, answer.body, len(texts), dimensions)
         raise AssertionError("the last attempt returns or raises")
 
     def _headers(self) -> list[str]:

@@ -11,6 +11,7 @@ from memd.configfile import address
 from memd.embed.remote.account import Account
 from memd.embed.remote.call import Answer, BadReply, Call, Refused, TimedOut, Unanswered
 from memd.errors import MemdError
+from memd.threads import beside
 from memd.version import VERSION
 
 CONNECT_S = 10.0
@@ -223,7 +224,7 @@ class Session:
             )  # it trusts nobody, and nobody is asked to be trusted
         try:
             # Reading all root certificates takes a while.
-            return await asyncio.to_thread(ssl.create_default_context)
+            return await beside(ssl.create_default_context)
         except (OSError, ValueError) as fault:
             raise Refused(
                 f"{self._provider}: no encrypted connection can be made: a file that the environment names (SSL_CERT_FILE,"
