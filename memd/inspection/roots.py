@@ -42,7 +42,8 @@ class Look:
         """Look at each root, then scan them all."""
         settings = self._settings
         roots = [self._root(settings.workspace, is_workspace=True)]
-        roots += [self._root(path, is_workspace=False) for path in settings.extra_paths]
+        others = [path for path in settings.extra_paths if path != settings.workspace]
+        roots += [self._root(path, is_workspace=False) for path in others]
         self.at = settings.workspace
         parts = roots_of(settings)
         shelves = [

@@ -395,7 +395,11 @@ def _in_words(kept: Mapping[str, int]) -> str | None:
     if not kept:
         return None
     reasons = ", ".join(f"{reason} ({files})" for reason, files in sorted(kept.items()))
-    return f"{sum(kept.values())} indexed files are shown as they were seen last: {reasons}"
+    count = sum(kept.values())
+    which = (
+        "1 indexed file is shown as it was" if count == 1 else f"{count} indexed files are shown as they were"
+    )
+    return f"{which} seen last: {reasons}"
 
 
 def _mended_by_itself(_: str) -> None:

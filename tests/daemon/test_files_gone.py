@@ -117,7 +117,7 @@ def test_a_root_that_is_not_there_keeps_its_files_and_says_so(
         until(lambda: shown(client, "walrus") == (1, True, True), PATIENCE_S)
         status = client.status().agents["main"].watcher
         assert not status.ok
-        assert "1 indexed files are shown as they were seen last" in (status.reason or "")
+        assert "1 indexed file is shown as it was seen last" in (status.reason or "")
         client.sync(force=True, vectors=False)
         assert shown(client, "walrus") == (0, False, False)
         assert client.status().agents["main"].watcher.ok

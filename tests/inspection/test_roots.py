@@ -39,6 +39,7 @@ def test_notes_are_counted_as_a_scan_finds_them(tmp_path: Path) -> None:
     assert (ground.notes, ground.skipped) == (4, {"symlink": 1})
     assert ground.directories == 4  # the workspace, memory/, deep/ and more/
     assert [(root.is_workspace, root.fault) for root in ground.roots] == [(True, None), (False, None)]
+    assert len(_look(ws, ws).roots) == 1
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,9 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
     yield "health", _healthy(agent)
     if agent.searches is not None:
         yield "searches", _searches(agent.searches, now)
-    if agent.extra_paths:
-        yield "also", ", ".join(shown(path, home) for path in agent.extra_paths)
+    others = [path for path in agent.extra_paths if path != agent.workspace]
+    if others:
+        yield "also", ", ".join(shown(path, home) for path in others)
     yield from _sources(agent)
     if agent.backend != "builtin":
         yield "backend", agent.backend if agent.qmd is None else _qmd(agent.qmd, now)

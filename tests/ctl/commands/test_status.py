@@ -100,7 +100,7 @@ def test_an_agent_in_trouble_tells_all_of_it() -> None:
         provider_health=Health(ok=False, reason="timed out\nthree times"),
         last_pass=Pass(at=_NOW, took_s=2.0, failed="the disk is full"),
         rebuild="the chunking changed",
-        extra_paths=["/home/ann/docs", "/srv/wiki"],
+        extra_paths=["/home/ann/docs", "/home/ann/notes", "/srv/wiki"],  # the second is the workspace itself
         sources=["memory", "sessions"],
         backend="qmd",
     )
