@@ -197,6 +197,8 @@ def index(file: Path, *, turned: bool, extra: str = "") -> Path:
         connection.execute("INSERT INTO chunks VALUES (?, ?, 1, 1, ?)", (number, number, f"text of {name}"))
         connection.execute("INSERT INTO postings VALUES (?, ?, ?)", (number, number, ord(name[0])))
         connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, name + extra))
+    connection.execute("CREATE TABLE totals (name TEXT PRIMARY KEY, n INTEGER)")
+    connection.execute("INSERT INTO totals VALUES ('files', ?)", (len(names),))
     connection.close()
     return file
 
@@ -209,8 +211,12 @@ def test_indexes_that_came_about_otherwise_are_equal(tmp_path: Path) -> None:
     third = index(tmp_path / "third", turned=True, extra=" more")
     connection = apsw.Connection(str(third))
     connection.execute("UPDATE postings SET impact = 7 WHERE chunk_id = 1")
-    connection.close()
     [first, second] = unlike(one, tables(third, lambda _: True))
     assert first.startswith("table postings: 1 rows too many, 1 missing")
     assert second.startswith("table words: 0 rows too many, 2 missing")
     assert not unlike({}, tables(third, lambda _: False))
+    connection.execute("UPDATE totals SET n = n + 1")
+    connection.close()
+    assert unlike(tables(third, lambda _: False), {}) == [
+        "table totals: 1 rows too many, 0 missing\n  + ('the number of files is not 3',)"
+    ]

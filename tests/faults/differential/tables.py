@@ -12,6 +12,8 @@ import apsw
 import msgspec
 import sqlite_vec
 
+from memd.store.meta import miscounted
+
 Rows = Counter[tuple[Any, ...]]
 Admits = Callable[[str], bool]
 
@@ -24,6 +26,7 @@ _UNLIKE: Mapping[str, Mapping[str, str]] = {
 _ELSEWHERE = {
     "vectors": "tests.daemon.contents compares them, with a tolerance",
     "vectors_plain": "likewise",
+    "totals": "those of files that take no part are in them: they are compared with the tables that they count",
 }
 _SHOWN = 3
 
@@ -110,6 +113,7 @@ def _tables(connection: apsw.Connection, admits: Admits) -> dict[str, Rows]:
             for row in rows
             if (told := _told(row, meant, dropped, admits, is_files=name == "files")) is not None
         )
+    found["totals"] = Counter((wrong,) for wrong in miscounted(connection))
     return found
 
 
