@@ -1,13 +1,14 @@
 """From chunks in order to hits that are worth reading."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from heapq import heappop, heappush
 
 import msgspec
 
 from memd.model import Hit, Kind, Window
 from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
+from memd.search.repeats import Repeats, lowered
 from memd.search.unseen import Shown, fresh_part
 from memd.store.chunks import StoredChunk
 
@@ -23,6 +24,7 @@ class Verdict(msgspec.Struct, frozen=True):
     cut: str | None  # min_score | overlap | duplicate; None: it is a hit
     window: Window | None = None  # what it shows, or would have shown
     owed: bool = False  # it was its source's turn, not its own
+    repeats: bool = False  # only the question, so that its score was lowered
 
 
 Found = Iterable[tuple[Scored, StoredChunk]]
@@ -40,7 +42,8 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
 
     Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
     it has no other. A text that stands in several places is shown once, and a turn of several sessions likewise. After two hits of one source the next is of
-    another, while that has any: notes and sessions tell different things, and there is more of one than of the other.
+    another, while that has any: notes and sessions tell different things, and there is more of one than of the other. What
+    only repeats the question comes after what may answer it, and its score is lowered.
 
     Args:
         found: Of each source its candidates with their chunks, the best first; read only as far as verdicts are taken.
@@ -51,12 +54,15 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
     shown = Shown()
     told: set[str] = set()
     heard: set[str] = set()  # the lines of transcripts that were shown
-    lanes = [_Lane(iter(candidates)) for candidates in found]
+    repeats = Repeats(query)
+    lanes = [_Lane(iter(candidates), repeats) for candidates in found]
     last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
     while best := [lane for lane in lanes if lane.head() is not None]:
+        best = [lane for lane in best if not lane.repeats()] or best
         others = [lane for lane in best if len(last) < IN_A_ROW or lane is not last[0]] or best
         lane = min(others, key=_Lane.order)
         owed = lane is not min(best, key=_Lane.order)
+        repeated = lane.repeats()
         scored, chunk = lane.take()
         hit, cut, part = None, None, None
         if scored.score < min_score:
@@ -74,43 +80,68 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
             else:
                 told.add(same)
                 heard |= said
-                window = part.window
                 hit = Hit(
                     chunk.path,
-                    window.start_line,
-                    window.end_line,
+                    part.window.start_line,
+                    part.window.end_line,
                     scored.score,
-                    window.text,
+                    part.window.text,
                     chunk.kind.source,
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
-        yield Verdict(scored, chunk, hit, cut, part.window if part else None, owed and hit is not None)
+        window = part.window if part else None
+        yield Verdict(scored, chunk, hit, cut, window, owed and hit is not None, repeated)
 
 
 def _lines(text: str) -> frozenset[str]:
     return frozenset(line.strip() for line in text.splitlines() if line.strip())
 
 
+class _Next(msgspec.Struct, frozen=True, order=True):
+    """A candidate of a lane, by its place in the order."""
+
+    place: tuple[float, float, str, int, int]
+    scored: Scored
+    chunk: StoredChunk
+    repeats: bool
+
+
 class _Lane:
     """The candidates of one source, read when they are wanted."""
 
-    def __init__(self, candidates: Iterator[tuple[Scored, StoredChunk]]) -> None:
+    def __init__(self, candidates: Iterator[tuple[Scored, StoredChunk]], repeats: Repeats) -> None:
         self._candidates = candidates
-        self._head: list[tuple[Scored, StoredChunk]] = []
+        self._repeats = repeats
+        self._read: list[_Next] = []  # a heap: the next that may answer, and those before it that only repeat
+        self._is_done = False
 
     def head(self) -> Scored | None:
         """The next candidate; None: there is none."""
-        if not self._head:
-            self._head = list(islice(self._candidates, 1))
-        return self._head[0][0] if self._head else None
+        # A lowered one is next once one that may answer is there to be compared with.
+        while not self._is_done and all(one.repeats for one in self._read):
+            self._read_on()
+        return self._read[0].scored if self._read else None
+
+    def repeats(self) -> bool:
+        """Whether the next candidate only repeats the question; there is one."""
+        return self._read[0].repeats
 
     def order(self) -> tuple[float, float, str, int, int]:
         """What puts the next candidates of all sources in order, as fuse does."""
-        return place_in_order(self._head[0][0])
+        return self._read[0].place
 
     def take(self) -> tuple[Scored, StoredChunk]:
         """The next candidate, which is not the next any more."""
-        return self._head.pop()
+        taken = heappop(self._read)
+        return taken.scored, taken.chunk
+
+    def _read_on(self) -> None:
+        for scored, chunk in self._candidates:
+            repeats = self._repeats.only_repeats(chunk)
+            one = lowered(scored) if repeats else scored
+            heappush(self._read, _Next(place_in_order(one), one, chunk, repeats))
+            return
+        self._is_done = True
 
 
 def worth_reading(found: Sequence[Scored], min_score: float) -> list[Scored]:

@@ -10,6 +10,8 @@ from memd.model import ChunkId, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
 from memd.search.rank import IN_A_ROW, hits, verdicts, worth_reading
+from memd.search.repeats import Repeats
+from memd.speech import CONTINUED
 from memd.store.chunks import StoredChunk
 
 OPEN = 0.0
@@ -253,3 +255,70 @@ def test_asking_for_more_only_appends(
     for at in range(len(sources) - IN_A_ROW):
         if len(set(sources[at : at + IN_A_ROW + 1])) == 1:
             assert len(set(sources[at:])) == 1
+
+
+QUESTION = "Which database did we pick for the ledger?"
+SAID = f"2026-11-20 10:01 User: {QUESTION}"
+AGAIN = "2026-11-21 10:01 User: which database did we pick for the  ledger"
+ANSWER = "2026-11-20 10:02 Assistant: PostgreSQL."
+OTHER = "2026-11-20 09:58 Assistant: All tests are green."
+NEAR = "2026-11-20 09:58 User: Which database did we pick for the mirror?"
+
+
+@pytest.mark.parametrize(
+    ("turns", "repeats"),
+    [
+        ([SAID], True),
+        ([AGAIN], True),
+        ([SAID, AGAIN], True),
+        ([OTHER, SAID], True),
+        ([SAID, ANSWER], False),
+        ([SAID, ANSWER, AGAIN], False),
+        ([SAID + " PostgreSQL"], False),
+        ([NEAR], False),
+        (["2026-11-20 10:02 Assistant: We picked a database for the ledger.", SAID], False),
+        (["2026-11-20 10:02 User: We did pick the database for the ledger"], False),
+    ],
+)
+def test_what_only_repeats_the_question_comes_after_what_may_answer_it(
+    turns: list[str], *, repeats: bool
+) -> None:
+    """A turn is closest to its own words, and tells nothing; one that is answered, or says more, keeps its place."""
+    talk = found("\n".join(turns), path="sessions/x/1.jsonl", score=0.9, kind=Kind.SESSION)
+    note = found("# Ledger\n\nPostgreSQL", path="memory/a.md", score=0.4)
+    other = found(
+        "2026-11-19 10:01 User: about ledgers",
+        line=9,
+        path="sessions/x/2.jsonl",
+        score=0.5,
+        kind=Kind.SESSION,
+    )
+    made = list(hits([[talk, other], [note]], parse(QUESTION), DEFAULT, 700))
+    assert len(made) == 3
+    assert (made[-1].path == "sessions/x/1.jsonl") is repeats
+    assert made[-1 if repeats else 0].score == (DEFAULT if repeats else 0.9)
+    assert made[-1 if repeats else 0].snippet == "\n".join(turns)
+    # Nor does it take the turn of its source, and nobody who asks for better hits has it.
+    notes = [found(f"note {number}", line=number, score=0.4) for number in range(4)]
+    alone = list(hits([[talk], notes], parse(QUESTION), DEFAULT, 700))
+    assert [hit.path for hit in alone].index("sessions/x/1.jsonl") == (4 if repeats else 0)
+    assert bool(list(hits([[talk]], parse(QUESTION), 0.6, 700))) is not repeats
+
+
+def test_a_long_question_is_repeated_in_parts() -> None:
+    """A turn that was cut is a part of it in each chunk; few of its words in a row may be an answer."""
+    question = " ".join(f"word{number}" for number in range(60))
+    parts = [
+        f"2026-11-20 10:01 User: {CONTINUED}" + " ".join(question.split()[at : at + 20]) for at in (0, 20, 40)
+    ]
+    short = "2026-11-20 10:01 Assistant: " + " ".join(question.split()[3:8])
+    repeats = Repeats(parse(question))
+
+    def only(text: str, kind: Kind = Kind.SESSION) -> bool:
+        return repeats.only_repeats(found(text, kind=kind)[1])
+
+    assert all(map(only, parts))
+    assert not only(short)
+    assert not only(parts[0] + " and more")
+    assert not only(question, Kind.NOTE)
+    assert not Repeats(parse("?")).only_repeats(found("User: ?", kind=Kind.SESSION)[1])
