@@ -391,7 +391,7 @@ def test_transcripts_are_taken_in_and_out_by_a_reload(daemon: Daemon) -> None:
         until(lambda: holding(client, "Wanda"), PATIENCE_S)
         assert status(client).rebuild is None, "what there was of notes is as good as before"
         daemon.configure(settings(daemon.home, NEVER))
-        daemon.process.send_signal(signal.SIGHUP)
+        client.reload()
         until(lambda: grown(client) == 1, PATIENCE_S)
         say(session, "the heron is called Hugo")
         until(lambda: waiting(client) == 1, PATIENCE_S)
