@@ -157,6 +157,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     share: float = (
         0.0  # of what the words of the question tell, that keywords found in the chunk or in what places it
     )
+    foreign: float = 0.0  # 0..1, how much of it is in other scripts than the question
     terms: tuple[str, ...] = ()  # the query's terms that the window holds
     places: Mapping[str, tuple[int, ...]] = {}  # term -> the lines of the window that it begins on
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
@@ -169,8 +170,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """How a search came to its hits.
 
-    The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share x 1.7 x
-    share^2. See memd.search.fuse.
+    The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share x .8 x the
+    share of the words. See memd.search.fuse.
     """
 
     terms: tuple[str, ...]
@@ -182,6 +183,10 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     vector_share: float = 0.0  # as it counted: a side without evidence is left out
     text_share: float = 0.0
     assumed_cosine: float | None = None
+    background: float = (
+        0.0  # what is taken off each cosine, for how close the question is to the index as a whole
+    )
+    share_taken: float = 0.0  # of its words that a text in another script is taken to hold
     calibration: tuple[float, float] | None = None  # the cosines that mean 0 and 1
     min_score: float
     max_results: int = 0

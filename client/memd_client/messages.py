@@ -230,14 +230,16 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     chosen: str | None = None  # why this window: whole | terms | beginning | rest (of what others show)
     others: list[int] = []  # places of those that show the same text, or some of its lines
     owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
+    foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query
 
 
 class Explanation(Message, frozen=True):
     """The answer to Explain.
 
-    The score of a candidate is tanh(meaning + by_words). Where its closeness is .3 x cosine + .7 x part, or its cosine
-    where it has no part, or assumed_cosine where it has no cosine, meaning is vector_share x (closeness - a) / (b - a),
-    at least 0, with [a, b] = calibration; by_words is text_share x 1.7 x share x share. min_score cuts what scores less.
+    The score of a candidate is tanh(meaning + by_words). Where its closeness is .35 x cosine + .65 x part, or its cosine
+    where it has no part, or assumed_cosine where it has no cosine, meaning is vector_share x (closeness - background - a)
+    / (b - a), at least 0, with [a, b] = calibration; by_words is text_share x .8 x share, and of a share below
+    share_taken, foreign of what is missing to that is added to it. min_score cuts what scores less.
     """
 
     found: Found
@@ -257,6 +259,8 @@ class Explanation(Message, frozen=True):
     by_words: int = 0  # candidates that keywords proposed
     by_meaning: int = 0  # candidates that vectors proposed
     considered: int = 0  # candidates in all
+    background: float = 0.0  # a cosine: how close the query is to all of the index counts that much less
+    share_taken: float = 0.0  # of the query's words that text in another script is taken to hold
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):

@@ -307,7 +307,7 @@ QUESTIONS = tuple(matter[1] for matter in _MATTERS) + tuple(matter[3] for matter
 SAME = 0.99
 """Vectors of one text by one model, weeks apart, have a cosine above this; providers round a little."""
 
-UNRELATED = 0.95  # this share of unrelated pairs is not worth reading
+UNRELATED = 0.975  # this share of unrelated pairs is not worth reading
 _LEAST_RANGE = 0.05  # a model that cannot tell texts apart must not make everything look close
 
 

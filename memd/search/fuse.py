@@ -3,21 +3,31 @@
 import math
 import statistics
 from collections.abc import Iterable
+from heapq import nlargest
 
 import msgspec
 
 from memd.embed.provider import Calibration
 from memd.model import ChunkId
 
-# The words of a question, all of them held, are worth more than the meaning of a very close text. The square
-# of their share counts: a few common ones tell next to nothing, as of a question in another language they must.
-WORDS = 1.7
+# The words of a question, all of them held, are worth somewhat more than the meaning of a close text.
+WORDS = 0.8
 
 # Where nothing can be told of meaning, words are all there is: a third of what a question tells is then worth reading.
-ALONE = 2.0
+ALONE = 1.4
 
 # A chunk with parts is as close as the best of them and the whole, in this proportion.
-PART = 0.7
+PART = 0.65
+
+# How little the words of a question stand in a text of another script tells nothing. It is taken to hold as much of
+# them as the second best of the ten closest candidates in the script of the question.
+_COMPARED = 10
+_AS_GOOD_AS = 2
+
+# What a question is usually as close to as it is to this index tells little: three quarters of it are left out. In an
+# index of a few chunks those that answer would be the usual ones: it is as if there were twenty more, of no meaning.
+_USUAL = 0.75
+_FEW = 20
 
 _DIGITS = 3  # of a score, which so is the same wherever it is printed, passed and compared
 
@@ -39,6 +49,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     cosine: float | None  # to the question; None: the chunk has no vector, or there is none of the question
     share: float = 0.0  # 0..1, of what the words of the question tell, that it holds
     part: float | None = None  # the cosine of its best part; None: it has no parts, or none with a vector
+    foreign: float = 0.0  # 0..1, how much of it is in other scripts than the question
 
 
 class Scored(msgspec.Struct, frozen=True, gc=False):
@@ -54,6 +65,7 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     cosine: float | None = None
     part: float | None = None
     share: float = 0.0
+    foreign: float = 0.0
 
     @property
     def evidence(self) -> float:
@@ -71,23 +83,47 @@ def closeness(cosine: float, part: float | None) -> float:
     return cosine if part is None else (1 - PART) * cosine + PART * part
 
 
-def fuse(candidates: Iterable[Candidate], weights: Weights, calibration: Calibration) -> list[Scored]:
-    """Order candidates by vector_share x meaning + text_share x WORDS x share^2.
+def background(mean: float, count: int, calibration: Calibration) -> float:
+    """The cosine that is taken off for how close a question is to an index as a whole.
+
+    Small talk is as close to most notes as to the best of them.
+
+    Args:
+        mean: The mean cosine of all vectors that may be seen to the question.
+        count: How many these are.
+        calibration: Of the model.
+    """
+    return _USUAL * (mean - calibration.low) * count / (count + _FEW)
+
+
+def fuse(
+    candidates: Iterable[Candidate], weights: Weights, calibration: Calibration, usual: float = 0.0
+) -> list[Scored]:
+    """Order candidates by vector_share x meaning + text_share x WORDS x share.
 
     A side with no evidence for any candidate is left out. A chunk that waits for its vector is taken to be as close to
     the question as the middle one of the chunks that keywords found too, so that what was written a moment ago is
-    neither favoured nor lost.
+    neither favoured nor lost. One in another script than the question's holds its words as others of its rank do.
+
+    Args:
+        candidates: In any order.
+        weights: Of the two sides.
+        calibration: Of the model.
+        usual: See background.
 
     Returns:
         All of them, the best first; equal ones by bm25, path, line and id.
     """
     found = list(candidates)
     vector, text, assumed = shares(found, weights)
+    closes = [assumed if one.cosine is None else closeness(one.cosine, one.part) for one in found]
+    meanings = [0.0 if close is None else vector * calibration(close - usual) for close in closes]
+    taken = share_taken(
+        (meaning, one.share, one.foreign) for meaning, one in zip(meanings, found, strict=True)
+    )
     scored = []
-    for one in found:
-        close = assumed if one.cosine is None else closeness(one.cosine, one.part)
-        meaning = 0.0 if close is None else vector * calibration(close)
-        words = text * WORDS * one.share**2
+    for one, meaning in zip(found, meanings, strict=True):
+        words = text * WORDS * (one.share + one.foreign * max(0.0, taken - one.share))
         score = relevance(meaning + words)
         scored.append(
             Scored(
@@ -101,10 +137,24 @@ def fuse(candidates: Iterable[Candidate], weights: Weights, calibration: Calibra
                 one.cosine,
                 one.part,
                 one.share,
+                one.foreign,
             )
         )
     scored.sort(key=place_in_order)
     return scored
+
+
+def share_taken(found: Iterable[tuple[float, float, float]]) -> float:
+    """The share of a question's words that a text in another script is taken to hold.
+
+    Args:
+        found: Of each candidate what it means, the share that it holds, and how foreign it is.
+    """
+    native = nlargest(
+        _COMPARED, ((meaning, share) for meaning, share, is_foreign in found if is_foreign < 0.5)
+    )
+    best = nlargest(_AS_GOOD_AS, (share for _, share in native))
+    return best[-1] if len(best) == _AS_GOOD_AS else 0.0
 
 
 def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:

@@ -12,9 +12,10 @@ from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
 from memd.model import ChunkId, Degraded, Hit, Kind, Source, Trace
 from memd.search import query, rank
 from memd.search.fuse import Candidate as Found
-from memd.search.fuse import Scored, Weights, fuse
+from memd.search.fuse import Scored, Weights, background, fuse
 from memd.search.query import Query
 from memd.search.rank import Verdict
+from memd.search.scripts import foreign, scripts
 from memd.search.speakers import Speakers
 from memd.search.trace import Asked, Sides, told
 from memd.spent import spent
@@ -32,9 +33,7 @@ CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50
 BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
-WITH_PARTS = (
-    100  # candidates, the best by all else, whose parts are looked at: 15 µs each, most of it reading
-)
+CLOSER = 100  # candidates, the best by all else, whose parts and text are looked at: 15 µs each, most of it reading
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 
@@ -73,6 +72,7 @@ class _Meaning(msgspec.Struct, frozen=True):
     meant: _Meant
     rows: Rows
     near: tuple[ChunkId, ...]  # nearest first
+    usual: float  # see fuse.background
 
 
 class _NoMeaning(msgspec.Struct, frozen=True):
@@ -220,6 +220,7 @@ class Searcher:
         known = meaning.meant.calibration if isinstance(meaning, _Meaning) else None
         calibration = known or Calibration()
         near = meaning.near if isinstance(meaning, _Meaning) else ()
+        usual = meaning.usual if isinstance(meaning, _Meaning) else 0.0
         if isinstance(meaning, _Meaning) and not self._settings.query.hybrid.enabled:
             keywords = _Keywords({}, keywords.trouble)
 
@@ -234,15 +235,10 @@ class Searcher:
                 for place in places
                 if place.kind in kinds
             ]
-            ordered = fuse(found, self._weights, calibration)
-            if isinstance(meaning, _Meaning) and self._index.has_parts:
-                first = [one.id for one in ordered[:WITH_PARTS]]
-                parts = reader.closest_parts(first, meaning.meant.vector)
-                found = [
-                    msgspec.structs.replace(one, part=parts[one.id].cosine) if one.id in parts else one
-                    for one in found
-                ]
-                ordered = fuse(found, self._weights, calibration)
+            ordered = fuse(found, self._weights, calibration, usual)
+            if isinstance(meaning, _Meaning):
+                found = self._looked_at(reader, found, [one.id for one in ordered[:CLOSER]], asked, meaning)
+                ordered = fuse(found, self._weights, calibration, usual)
             if not with_cut:
                 ordered = rank.worth_reading(ordered, min_score)
             kind_of = {place.id: place.kind for place in places}
@@ -259,10 +255,28 @@ class Searcher:
             # While one index takes the place of another, its chunks are there a moment before its vectors.
             is_of_now = 2 * len(there & set(near)) >= len(near)
             is_whole = keywords.matches.keys() <= there and is_of_now
-            return use(verdicts, Sides(keywords.matches, near, found), known), is_whole
+            return use(verdicts, Sides(keywords.matches, near, found, usual), known), is_whole
 
         with spent("ranking"):
             return keywords, meaning, *await self._index.read(put_together)
+
+    def _looked_at(
+        self, reader: Reader, found: list[Found], first: list[ChunkId], asked: Query, meaning: _Meaning
+    ) -> list[Found]:
+        """Candidates, the first ones with their best parts and with how foreign they are to the question."""
+        parts = reader.closest_parts(first, meaning.meant.vector) if self._index.has_parts else {}
+        written = scripts(asked.embed_text)
+        texts = reader.texts(first)
+        return [
+            msgspec.structs.replace(
+                one,
+                part=parts[one.id].cosine if one.id in parts else None,
+                foreign=foreign(written, scripts(texts[one.id].text)),
+            )
+            if one.id in texts
+            else one
+            for one in found
+        ]
 
     def _searched(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning, hits: list[Hit]) -> Searched:
         if isinstance(meaning, _Meaning):
@@ -320,12 +334,12 @@ class Searcher:
                 if found is None:
                     await self._index.at_rest()
                     continue
-                return _Meaning(space, meant, found.rows, tuple(found.chunk_ids))
+                usual = background(*found.usual, meant.calibration)
+                return _Meaning(space, meant, found.rows, tuple(found.chunk_ids), usual)
             with spent("vectors"):
-                near = await self._computing.run(
-                    matrix.nearest, held[1], meant.vector, self._candidates, kinds
-                )
-            return _Meaning(space, meant, held[1], tuple(near))
+                looks = await self._computing.run(matrix.look, held[1], meant.vector, self._candidates, kinds)
+            usual = background(*looks.usual(), meant.calibration)
+            return _Meaning(space, meant, held[1], tuple(looks.nearest()), usual)
         return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
 
     async def _look_on_disk(

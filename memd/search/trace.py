@@ -8,7 +8,7 @@ from memd.embed.provider import Calibration
 from memd.model import Candidate, ChunkId, Hit, Trace, Window
 from memd.search import query
 from memd.search.fuse import Candidate as Found
-from memd.search.fuse import Weights, fuse, shares
+from memd.search.fuse import Scored, Weights, fuse, share_taken, shares
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.terms import occurrences
@@ -24,6 +24,7 @@ class Sides(msgspec.Struct, frozen=True):
     keywords: Mapping[ChunkId, Match]
     near: Sequence[ChunkId]
     found: Sequence[Found]  # what became of both
+    usual: float = 0.0  # see fuse.background
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -58,10 +59,8 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
     hits: list[Hit] = []
     shown: list[_Shown] = []
     candidates: list[Candidate] = []
-    places = {
-        one.id: place
-        for place, one in enumerate(fuse(sides.found, asked.weights, asked.calibration or Calibration()), 1)
-    }
+    ordered = fuse(sides.found, asked.weights, asked.calibration or Calibration(), sides.usual)
+    places = {one.id: place for place, one in enumerate(ordered, 1)}
     for told_of, verdict in enumerate(verdicts, 1):
         cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
         place = places[chunk.id]
@@ -91,6 +90,7 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
                 keyword_rank=keyword_rank.get(chunk.id),
                 vector_rank=vector_rank.get(chunk.id),
                 share=scored.share,
+                foreign=scored.foreign,
                 terms=tuple(held),
                 places=held,
                 window=_lines(verdict.window),
@@ -103,10 +103,10 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
         if verdict.window is not None and (verdict.hit is not None or others):
             # A copy shows nothing, but its lines count as shown: where they are, is where the text is.
             shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.window))
-    return hits, _trace(sides, asked, candidates)
+    return hits, _trace(sides, asked, candidates, ordered)
 
 
-def _trace(sides: Sides, asked: Asked, candidates: Sequence[Candidate]) -> Trace:
+def _trace(sides: Sides, asked: Asked, candidates: Sequence[Candidate], ordered: Iterable[Scored]) -> Trace:
     vector_share, text_share, assumed = shares(list(sides.found), asked.weights)
     calibration = asked.calibration
     return Trace(
@@ -119,6 +119,8 @@ def _trace(sides: Sides, asked: Asked, candidates: Sequence[Candidate]) -> Trace
         vector_share=vector_share,
         text_share=text_share,
         assumed_cosine=assumed,
+        background=sides.usual,
+        share_taken=share_taken((one.meaning, one.share, one.foreign) for one in ordered),
         calibration=None if calibration is None else (calibration.low, calibration.high),
         min_score=asked.min_score,
         max_results=asked.max_results,

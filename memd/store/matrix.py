@@ -26,6 +26,8 @@ DICT_BYTES = 120  # of an entry with its two numbers, more or less
 
 DEAD = -1  # in the place of a kind
 
+_UNITS = 1 << 20  # of a cosine, where many are added
+
 
 def row_bytes(dimensions: int) -> int:
     """Memory that a row takes: its vector, its id, its kind, and its place in a dict."""
@@ -190,7 +192,12 @@ class Matrix:
 
 
 def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
-    """The chunks nearest to a query of length 1, nearest first, of files of the given kinds only.
+    """See look: the chunks that were found, nearest first."""
+    return look(rows, query, limit, kinds).nearest()
+
+
+def look(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "Looks":
+    """Look for the chunks nearest to a query of length 1, of files of the given kinds only.
 
     Args:
         rows: Where to look.
@@ -203,7 +210,7 @@ def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> l
     # which every thread of the process has to be stopped.
     for part in rows.parts:
         looks.take(part)
-    return looks.nearest()
+    return looks
 
 
 class Looks:
@@ -233,6 +240,12 @@ class Looks:
         far = np.concatenate([look.far for look in self._looks])
         return [ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()]
 
+    def usual(self) -> tuple[float, int]:
+        """The mean cosine of all that may be seen, and how many these are."""
+        count = sum(look.count for look in self._looks)
+        total = sum(look.total for look in self._looks)
+        return (total / _UNITS / count if count else 0.0), count
+
 
 class _Look:
     """The nearest of one source so far."""
@@ -242,9 +255,13 @@ class _Look:
         self._limit = limit
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
+        self.count = 0
+        self.total = 0  # of all cosines, in units: whole numbers add up to the same in any order
 
     def take(self, part: Part, near: NDArray[Any]) -> NDArray[np.intp]:
         visible = np.flatnonzero(self._seen[part.kinds])
+        self.count += len(visible)
+        self.total += int(np.rint(near[visible] * _UNITS).astype(np.int64).sum())
         # From this side: a partition of the other takes ten times as long where many are equal.
         ids = np.concatenate((self.ids, part.ids[visible]))
         far = np.concatenate((self.far, -near[visible]))

@@ -32,6 +32,7 @@ class Near(msgspec.Struct, frozen=True):
 
     chunk_ids: list[ChunkId]  # nearest first
     rows: Rows  # their vectors, and those that were asked for besides
+    usual: tuple[float, int]  # see Looks.usual
 
 
 class Shelf:
@@ -159,7 +160,7 @@ def nearest(
     # What was near for a while, until nearer ones came, is not needed any more.
     needed = np.union1d(wanted, np.array(near, np.int64))
     last = [_some(part, _places(needed, part.ids)[1]) for part in kept if len(part.ids)]
-    return Near(near, Rows(tuple(_with_places(part) for part in last)))
+    return Near(near, Rows(tuple(_with_places(part) for part in last)), looks.usual())
 
 
 def _some(part: Part, is_kept: NDArray[np.bool_]) -> Part:

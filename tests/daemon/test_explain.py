@@ -84,13 +84,14 @@ async def test_an_idle_side_is_told_of(home: Path) -> None:
         await client.sync()
         provider.fail_next(1)
         keyword, printed = await asked(client, "coffee machine")
-        assert (keyword.vector_share, keyword.text_share) == (0.0, 2.0)
+        assert (keyword.vector_share, keyword.text_share) == (0.0, 1.4)
         assert keyword.found.degraded[0].part == "query_embedding"
-        assert "score       tanh(2.00 x 1.7 x share^2 of the words); no vectors were compared:\n" in printed
+        assert "score       tanh(1.40 x 0.8 x share of the words); no vectors were compared:" in printed
         assert "min_score   0.35, the least score of a hit" in printed
         vector, printed = await asked(client, "zebra")
         assert (vector.vector_share, vector.text_share) == (1.0, 0.0)
-        assert "score       tanh(1.00 x (closeness - 0.000) / 1.000); no word was found: its\n" in printed
+        meant = f"(closeness {'+' if vector.background < 0 else '-'} {abs(vector.background):.3f}) / 1.000"
+        assert f"score       tanh(1.00 x {meant}); no word was found: its\n" in printed
         empty, printed = await asked(client, "?!")
         assert (empty.considered, empty.candidates) == (0, [])
         assert printed == "words       none\nmode        keyword, hashing words-and-pairs\ncandidates  none"

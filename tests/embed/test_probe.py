@@ -39,13 +39,13 @@ def test_where_no_language_is_nearer_nothing_is_taken_out() -> None:
 
 
 def test_the_range_begins_at_what_is_usual_between_strangers() -> None:
-    """And reading is worth it above 95 % of these."""
+    """And reading is worth it above 97.5 % of these."""
     answers = np.eye(2 * HALF, dtype=np.float32)
     random = np.random.default_rng(1)
     questions = random.normal(0.2, 0.05, answers.shape).astype(np.float32)
     found = probe.calibration(questions, answers)
     assert found.low == pytest.approx(0.2, abs=0.01)
-    assert found(0.2 + 1.645 * 0.05) == pytest.approx(READABLE, abs=0.02)
+    assert found(0.2 + 1.96 * 0.05) == pytest.approx(READABLE, abs=0.02)
 
 
 def test_a_model_that_tells_nothing_apart_makes_nothing_look_close() -> None:

@@ -19,6 +19,7 @@ from memd.store.chunks import StoredChunk
 from memd.store.keywords import Match
 
 CALIBRATION = Calibration(0.7, 0.9)
+USUAL = 0.02
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -30,6 +31,7 @@ class Chunk(msgspec.Struct, frozen=True):
     r: float | None = None
     cosine: float | None = 0.85
     part: float | None = None
+    foreign: float = 0.0
 
 
 def share_of(text: str, query: Query) -> float:
@@ -66,15 +68,17 @@ def explained(
             one.cosine,
             shares[number] if number in matches else 0.0,
             one.part,
+            one.foreign,
         )
         for number, one in each
     ]
-    ordered = [(one, stored[one.id]) for one in fuse(found, weights, CALIBRATION)]
+    ordered = [(one, stored[one.id]) for one in fuse(found, weights, CALIBRATION, USUAL)]
     cosines = {number: one.cosine for number, one in each if one.cosine is not None}
     sides = Sides(
         dict(sorted(matches.items(), key=lambda item: -item[1].r)),
         sorted(cosines, key=lambda number: -cosines[number]),
         found,
+        USUAL,
     )
     asked = Asked(question, query, weights, CALIBRATION, min_score, max_results)
     return told(verdicts([ordered], query, min_score, max_chars), sides, asked)
@@ -84,9 +88,14 @@ def recomputed(one: Candidate, trace: Trace) -> float:
     """The score of a candidate from the parts that are told of it."""
     close = trace.assumed_cosine if one.cosine is None else closeness(one.cosine, one.part)
     low, high = trace.calibration or (0.0, 1.0)
-    meaning = 0.0 if close is None else trace.vector_share * max(0.0, (close - low) / (high - low))
+    meaning = (
+        0.0
+        if close is None
+        else trace.vector_share * max(0.0, (close - trace.background - low) / (high - low))
+    )
     assert one.meaning == pytest.approx(meaning, abs=1e-12)
-    assert one.by_words == pytest.approx(trace.text_share * WORDS * one.share**2, abs=1e-12)
+    share = one.share + one.foreign * max(0.0, trace.share_taken - one.share)
+    assert one.by_words == pytest.approx(trace.text_share * WORDS * share, abs=1e-12)
     return math.tanh(one.meaning + one.by_words)
 
 
@@ -99,6 +108,7 @@ chunks = st.lists(
         r=st.none() | st.floats(0, 30),
         cosine=st.none() | st.floats(-0.2, 1),
         part=st.none() | st.floats(-0.2, 1),
+        foreign=st.floats(0, 1),
     ),
     max_size=150,
 )
@@ -140,11 +150,13 @@ def test_the_hits_are_those_of_the_search(
                 one.cosine,
                 0.0 if one.r is None else share_of(one.text, query),
                 one.part,
+                one.foreign,
             )
             for chunk, one in zip(stored, given_chunks, strict=True)
         ),
         Weights(),
         CALIBRATION,
+        USUAL,
     )
     kept = [(one, stored[one.id - 1]) for one in worth_reading(ordered, min_score)]
     found = (one.hit for one in verdicts([kept], query, min_score, 700) if one.hit is not None)

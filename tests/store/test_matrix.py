@@ -60,6 +60,9 @@ def test_what_was_added_and_not_removed_is_found(steps: list[tuple[str, int]]) -
     query = question(1000)
     near = matrix.nearest(rows.snapshot(), query, 10**6, EVERYTHING)
     assert sorted(near) == sorted(alive)
+    mean, count = matrix.look(rows.snapshot(), query, 1, EVERYTHING).usual()
+    assert count == len(alive)
+    assert mean == pytest.approx(sum(float(one @ query) for one in alive.values()) / max(1, count), abs=1e-5)
     exact = {n: float(vector.astype(np.float64) @ query) for n, vector in alive.items()}
     assert [exact[n] for n in near] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-6)
     assert cosines_of(rows, query, [*alive, made + 5]) == pytest.approx(exact)

@@ -46,12 +46,14 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
     random.shuffle(shuffled)
     query = np.frombuffer(vector_of(3), "<f4")
     for kinds in (EVERYTHING, frozenset({Kind.NOTE}), frozenset({Kind.SESSION, Kind.CURATED})):
-        near = matrix.nearest(resident.snapshot(), query, limit, kinds)
+        looks = matrix.look(resident.snapshot(), query, limit, kinds)
+        near = looks.nearest()
         wanted = [ChunkId(one) for one in also]
         known = Shelf.of(resident).snapshot()
         found = shelf.nearest(known, blocks_of(shuffled, size), query, limit, kinds, wanted)
         assert found is not None
         assert found.chunk_ids == near
+        assert found.usual == looks.usual()
         assert told(found.rows, query, [*near, *wanted]) == told(resident.snapshot(), query, [*near, *wanted])
 
 

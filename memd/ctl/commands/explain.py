@@ -78,7 +78,7 @@ def _question(explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
 def _formula(explanation: Explanation) -> str:
     parts = [
         (explanation.vector_share, _meant(explanation)),
-        (explanation.text_share, "1.7 x share^2 of the words"),
+        (explanation.text_share, "0.8 x share of the words"),
     ]
     said = " + ".join(f"{_weight(share)} x {name}" for share, name in parts if share)
     said = f"tanh({said})"
@@ -91,7 +91,8 @@ def _formula(explanation: Explanation) -> str:
 
 def _meant(explanation: Explanation) -> str:
     low, high = explanation.calibration or (0.0, 1.0)
-    return f"(closeness - {low:.3f}) / {high - low:.3f}"
+    nothing = low + explanation.background
+    return f"(closeness {'+' if nothing < 0 else '-'} {abs(nothing):.3f}) / {high - low:.3f}"
 
 
 def _counts(explanation: Explanation) -> str:
@@ -114,6 +115,8 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     if explanation.assumed_cosine is not None:
         yield "meaning", _meaning(one, explanation)
     yield "words", _words(one)
+    if taken := _other_script(one, explanation):
+        yield "", taken
     yield "window", _window(one)
     yield "", [f"{term} :{','.join(map(str, lines))}" for term, lines in one.places.items()]
 
@@ -138,6 +141,13 @@ def _words(one: ExplainedHit) -> str:
     if one.keyword is None:
         return "none found here"
     return f"share {one.share:.3f}, r {one.keyword:.3f}, {_ranked(one.keyword_rank)}"
+
+
+def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
+    """What its words are taken to be, where it cannot hold them."""
+    if not one.foreign or one.share >= explanation.share_taken or not explanation.text_share:
+        return None
+    return f"{one.foreign:.0%} in another script: taken towards a share of {explanation.share_taken:.3f}, as others have it"
 
 
 def _window(one: ExplainedHit) -> str:

@@ -46,6 +46,8 @@ _EXPLAINED = Explanation(
     by_words=3,
     by_meaning=8,
     considered=9,
+    background=0.05,
+    share_taken=0.5,
     candidates=[
         _candidate(
             1,
@@ -53,7 +55,7 @@ _EXPLAINED = Explanation(
             cosine=0.83,
             part=0.91,
             meaning=0.767,
-            by_words=0.788,
+            by_words=0.6,
             keyword=1.5,
             keyword_rank=1,
             vector_rank=2,
@@ -62,7 +64,17 @@ _EXPLAINED = Explanation(
             window=(3, 5),
             chosen="terms",
         ),
-        _candidate(2, path="b.md", score=0.56, cosine=None, meaning=0.667, window=(1, 20), chosen="whole"),
+        _candidate(
+            2,
+            path="b.md",
+            score=0.75,
+            cosine=None,
+            meaning=0.667,
+            by_words=0.3,
+            foreign=0.75,
+            window=(1, 20),
+            chosen="whole",
+        ),
         _candidate(
             3,
             path="c.md",
@@ -94,22 +106,24 @@ words       retries  数据
 phrases     "retry max"
 left out    how  什么
 mode        hybrid, local e5
-score       tanh(1.00 x (closeness - 0.600) / 0.300 + 1.00 x 1.7 x share^2 of
-            the words)
+score       tanh(1.00 x (closeness - 0.650) / 0.300 + 1.00 x 0.8 x share of the
+            words)
 min_score   0.35, the least score of a hit
 candidates  9: 3 by words, 8 by meaning; told of 8
 
  1  memory/2026-02-09.md:3-5
-    score       0.761 = tanh(0.767 by meaning + 0.788 by words)
+    score       0.761 = tanh(0.767 by meaning + 0.600 by words)
     meaning     cosine 0.830 of the whole, 0.910 of its best part, number 2
     words       share 0.750, r 1.500, number 1
     window      the part of the chunk, 1-20, with most of the words
                 retries :3  数据 :3,5
 
  2  b.md:1-20
-    score       0.560 = tanh(0.667 by meaning + 0.000 by words)
+    score       0.750 = tanh(0.667 by meaning + 0.300 by words)
     meaning     no vector yet: closeness taken to be 0.800, as others have it
     words       none found here
+                75% in another script: taken towards a share of 0.500, as others
+                have it
     window      the whole chunk
 
  3  c.md:4-6
