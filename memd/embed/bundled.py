@@ -86,9 +86,14 @@ def find() -> Installed:
         ) from None
 
 
+def bias_file() -> Path:
+    """Where the bias of the model is: another one makes other vectors."""
+    return Path(__file__).with_name(BIAS_FILE)
+
+
 def bias() -> Bias:
     """What the language of a text adds to its vector by this model, measured with the texts of memd.embed.probe."""
-    mean, slope, question_mean, question_slope = np.load(Path(__file__).with_name(BIAS_FILE)).astype("<f4")
+    mean, slope, question_mean, question_slope = np.load(bias_file()).astype("<f4")
     return Bias(
         Line(mean.tobytes(), slope.tobytes()), Line(question_mean.tobytes(), question_slope.tobytes())
     )

@@ -29,6 +29,8 @@ class Bias(msgspec.Struct, frozen=True):
 
     passages: Line
     questions: Line
+    # VERSION and that of the texts of memd.embed.probe, as it was measured: vectors without different lines do not meet.
+    measured: tuple[int, int] = (1, 1)
 
 
 def line(vectors: Vectors, texts: Sequence[str]) -> Line:

@@ -282,10 +282,9 @@ def build(model: str, rng: Random) -> LocalProvider:
 
 
 def _identity(installed: bundled.Installed) -> Identity:
-    shapes = f"{bundled.PACKAGE} {installed.version}\n{bundled.FILE}\n{bundled.DIMENSIONS}\ncentred {centring.VERSION}"
-    return Identity(
-        "local", bundled.MODEL, hashlib.sha256(shapes.encode()).hexdigest()[:16], bundled.DIMENSIONS
-    )
+    shapes = f"{bundled.PACKAGE} {installed.version}\n{bundled.FILE}\n{bundled.DIMENSIONS}\ncentred {centring.VERSION}\n"
+    key = hashlib.sha256(shapes.encode() + bundled.bias_file().read_bytes()).hexdigest()[:16]
+    return Identity("local", bundled.MODEL, key, bundled.DIMENSIONS)
 
 
 def _key(text: str) -> bytes:

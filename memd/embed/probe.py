@@ -3,10 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.embed import centring
 from memd.embed.centring import Bias, centred, line
 from memd.embed.provider import Calibration, Vector, Vectors
 
-VERSION = 1  # raised with any change of the texts: what was measured with others is measured again
+# Raised with any change of the texts: what was measured with others is measured again. The first one stays: by its vector a
+# model is known to be the same.
+VERSION = 1
 
 # A note and a question about it, in English, then in Chinese; as people and agents write them, about matters that have
 # little to do with each other.
@@ -321,7 +324,7 @@ def bias(questions: Vectors, answers: Vectors) -> Bias | None:
         questions: Vectors of QUESTIONS, embedded as such.
         answers: Vectors of ANSWERS, embedded as documents.
     """
-    found = Bias(line(answers, ANSWERS), line(questions, QUESTIONS))
+    found = Bias(line(answers, ANSWERS), line(questions, QUESTIONS), (centring.VERSION, VERSION))
     without = centred(questions, QUESTIONS, found.questions) @ centred(answers, ANSWERS, found.passages).T
     return found if _across(without) > _across(questions @ answers.T) else None
 

@@ -458,6 +458,16 @@ def test_the_identity_names_what_shapes_a_vector() -> None:
     assert one.key == LocalProvider(bundled.Installed("0.3.0"), Random(2)).identity.key
 
 
+def test_another_bias_is_another_space_of_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is measured by hand, and nothing else says that it is another one."""
+    one, other = (LocalProvider(bundled.Installed("0.3.0"), Random(1)) for _ in range(2))
+    assert one.identity == other.identity
+    file = tmp_path / "bias.npy"
+    file.write_bytes(bundled.bias_file().read_bytes() + b"\0")
+    monkeypatch.setattr(bundled, "bias_file", lambda: file)
+    assert LocalProvider(bundled.Installed("0.3.0"), Random(1)).identity != one.identity
+
+
 def test_an_unknown_model_is_refused() -> None:
     """Only the bundled model can be built."""
     with pytest.raises(bundled.ModelMissing, match="bge-m3"):

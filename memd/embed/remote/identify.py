@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from memd.embed import probe
+from memd.embed import centring, probe
 from memd.embed.centring import Bias, centred
 from memd.embed.provider import Calibration, Vector, Vectors
 from memd.embed.remote.asker import Asker
@@ -34,20 +34,24 @@ async def identify(asker: Asker, before: Portrait | None, *, retries: Retries = 
         retries: How patient a request is.
 
     Returns:
-        The same portrait where the model is the same, else one of the next generation.
+        The same portrait where the model is the same, else one of the next generation. Where only the texts of the probe are
+        others now, what the vectors are stored without stays as it was: others would have to be paid for again.
 
     Raises:
         EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable: nothing was found out.
     """
-    is_same = False
+    is_same = has_bias = False
     if before is not None:
         [first] = await _embed(asker, probe.ANSWERS[:1], Side.DOCUMENT, None, retries)
         is_same = probe.same_model(_vector(before.probe), first)
-        if is_same and before.version == probe.VERSION:
+        # Before there were versions, nobody had asked whether there is a bias.
+        has_bias = is_same and before.version > 0 and _is_current(before.bias)
+        if has_bias and before.version == probe.VERSION:
             return before
     answers = await _embed(asker, probe.ANSWERS, Side.DOCUMENT, None, retries)
     questions = await _embed(asker, probe.QUESTIONS, Side.QUERY, answers.shape[1], retries)
-    first, bias = answers[0], probe.bias(questions, answers)
+    first = answers[0]
+    bias = before.bias if before is not None and has_bias else probe.bias(questions, answers)
     if bias is not None:
         questions = centred(questions, probe.QUESTIONS, bias.questions)
         answers = centred(answers, probe.ANSWERS, bias.passages)
@@ -59,6 +63,10 @@ async def identify(asker: Asker, before: Portrait | None, *, retries: Retries = 
         bias=bias,
         version=probe.VERSION,
     )
+
+
+def _is_current(bias: Bias | None) -> bool:
+    return bias is None or bias.measured[0] == centring.VERSION
 
 
 async def _embed(

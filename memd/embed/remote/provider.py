@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from memd.embed.centring import VERSION, Bias, centred
+from memd.embed.centring import Bias, centred
 from memd.embed.provider import (
     Calibration,
     EmbedRejected,
@@ -35,7 +35,7 @@ HARMLESS = "hello"
 
 def key_of(account: Account, dialect: Dialect, generation: int, bias: Bias | None = None) -> str:
     """A short hash of whatever shapes a vector beside the provider's and the model's name."""
-    without = () if bias is None else (f"centred {VERSION}",)
+    without = () if bias is None else ("centred {}.{}".format(*bias.measured),)
     facts = (account.base_url, *dialect.shape, str(generation), *without)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
 

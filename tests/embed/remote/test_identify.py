@@ -4,12 +4,14 @@ import msgspec
 import pytest
 
 from memd.config import Remote
+from memd.embed import centring, probe
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable
 from memd.embed.remote import openai
 from memd.embed.remote.account import account
 from memd.embed.remote.asker import Asker
 from memd.embed.remote.http import Session
 from memd.embed.remote.identify import Portrait, identify
+from memd.embed.remote.provider import key_of
 from memd.embed.remote.retry import Retries
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer
@@ -51,6 +53,44 @@ async def test_the_same_model_is_recognised_by_one_short_text(server: EmbeddingS
     server.seen.clear()
     assert await found_out(server, portrait) == portrait
     assert len(server.embedded()) == 1
+
+
+@pytest.fixture
+def many_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taking out what a language adds finds more, as with the models that are used."""
+    monkeypatch.setattr(probe, "_across", lambda cosines: -float(abs(cosines).mean()))
+
+
+@pytest.mark.usefixtures("many_languages")
+@pytest.mark.parametrize("raised", ["probe", "centring", "both"])
+async def test_vectors_without_different_lines_never_meet(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, raised: str
+) -> None:
+    """Another line is another key; with other texts alone the line stays, and nothing is paid for again."""
+    before = await found_out(server, None)
+    assert before.bias is not None
+    if raised != "centring":
+        monkeypatch.setattr(probe, "VERSION", probe.VERSION + 1)
+        monkeypatch.setattr(
+            probe, "ANSWERS", (probe.ANSWERS[0], *(f"{text} 灯塔 too" for text in probe.ANSWERS[1:]))
+        )
+    if raised != "probe":
+        monkeypatch.setattr(centring, "VERSION", centring.VERSION + 1)
+    after = await found_out(server, before)
+    assert after.bias is not None
+    same_line = (after.bias.passages, after.bias.questions) == (before.bias.passages, before.bias.questions)
+    assert same_line is (raised != "both")  # with the texts of before, the same sums come out
+    assert (_key(after) == _key(before)) is (raised == "probe")
+    assert await found_out(server, after) == after
+    # One that nobody remembers is measured with the texts of now.
+    forgotten = await found_out(server, None)
+    assert (_key(forgotten) == _key(after)) is (forgotten.bias == after.bias) is (raised != "probe")
+
+
+def _key(portrait: Portrait) -> str:
+    remote = Remote(base_url="http://127.0.0.1:1/v1")
+    whom = account("openai-compatible", openai.ANY_HOME, remote, {}, lambda _: "")
+    return key_of(whom, openai.compatible("m", remote), portrait.generation, portrait.bias)
 
 
 async def test_another_model_under_the_same_name_is_noticed(server: EmbeddingServer) -> None:
