@@ -56,7 +56,10 @@ def _roots(question: Question) -> Iterator[AnyFact]:
     from memd.inspection.roots import Look, disk_of  # noqa: PLC0415 - likewise
 
     disk = Work(lambda: disk_of(Path(question.state)), question.patience_s)
-    looks = [Look(agent, settings, question.now) for agent, settings in sorted(_agents(question).items())]
+    state = Path(question.state)
+    looks = [
+        Look(agent, settings, question.now, state) for agent, settings in sorted(_agents(question).items())
+    ]
     works = [(look, Work(look.look, question.patience_s)) for look in looks]
     for look, work in works:
         match work.outcome():

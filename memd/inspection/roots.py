@@ -25,17 +25,19 @@ _AHEAD_S = 300  # a clock that is set right now and then may go so far wrong
 class Look:
     """One look at everything below the roots of an agent."""
 
-    def __init__(self, agent: str, settings: AgentSettings, now: float) -> None:
+    def __init__(self, agent: str, settings: AgentSettings, now: float, state: Path) -> None:
         """Nothing is touched yet.
 
         Args:
             agent: Its id.
             settings: Its settings.
             now: Unix time.
+            state: The state directory: what memd keeps there is no source.
         """
         self._agent = agent
         self._settings = settings
         self._now = now
+        self._state = state
         self.at: Path = settings.workspace  # what is looked at just now: what hangs, if it does
 
     def look(self) -> Ground:
@@ -45,7 +47,7 @@ class Look:
         others = [path for path in settings.extra_paths if path != settings.workspace]
         roots += [self._root(path, is_workspace=False) for path in others]
         self.at = settings.workspace
-        parts = roots_of(settings)
+        parts = roots_of(settings, state=self._state)
         shelves = [
             self._root(root.directory / (only_file(root) or ""), is_workspace=False)
             for root in parts
@@ -64,7 +66,7 @@ class Look:
             agent=self._agent,
             roots=tuple(roots),
             notes=len(files) - transcripts,
-            presets=_presets(parts, settings),
+            presets=_presets(parts, settings, self._state),
             shelves=tuple(shelves),
             transcripts=transcripts,
             unread=_unread(settings),
@@ -94,9 +96,9 @@ class Look:
         )
 
 
-def _presets(parts: Iterable[Place], settings: AgentSettings) -> tuple[NotesOf, ...]:
+def _presets(parts: Iterable[Place], settings: AgentSettings, state: Path) -> tuple[NotesOf, ...]:
     """The notes of other programs among all that is searched."""
-    own = set(roots_of(msgspec.structs.replace(settings, memory_presets=())))
+    own = set(roots_of(msgspec.structs.replace(settings, memory_presets=()), state=state))
     return tuple(
         NotesOf(
             directory=str(root.directory),

@@ -19,7 +19,7 @@ _NOW = 1_700_000_000.0
 
 def _look(workspace: Path, *extra: Path, **settings: Any) -> Ground:
     wanted = AgentSettings(workspace=workspace, extra_paths=extra, **settings)
-    return Look("main", wanted, _NOW).look()
+    return Look("main", wanted, _NOW, workspace.parent / "state").look()
 
 
 def _note(file: Path, at: float = _NOW - 100) -> Path:
@@ -40,6 +40,14 @@ def test_notes_are_counted_as_a_scan_finds_them(tmp_path: Path) -> None:
     assert ground.directories == 4  # the workspace, memory/, deep/ and more/
     assert [(root.is_workspace, root.fault) for root in ground.roots] == [(True, None), (False, None)]
     assert len(_look(ws, ws).roots) == 1
+
+
+def test_what_memd_keeps_is_not_counted(tmp_path: Path) -> None:
+    """The daemon does not read it either: copies for qmd, among the notes of an extra path above it."""
+    _note(tmp_path / "state" / "agents" / "main.qmd" / "notes" / "a.md")
+    _note(tmp_path / "b.md")
+    ground = _look(tmp_path / "ws", tmp_path, memory_presets=("codex",))
+    assert (ground.notes, ground.unreadable_count, ground.directories) == (1, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +108,7 @@ def test_files_that_may_not_be_read_are_told() -> None:
 
 def test_what_hangs_is_known_by_name(tmp_path: Path) -> None:
     """Before anything is touched it is the workspace."""
-    look = Look("main", AgentSettings(workspace=tmp_path), time.time())
+    look = Look("main", AgentSettings(workspace=tmp_path), time.time(), tmp_path / "state")
     assert look.hanging().hangs_at == str(tmp_path)
 
 
