@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from memd.interrupts import end_quietly
 from memd.streams import open_streams
 from memd.version import VERSION
 
@@ -32,6 +33,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run memd; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
+    # Until the daemon takes its signals in order: what it consists of takes most of a second to load.
+    end_quietly()
     open_streams()
     arguments = parser().parse_args(argv)
     # The configuration is not read yet, so there is nothing to reload; by default the signal would end the process.

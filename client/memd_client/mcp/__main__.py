@@ -17,6 +17,8 @@ _INSTALL = "pip install 'memd-client[mcp]'"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve one MCP client until it hangs up; the exit status."""
+    # The thread that waits for input cannot be interrupted: Ctrl-C ends the process as it ends any other.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = _parser(os.environ).parse_args(argv)
     if sys.stdin is None or sys.stdout is None:
         return 0  # the client is gone already
@@ -32,8 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(
             "memd-mcp speaks MCP; it is started by a client: memd-ctl mcp install --client ...\n"
         )
-    # The thread that waits for input cannot be interrupted: Ctrl-C ends the process as it ends any other.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     server.run(
         socket=options.socket,
         agent=options.agent,
