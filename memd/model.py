@@ -161,7 +161,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[str, ...] = ()  # the query's terms that the window holds
     places: Mapping[str, tuple[int, ...]] = {}  # term -> the lines of the window that it begins on
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
-    chosen: str | None = None  # why this window: whole | terms | beginning | rest
+    chosen: str | None = None  # why this window: whole | terms | part | beginning | rest
     cut: str | None = None  # min_score | duplicate | overlap | max_results; None: it is a hit
     others: tuple[int, ...] = ()  # the places of those that show its text or some of its lines already
     owed: bool = False  # it comes before better ones, because two hits of the other source are before it

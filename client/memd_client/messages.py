@@ -227,7 +227,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     meaning: float = 0.0  # what its vectors give to the score
     by_words: float = 0.0  # what its words give to the score
     places: dict[str, list[int]] = {}  # term -> the lines of the window that it begins on
-    chosen: str | None = None  # why this window: whole | terms | beginning | rest (of what others show)
+    chosen: str | None = (
+        None  # why this window: whole | terms | part | beginning | rest (of what others show)
+    )
     others: list[int] = []  # places of those that show the same text, or some of its lines
     owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
     foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query

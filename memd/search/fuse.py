@@ -7,6 +7,7 @@ from heapq import nlargest
 
 import msgspec
 
+from memd.chunk.parts import Span
 from memd.embed.provider import Calibration
 from memd.model import ChunkId
 
@@ -50,6 +51,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     share: float = 0.0  # 0..1, of what the words of the question tell, that it holds
     part: float | None = None  # the cosine of its best part; None: it has no parts, or none with a vector
     foreign: float = 0.0  # 0..1, how much of it is in other scripts than the question
+    closest: Span | None = None  # where in its text that part is
 
 
 class Scored(msgspec.Struct, frozen=True, gc=False):
@@ -66,6 +68,7 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     part: float | None = None
     share: float = 0.0
     foreign: float = 0.0
+    closest: Span | None = None
 
     @property
     def evidence(self) -> float:
@@ -138,6 +141,7 @@ def fuse(
                 one.part,
                 one.share,
                 one.foreign,
+                one.closest,
             )
         )
     scored.sort(key=place_in_order)

@@ -67,7 +67,7 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
         hit, cut, part = None, None, None
         if scored.score < min_score:
             cut = "min_score"
-        elif (part := fresh_part(chunk, shown, query, max_chars)) is None:
+        elif (part := fresh_part(chunk, shown, query, max_chars, scored.closest)) is None:
             cut = "overlap"
         else:
             # What another file has shown counts as shown of this one: a copy goes on with what comes next.

@@ -272,6 +272,7 @@ class Searcher:
                 one,
                 part=parts[one.id].cosine if one.id in parts else None,
                 foreign=foreign(written, scripts(texts[one.id].text)),
+                closest=parts[one.id].span if one.id in parts else None,
             )
             if one.id in texts
             else one

@@ -3,23 +3,29 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
+from memd.chunk.parts import Span
 from memd.model import Window
 from memd.search.terms import occurrences
 from memd.text import safe_end
 
+_PART = -1  # among the numbers of terms: the part of the chunk that is closest to the question
 
-def window(chunk_text: str, start_line: int, terms: Sequence[str], max_chars: int) -> Window:
+
+def window(
+    chunk_text: str, start_line: int, terms: Sequence[str], max_chars: int, part: Span | None = None
+) -> Window:
     """Choose what an agent reads of a chunk.
 
     A chunk that fits is shown whole. Of a larger one, the whole lines that hold the most of the terms, the ones that are
-    rarer in the chunk counting more; its beginning where it holds none. Of a single line that is longer, the stretch
-    that holds the most.
+    rarer in the chunk counting more; the part that is closest to the question counts as a term that stands there once.
+    Its beginning where nothing of that is known. Of a single line that is longer, the stretch that holds the most.
 
     Args:
         chunk_text: Lines of the file; the first is line start_line.
         start_line: 1-based.
         terms: Of the question.
         max_chars: The most characters of the window.
+        part: Where in chunk_text the part is whose vector is closest to the question; None: nobody knows.
 
     Returns:
         The text with the lines it stands on, without blank lines at its ends.
@@ -27,10 +33,13 @@ def window(chunk_text: str, start_line: int, terms: Sequence[str], max_chars: in
     whole = _trimmed(chunk_text.split("\n"), 0, chunk_text.count("\n") + 1, start_line)
     if len(whole.text) <= max_chars:
         return whole
+    skipped = _line_starts(chunk_text)[whole.start_line - start_line]
     chunk_text, start_line = whole.text, whole.start_line
     lines = chunk_text.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    starts = _line_starts(chunk_text)
     places = [(o.term, o.start, o.end) for o in occurrences(chunk_text, terms)]
+    if part is not None:
+        places = sorted([*places, (_PART, part[0] - skipped, part[1] - skipped)], key=lambda place: place[1])
     first, last = _best(
         starts[:-1], [at + len(line) for at, line in zip(starts, lines, strict=False)], places, max_chars
     )
@@ -44,6 +53,11 @@ def window(chunk_text: str, start_line: int, terms: Sequence[str], max_chars: in
     ]
     text = _stretch(line, [place for place in inside if place[2] <= len(line)], max_chars)
     return Window(start_line + first, start_line + first, text)
+
+
+def _line_starts(text: str) -> list[int]:
+    """Where each line begins, and where one after the last would."""
+    return [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
 
 
 def _trimmed(lines: list[str], first: int, last: int, start_line: int) -> Window:

@@ -153,7 +153,7 @@ def _numbers(part: StoredChunk | Window) -> Sequence[int]:
 
 
 def _chosen(verdict: Verdict, *, is_told: bool, is_shared: bool) -> str | None:
-    """Why the window is this part of the chunk: it holds terms, or shares the chunk with others."""
+    """Why the window is this part of the chunk: it holds terms or is the closest, or shares the chunk with others."""
     window, chunk = verdict.window, verdict.chunk
     if window is None:
         return None
@@ -161,7 +161,9 @@ def _chosen(verdict: Verdict, *, is_told: bool, is_shared: bool) -> str | None:
         return "whole"
     if is_shared:
         return "rest"
-    return "terms" if is_told else "beginning"
+    if is_told:
+        return "terms"
+    return "beginning" if verdict.scored.closest is None else "part"
 
 
 def _others(verdict: Verdict, shown: Sequence[_Shown]) -> tuple[int, ...]:

@@ -1,7 +1,10 @@
 """What a chunk shows beside what earlier hits show."""
 
+from collections.abc import Iterator
+
 import msgspec
 
+from memd.chunk.parts import Span
 from memd.model import Window
 from memd.search.query import Query
 from memd.search.snippet import window
@@ -22,6 +25,14 @@ class Part(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]  # what of them is shown
 
 
+class _Run(msgspec.Struct, frozen=True):
+    """Lines of a chunk that follow each other."""
+
+    line: int  # the first, of the lines of the chunk, from 0
+    text: str
+    closest: Span | None  # the part of it that is closest to the question, where it has that whole
+
+
 class Shown:
     """The lines that hits have shown."""
 
@@ -40,42 +51,68 @@ class Shown:
         return any(line in earlier for earlier in self._lines.get(place, ()))
 
 
-def fresh_part(chunk: StoredChunk, shown: Shown, query: Query, max_chars: int) -> Part | None:
+def fresh_part(
+    chunk: StoredChunk, shown: Shown, query: Query, max_chars: int, closest: Span | None = None
+) -> Part | None:
     """What a chunk shows beside the lines that are shown already: the best run of its other lines.
 
     A run that begins inside a turn has the header of that turn before it.
 
+    Args:
+        chunk: What was found.
+        shown: What other hits show.
+        query: What was asked.
+        max_chars: The most characters of a hit.
+        closest: Where in its text the part is whose vector is closest to the question; None: nobody knows.
+
     Returns:
         None where all its lines were shown, or the others are blank.
     """
-    runs: list[tuple[int, list[str]]] = []
     lines = chunk.text.split("\n")
-    open_run = False
-    for at, (place, line) in enumerate(zip(_places(chunk), lines, strict=True)):
-        fresh = not shown.has(place, line)
-        if fresh and open_run:
-            runs[-1][1].append(line)
-        elif fresh:
-            runs.append((at, [line]))
-        open_run = fresh
-    texts = [(at, text) for at, run in runs if (text := "\n".join(run)).strip()]
-    if not texts:
+    runs = [run for run in _fresh(chunk, shown, lines, closest) if run.text.strip()]
+    if not runs:
         return None
-    at, text = texts[0]
-    if len(texts) > 1:
-        at, text = max(texts, key=lambda run: (len(held([run[1]], query.words)), len(run[1]), -run[0]))
-    inside = window(text, at, query.terms, max_chars)
+    best = runs[0]
+    if len(runs) > 1:
+        best = max(
+            runs,
+            key=lambda run: (
+                len(held([run.text], query.words)) + (run.closest is not None),
+                len(run.text),
+                -run.line,
+            ),
+        )
+    inside = window(best.text, best.line, query.terms, max_chars, best.closest)
     if chunk.numbers is None:
         first, last = inside.start_line + chunk.start_line, inside.end_line + chunk.start_line
         return Part(Window(first, last, inside.text), inside.start_line, tuple(inside.text.split("\n")))
-    return _turns(chunk, chunk.numbers, lines, (at, text), inside, query, max_chars)
+    return _turns(chunk, chunk.numbers, lines, best, inside, query, max_chars)
+
+
+def _fresh(chunk: StoredChunk, shown: Shown, lines: list[str], closest: Span | None) -> Iterator[_Run]:
+    """The runs of lines that were not shown."""
+    begin, text = 0, 0  # of the run that is open: its line, and where that is in the text
+    at = 0
+    for line, (place, words) in enumerate(zip([*_places(chunk), None], [*lines, ""], strict=True)):
+        if place is None or shown.has(place, words):
+            if line > begin:
+                yield _Run(begin, chunk.text[text : at - 1], _within(closest, text, at - 1))
+            begin, text = line + 1, at + len(words) + 1
+        at += len(words) + 1
+
+
+def _within(closest: Span | None, begin: int, end: int) -> Span | None:
+    """Where a part is in a run of a text that has it whole."""
+    if closest is None or not begin <= closest[0] <= closest[1] <= end:
+        return None
+    return closest[0] - begin, closest[1] - begin
 
 
 def _turns(
     chunk: StoredChunk,
     numbers: tuple[int, ...],
     lines: list[str],
-    run: tuple[int, str],
+    run: _Run,
     inside: Window,
     query: Query,
     max_chars: int,
@@ -83,8 +120,7 @@ def _turns(
     """The part of a chunk of turns that a window shows, which says who speaks and when."""
     head = _header_above(numbers, lines, inside)
     if head and len(inside.text) + len(head) > max_chars and 2 * len(head) <= max_chars:
-        at, text = run
-        inside = window(text, at, query.terms, max_chars - len(head))
+        inside = window(run.text, run.line, query.terms, max_chars - len(head), run.closest)
         head = _header_above(numbers, lines, inside)
     if len(inside.text) + len(head) > max_chars:
         head = ""

@@ -39,6 +39,32 @@ def test_without_a_term_the_beginning_is_shown() -> None:
     assert window("\n".join(LINES), 5, [], 100) == shown
 
 
+def test_the_closest_part_counts_as_a_rare_term() -> None:
+    """Where no term stands it is shown; a term that stands once in lines far from it is as good, two are better."""
+    lines = [*LINES]
+    text = "\n".join(["", *lines])  # what is blank at the beginning is not shown
+    begin = text.index(lines[25])
+    part = (begin, begin + 2 * len(lines[25]) + 1)
+    alone = window(text, 4, ["absent"], 100, part)
+    assert {30, 31} <= set(range(alone.start_line, alone.end_line + 1))
+    lines[5] = "we picked PostgreSQL"
+    text = "\n".join(["", *lines])
+    begin = text.index(lines[25])
+    part = (begin, begin + 2 * len(lines[25]) + 1)
+    assert window(text, 4, ["postgresql", "picked"], 100, part).start_line <= 10
+    with_word = window(text, 4, ["26", "picked"], 100, part)
+    assert {30, 31} <= set(range(with_word.start_line, with_word.end_line + 1))
+
+
+def test_the_closest_part_of_a_long_line_is_shown() -> None:
+    """The stretch around it, where no term stands."""
+    line = "word " * 300 + "the spare key is under the mat. " + "word " * 300
+    begin = line.index("the spare")
+    shown = window(f"first\n{line}\nlast", 7, [], 120, (6 + begin, 6 + begin + 30))
+    assert (shown.start_line, shown.end_line) == (8, 8)
+    assert "the spare key is under the mat" in shown.text
+
+
 def test_the_answer_has_text_before_and_after() -> None:
     """The terms stand in the middle of the window rather than at its edge."""
     lines = [*LINES]
@@ -70,13 +96,16 @@ def test_a_visible_character_is_not_cut() -> None:
     st.lists(st.sampled_from(["a", "ab", "数据", "据", "b a"]), max_size=4),
     st.integers(1, 120),
     st.integers(1, 1000),
+    st.tuples(st.integers(0, 400), st.integers(0, 160)),
 )
 def test_a_window_is_a_true_part_of_its_lines(
-    lines: list[str], terms: list[str], most: int, start: int
+    lines: list[str], terms: list[str], most: int, start: int, place: tuple[int, int]
 ) -> None:
     """Never longer than told, always the text of the lines it claims, and the same each time."""
     text = "\n".join(lines)
-    shown = window(text, start, terms, most)
+    begin = min(place[0], len(text))
+    part = (begin, min(begin + place[1], len(text))) if place[1] else None
+    shown = window(text, start, terms, most, part)
     assert len(shown.text) <= most
     assert start <= shown.start_line <= shown.end_line < start + len(lines)
     parts = shown.text.split("\n")
@@ -86,7 +115,7 @@ def test_a_window_is_a_true_part_of_its_lines(
         assert parts == claimed
     else:
         assert parts[0] in claimed[0]
-    assert window(text, start, terms, most) == shown
+    assert window(text, start, terms, most, part) == shown
 
 
 @given(st.text(max_size=400), st.text(max_size=60), st.integers(1, 120))

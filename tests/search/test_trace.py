@@ -32,6 +32,7 @@ class Chunk(msgspec.Struct, frozen=True):
     cosine: float | None = 0.85
     part: float | None = None
     foreign: float = 0.0
+    closest: tuple[int, int] | None = None
 
 
 def share_of(text: str, query: Query) -> float:
@@ -69,6 +70,7 @@ def explained(
             shares[number] if number in matches else 0.0,
             one.part,
             one.foreign,
+            one.closest,
         )
         for number, one in each
     ]
@@ -207,16 +209,24 @@ def test_lines_that_are_shown_already_name_where() -> None:
 
 
 def test_a_window_is_told_with_the_words_that_chose_it() -> None:
-    """The terms with their lines; without any it is the beginning."""
+    """The terms with their lines; without any it is the closest part, or the beginning where none is known."""
     filling = "x" * 60
     long = f"{filling}\n{filling}\nthe black\nor white cat\n{filling}"
-    _, trace = explained([Chunk(long, line=10, r=1.0), Chunk(f"{filling}\n{filling}", "b.md")], max_chars=80)
-    first, second = trace.candidates
+    _, trace = explained(
+        [
+            Chunk(long, line=10, r=1.0),
+            Chunk(f"{filling}\n{filling}", "b.md"),
+            Chunk(f"{filling}\n\n{filling} at the end", "c.md", cosine=0.84, closest=(62, 133)),
+        ],
+        max_chars=80,
+    )
+    first, second, third = trace.candidates
     assert (first.chosen, first.places) == ("terms", {"black": (12,), "cat": (13,)})
     assert first.window is not None
     assert first.window[0] <= 12
     assert first.window[1] >= 13
     assert (second.chosen, second.places, second.window) == ("beginning", {}, (1, 1))
+    assert (third.chosen, third.places, third.window) == ("part", {}, (3, 3))
 
 
 def test_the_reading_of_the_question_is_told() -> None:

@@ -120,6 +120,33 @@ def test_parts_of_one_long_turn_are_told_apart() -> None:
     assert all(fresh_part(chunk, shown, parse("step"), 700) is None for chunk in chunks)
 
 
+def test_of_what_was_not_shown_the_closest_part_is_chosen() -> None:
+    """Before a run that is longer, after one that holds more of the words."""
+    lines = [
+        "the cat",
+        *(f"first run {n}" for n in range(9)),
+        "shown",
+        "second run",
+        "shown too",
+        "a cat, black",
+    ]
+    chunk = StoredChunk(ChunkId(1), "a.md", Kind.NOTE, 1, len(lines), "\n".join(lines), "")
+    shown = Shown()
+    for line in (11, 13):
+        one = StoredChunk(ChunkId(2), "a.md", Kind.NOTE, line, line, lines[line - 1], "")
+        shown.add(one, part_of(one))
+    begin = chunk.text.index("second run")
+    for question, closest, first in (
+        ("nothing", None, 1),
+        ("nothing", (begin, begin + 10), 12),
+        ("nothing", (begin, begin + 20), 1),  # it goes on in what was shown
+        ("black cat", (begin, begin + 10), 14),
+    ):
+        part = fresh_part(chunk, shown, parse(question), 700, closest)
+        assert part is not None
+        assert part.window.start_line == first
+
+
 def test_turns_on_one_line_of_a_transcript_are_told_apart() -> None:
     """A record may hold a whole talk."""
     chunks = chunks_of(*(f"turn {n} " + "of this talk " * 10 for n in range(12)), gap=0)

@@ -158,6 +158,8 @@ def _window(one: ExplainedHit) -> str:
             return "the whole chunk"
         case "terms":
             return f"the part {chunk}, with most of the words"
+        case "part":
+            return f"the part {chunk}, that is closest in meaning"
         case "beginning":
             return f"the beginning {chunk}, which holds no word"
         case "rest":
