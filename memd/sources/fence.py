@@ -183,6 +183,35 @@ def on_disk(directory: int, name: str) -> str:
     return next(spellings(directory, name), name)
 
 
+def is_spelled_so(directory: int, name: str) -> bool:
+    """Whether what a name leads to is called so: where a file system folds case, other spellings lead to it as well.
+
+    A directory is listed only where another spelling leads to the same file.
+
+    Args:
+        directory: A descriptor of the directory.
+        name: As on_disk gives it.
+
+    Raises:
+        OSError: nothing is there, or the directory cannot be searched.
+    """
+    other = "".join(swapped if len(swapped := letter.swapcase()) == 1 else letter for letter in name)
+    if other == name:
+        return True
+    try:
+        same = os.stat(other, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    if not os.path.samestat(same, os.stat(name, dir_fd=directory, follow_symlinks=False)):
+        return True
+    listed = open_directory(directory, ".")
+    try:
+        with os.scandir(listed) as entries:
+            return any(nfc(entry.name) == nfc(name) for entry in entries)
+    finally:
+        os.close(listed)
+
+
 def spellings(directory: int, name: str) -> Iterator[str]:
     """How the disk spells a name, in each of the Unicode forms that are there: NFC before NFD before any other.
 

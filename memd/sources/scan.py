@@ -5,6 +5,7 @@ cannot lead it out of its roots. What could not be looked into is told apart fro
 missed only where the scan could see.
 """
 
+import errno
 import os
 import re
 import stat
@@ -53,6 +54,7 @@ from memd.sources.fence import (
     SourceError,
     Unexpected,
     Unreadable,
+    is_spelled_so,
     on_disk,
     open_directory,
     refusal,
@@ -270,6 +272,10 @@ class _Search:
                 # Overlapping roots lead to one file in two ways. Only a second name of its own is worth telling.
                 if same.file != file.file:
                     self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, Skip.SAME_FILE)
+            elif same is not None and _is_spelled_otherwise(same, file):
+                if not _is_listed(same.file):
+                    del found[same.path]
+                    found[file.path] = by_identity[identity] = file
             elif file.path in found and file.kind is Kind.SESSION:
                 self._skip(_aside(file), Skip.SAME_SESSION)
             elif file.path in found:
@@ -310,6 +316,8 @@ class _Search:
             name = on_disk(above, rest[0])
             self.met_double |= _has_twin(above, name, rest[0])
             parts = (*done, name)
+            if not _is_configured(root, parts) and not is_spelled_so(above, name):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             if len(rest) == 1:
                 self._single(root, above, parts)
             elif descends_into(root, parts):
@@ -452,6 +460,18 @@ def skip_of(trouble: SourceError) -> Skip:
             return Skip.UNREADABLE
 
 
+def _is_spelled_otherwise(one: FoundFile, other: FoundFile) -> bool:
+    """Whether two names that led to one file differ in their case alone."""
+    return str(one.file).casefold() == str(other.file).casefold()
+
+
+def _is_listed(file: Path) -> bool:
+    try:
+        return file in file.parent.iterdir()
+    except OSError:
+        return False
+
+
 def _kind(root: Root, path: str) -> Kind:
     if isinstance(root, Sessions):
         return Kind.SESSION
@@ -526,6 +546,19 @@ def _flaw(name: str) -> Skip | None:
 
 def _mended(parts: Parts) -> Parts:
     return (*parts[:-1], _UNSOUND.sub("_", parts[-1]))
+
+
+def _is_configured(root: Root, parts: Parts) -> bool:
+    """Whether a name comes from a root's own settings: in whatever case, it means what it leads to."""
+    match root:
+        case Workspace():
+            return parts == (MEMORY_DIRECTORY,)
+        case Tree():
+            return len(parts) <= len(root.way)
+        case SingleFile():
+            return True
+        case Sessions():
+            return only_file(root) is not None
 
 
 def _has_twin(directory: int, name: str, asked: str) -> bool:
