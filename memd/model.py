@@ -118,6 +118,7 @@ class Hit(msgspec.Struct, frozen=True):
     score: float
     snippet: str
     source: Source
+    own_scale: bool = False  # the score is that of another engine, which no min_score cuts
 
 
 class Degraded(msgspec.Struct, frozen=True):
@@ -165,6 +166,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     cut: str | None = None  # min_score | duplicate | overlap | max_results; None: it is a hit
     others: tuple[int, ...] = ()  # the places of those that show its text or some of its lines already
     owed: bool = False  # it comes before better ones, because two hits of the other source are before it
+    repeats: bool = False  # it only repeats the question, so that its score was lowered
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):

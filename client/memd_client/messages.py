@@ -131,6 +131,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     snippet: str
     source: Source = "memory"
     citation: str | None = None  # path#L3-L9, where citations are on
+    own_scale: bool = False  # the score is the backend's, not memd's: min_score did not cut it
 
 
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,6 +234,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     others: list[int] = []  # places of those that show the same text, or some of its lines
     owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
     foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query
+    repeats: bool = False  # it only repeats the question, so that its score was lowered
 
 
 class Explanation(Message, frozen=True):

@@ -197,6 +197,8 @@ def _hit(hit: Hit, snippet: str | None = None) -> Reply:
         "snippet": text if hit.citation is None else f"{text}\n\nSource: {hit.citation}",
         "source": hit.source,
     }
+    if hit.own_scale:
+        told["ownScale"] = True
     return told if hit.citation is None else {**told, "citation": hit.citation}
 
 

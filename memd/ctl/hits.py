@@ -19,7 +19,8 @@ def text(hits: Sequence[Hit], paint: Paint) -> str:
 def headline(hit: Hit, paint: Paint) -> str:
     """Where a hit is, and what it scored."""
     place = visible(f"{hit.path}:{hit.start_line}-{hit.end_line}")
-    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}', 'dim')}"
+    scale = " on a scale of its own" if hit.own_scale else ""
+    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}', 'dim')}"
 
 
 def indented(snippet: str) -> str:

@@ -98,6 +98,7 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
                 cut=cut,
                 others=others,
                 owed=verdict.owed,
+                repeats=verdict.repeats,
             )
         )
         if verdict.window is not None and (verdict.hit is not None or others):

@@ -36,6 +36,14 @@ def hit(snippet: str = "three, with jitter", *, cited: bool = True, line: int = 
     )
 
 
+def test_a_score_of_another_engine_is_named() -> None:
+    """A model compares no such number."""
+    other = Found(results=[msgspec.structs.replace(hit(), score=0.0, own_scale=True), hit(line=9)])
+    own, usual = telling.search_reply(other, (), ROOMY)["results"]
+    assert (own["score"], own["ownScale"]) == (0.0, True)
+    assert "ownScale" not in usual
+
+
 def test_a_search_in_full() -> None:
     """The names are those that a model knows from its tools."""
     found = Found(

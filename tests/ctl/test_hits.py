@@ -25,6 +25,12 @@ def test_a_hit_is_a_place_a_score_and_its_snippet() -> None:
     )
 
 
+def test_a_score_of_another_engine_is_named() -> None:
+    """It is not to be compared with those of memd."""
+    other = msgspec.structs.replace(HIT, score=0.0, own_scale=True)
+    assert hits.headline(other, plain) == "memory/2026-02-09.md:3-5  0.000 on a scale of its own"
+
+
 def test_place_and_score_are_set_off_by_colour() -> None:
     """The words of the note are left as they are."""
     assert hits.text([HIT], ansi).startswith(

@@ -145,6 +145,6 @@ def once(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def hit_of(path: str, kind: Kind, score: float, found: tuple[int, int, str]) -> Hit:
-    """A hit as it is answered."""
+    """A hit as it is answered, with a score of qmd."""
     first, last, text = found
-    return Hit(path, first, last, round(score, 4), text, kind.source)
+    return Hit(path, first, last, round(score, 4), text, kind.source, own_scale=True)

@@ -110,6 +110,8 @@ def _headline(one: ExplainedHit, paint: Paint) -> str:
 
 def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
     yield "score", _sum(one, explanation)
+    if one.repeats:
+        yield "place", "it only repeats the question: its score was lowered to what is just worth reading"
     if one.owed:
         yield "place", "before better ones: two hits of the other source stand before it"
     if explanation.assumed_cosine is not None:

@@ -35,7 +35,7 @@ async def test_hits_are_those_of_qmd_read_on_our_side(tmp_path: Path, standin: S
         [hit] = answer.hits
         assert (hit.path, hit.start_line, hit.end_line, hit.source) == ("memory/birds.md", 1, 4, "memory")
         assert hit.snippet == "# Birds\n\nA kestrel hovers.\nA heron waits."
-        assert hit.score == 0.5
+        assert (hit.score, hit.own_scale) == (0.5, True)
         assert (answer.backend, answer.provider, answer.model, answer.mode) == (
             "qmd",
             "qmd",

@@ -196,6 +196,14 @@ def test_a_hit_that_comes_before_better_ones_says_why() -> None:
     assert told.count("before better ones: two hits of the other source stand before it") == 1
 
 
+def test_what_only_repeats_the_question_is_named() -> None:
+    """Its score is lower than what it is close by."""
+    told = text(
+        msgspec.structs.replace(_EXPLAINED, candidates=[_candidate(1), _candidate(2, repeats=True)]), plain
+    )
+    assert told.count("it only repeats the question") == 1
+
+
 def test_no_candidate_is_no_table() -> None:
     """What the question was read as is told all the same."""
     assert text(Explanation(found=Found()), plain) == (
