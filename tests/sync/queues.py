@@ -1,14 +1,14 @@
 """Embedding queues and indexes with chunks that wait for vectors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
 
 import apsw
 
-from memd.embed.provider import Provider
+from memd.embed.provider import EmbedUnavailable, Limits, Provider, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -35,11 +35,25 @@ def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int 
     return VectorQueue(provider, cache, CacheBound(lambda: max_entries), Random(1))
 
 
+class Poisoned(HashingProvider):
+    """Breaks down at one text, as some servers do; asked for one text at a time."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(tokens=8000, texts=1, concurrency=1)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if "poison" in texts:
+            raise EmbedUnavailable("it broke down")
+        return await super().embed_passages(texts)
+
+
 @asynccontextmanager
 async def running(queue: VectorQueue, *indexes: Index) -> AsyncIterator[None]:
+    """Let a queue work meanwhile; the indexes are closed afterwards."""
     task = asyncio.create_task(queue.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             yield
     finally:
         task.cancel()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from memd.chunk.parts import parts_of
-from memd.embed.provider import EmbedUnavailable, Limits, Vectors
+from memd.embed.provider import EmbedUnavailable, Vectors
 from memd.model import TextHash
 from memd.store import embeddings
 from memd.store.embeddings import EmbeddingStore, KnownVectors
@@ -18,7 +18,7 @@ from memd.sync.standing import BackingOff
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
-from tests.sync.queues import FINGERPRINT, opened, queue_of, running, write
+from tests.sync.queues import FINGERPRINT, Poisoned, opened, queue_of, running, write
 
 
 @pytest.fixture
@@ -247,19 +247,6 @@ async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: E
     assert asked == [400, 400, 200]
     assert not provider.requests
     await index.close()
-
-
-class Poisoned(HashingProvider):
-    """Breaks down at one text, as some servers do; asked for one text at a time."""
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(tokens=8000, texts=1, concurrency=1)
-
-    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        if "poison" in texts:
-            raise EmbedUnavailable("it broke down")
-        return await super().embed_passages(texts)
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])

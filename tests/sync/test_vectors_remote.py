@@ -1,11 +1,9 @@
 """The scheduler at a provider over HTTP that answers badly, late or not at all."""
 
-import asyncio
 import itertools
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
@@ -23,7 +21,7 @@ from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
 from tests.store.conftest import chunk_of
-from tests.sync.queues import DIMENSIONS, opened_for
+from tests.sync.queues import DIMENSIONS, opened_for, running
 from tests.sync.remote import ONCE, provider_at
 from tests.wait import until_async
 
@@ -43,19 +41,6 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
     await store.open()
     yield store
     await store.close()
-
-
-@asynccontextmanager
-async def running(queue: VectorQueue, *indexes: Index) -> AsyncIterator[None]:
-    task = asyncio.create_task(queue.run())
-    try:
-        async with asyncio.timeout(60):
-            yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        for index in indexes:
-            await index.close()
 
 
 async def done(queue: VectorQueue, index: Index) -> None:

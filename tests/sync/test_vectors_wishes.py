@@ -1,8 +1,7 @@
 """What a person says to the scheduler: pause, resume, confirm."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from memd.embed.provider import EmbedUnavailable, Limits, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.providers import ProviderStore
 from memd.sync.cached import CacheBound
@@ -19,7 +17,7 @@ from memd.sync.standing import Paused, WaitingForConfirmation, Working
 from memd.sync.vectors import VectorQueue
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
-from tests.sync.queues import opened
+from tests.sync.queues import Poisoned, opened, running
 from tests.wait import until_async
 
 
@@ -43,17 +41,6 @@ def queue_of(
         confirm_above=confirm_above,
         documents=partial(ProviderStore, cache),
     )
-
-
-@asynccontextmanager
-async def running(queue: VectorQueue) -> AsyncIterator[None]:
-    task = asyncio.create_task(queue.run())
-    try:
-        async with asyncio.timeout(30):
-            yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 def asked(provider: HashingProvider) -> int:
@@ -277,17 +264,6 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
 
     Nor are they if it is asked for all the time while the others are stored.
     """
-
-    class Failing(HashingProvider):
-        @property
-        def limits(self) -> Limits:
-            return Limits(tokens=8000, texts=1, concurrency=1)
-
-        async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-            if "poison" in texts:
-                raise EmbedUnavailable("it broke down")
-            return await super().embed_passages(texts)
-
     index = await opened(tmp_path, "main", ["poison"])
     store = index.add_vectors
 
@@ -297,7 +273,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
 
     index.add_vectors = slowly  # type: ignore[method-assign, assignment]
     queue = VectorQueue(
-        Failing(), cache, CacheBound(lambda: 1000), Random(1), confirm_above=12, first_wait_s=0.001
+        Poisoned(), cache, CacheBound(lambda: 1000), Random(1), confirm_above=12, first_wait_s=0.001
     )
     async with running(queue):
         for burst in range(4):

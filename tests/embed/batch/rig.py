@@ -184,6 +184,12 @@ async def until_forgotten(rig: Rig) -> None:
         await asyncio.sleep(0.002)
 
 
+async def through(rig: Rig, texts: Mapping[TextHash, str]) -> None:
+    """Have texts embedded by jobs, and wait until the ledger has none."""
+    await rig.batches.submit(texts)
+    await until_forgotten(rig)
+
+
 async def until_cleared(rig: Rig) -> None:
     """Wait until the ledger has no file."""
     deadline = asyncio.get_running_loop().time() + 20

@@ -28,6 +28,7 @@ from tests.embed.batch.rig import (
     done,
     hash_of,
     texts_of,
+    through,
     until_cleared,
     until_forgotten,
     vector_of,
@@ -154,8 +155,7 @@ async def test_a_job_survives_a_restart_wherever_it_was(
         assert rig.batches.standing == Standing()
         if not is_there:
             assert all(map(rig.batches.takes, texts))
-            await rig.batches.submit(texts)
-            await until_forgotten(rig)
+            await through(rig, texts)
         assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
     assert sorted(server.embedded()) == sorted(texts.values())
     assert not server.requests("cancel")
@@ -225,8 +225,7 @@ async def test_no_list_of_files_is_asked_for_where_each_upload_was_answered(
 ) -> None:
     """There is nothing to be sought."""
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts_of(10))
-        await until_forgotten(rig)
+        await through(rig, texts_of(10))
         await until_cleared(rig)
     assert not server.requests("list_files")
 
@@ -249,8 +248,7 @@ async def test_a_file_whose_deletion_is_refused_is_gone_where_the_list_does_not_
 
     server.plan = refuse
     async with batching(name, url, file, patience=often) as rig:
-        await rig.batches.submit(texts_of(10))
-        await until_forgotten(rig)
+        await through(rig, texts_of(10))
         if listed:
             await until_async(
                 lambda: len(server.requests("list_files")) >= 3 and rig.batches.files_left == 2, 20
@@ -275,8 +273,7 @@ async def test_files_that_could_not_be_deleted_are_tried_again(
     server.files["file-of-somebody"] = b"{}"
     server.plan = lambda seen: says.broken(seen.provider) if seen.what == "delete" else None
     async with batching(name, url, file, patience=SOON if restarted else often) as rig:
-        await rig.batches.submit(texts_of(10))
-        await until_forgotten(rig)
+        await through(rig, texts_of(10))
         await until_async(lambda: len(server.requests("delete")) >= 2 * 3, 20)
         assert len(server.files) == 3
         if not restarted:
@@ -559,8 +556,7 @@ async def test_a_delivery_that_fails_loses_nothing(server: EmbeddingServer, tmp_
     texts = texts_of(6)
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     async with batching("openai", url, file, delivery=StoreFull("no room is left on the disk")) as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
         assert rig.batches.standing == Standing()
 

@@ -9,7 +9,16 @@ import pytest
 
 from memd.config import Batch
 from memd.embed.batch.standing import COOL_DOWN_S
-from tests.embed.batch.rig import PROVIDERS, SOON, batching, hash_of, texts_of, until_forgotten, vector_of
+from tests.embed.batch.rig import (
+    PROVIDERS,
+    SOON,
+    batching,
+    hash_of,
+    texts_of,
+    through,
+    until_forgotten,
+    vector_of,
+)
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
@@ -103,8 +112,7 @@ async def test_files_that_cannot_be_deleted_hold_nothing_up(server: EmbeddingSer
     texts = texts_of(10)
     server.plan = lambda seen: says.broken(seen.provider) if seen.what == "delete" else None
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 10
         assert rig.batches.standing.failures == 0
     assert len(server.requests("delete")) == 2 * 3
@@ -131,8 +139,7 @@ async def test_no_file_is_larger_than_it_may_be(server: EmbeddingServer, tmp_pat
     """The size of its lines counts; a text that is larger by itself is left to plain requests."""
     texts = texts_of(30) | {hash_of("x" * 5000): "x" * 5000}
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite", most_bytes=2000) as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 30
     inputs = [(server.files | server.deleted)[job.input_file] for job in server.jobs.values()]
     assert len(inputs) > 2
@@ -261,8 +268,7 @@ async def test_a_line_that_cannot_be_used_costs_its_own_text_only(
 
     server.output = spoil
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         kept = await rig.kept(texts)
         assert all(vector == vector_of(texts[text_hash]) for text_hash, vector in kept.items())
         left = {text_hash: text for text_hash, text in texts.items() if text_hash not in kept}
@@ -282,8 +288,7 @@ async def test_of_two_lines_for_a_text_the_first_counts(
     texts = texts_of(5)
     server.output = lambda lines: [*lines, *(line.replace(b"0.0", b"0.5") for line in lines)]
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
         assert len(rig.delivered) == 5
 
@@ -293,8 +298,7 @@ async def test_a_file_without_an_end_is_not_read_to_it(server: EmbeddingServer, 
     texts = texts_of(3)
     server.output = lambda lines: [*([_stranger(lines[0])] * 5000), *lines]
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert not await rig.kept(texts)
         assert rig.batches.standing.failures == 1
 
@@ -307,8 +311,7 @@ async def test_texts_that_fail_are_let_go_and_the_others_kept(
     texts = texts_of(20)
     server.fails_line = lambda text: text.split()[1] in {"3", "7"}
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         failed = [text_hash for text_hash in texts if not rig.batches.takes(text_hash)]
         assert len(await rig.kept(texts)) == 18
         assert len([text_hash for text_hash in texts if text_hash not in rig.delivered]) == 2
@@ -323,8 +326,7 @@ async def test_a_job_in_which_every_text_fails_is_a_failure(
     """With the reason that the lines give."""
     server.fails_line = lambda _: True
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts_of(4))
-        await until_forgotten(rig)
+        await through(rig, texts_of(4))
         assert rig.batches.standing.failures == 1
         told = {"gemini": "error INVALID_ARGUMENT"}.get(name, "HTTP 400")
         assert rig.batches.standing.reason == f"{name}: the job brought no vector at all ({told})"
@@ -341,8 +343,7 @@ async def test_a_complete_job_without_results_is_a_failure(
     texts = texts_of(4)
     server.names_output = False
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert rig.batches.standing.failures == 1
         assert not any(map(rig.batches.holds, texts))
 
@@ -356,8 +357,7 @@ async def test_what_a_job_did_before_it_ended_early_is_fetched(
     texts = texts_of(10)
     server.batch_outcome, server.done_before_end = outcome, 6
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
         assert rig.batches.standing.failures == 1
         assert rig.batches.standing.reason == f"{name}: the job has {outcome}"
@@ -375,8 +375,7 @@ async def test_a_job_that_fails_at_validation_says_why(server: EmbeddingServer, 
 
     server.after = spoiled
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts_of(4))
-        await until_forgotten(rig)
+        await through(rig, texts_of(4))
         assert rig.batches.standing.reason == "openai: the job has failed (token_limit_exceeded)"
 
 
@@ -388,11 +387,9 @@ async def test_two_failures_turn_batches_off_and_that_outlives_a_restart(
     server.batch_outcome = "failed"
     url, file = server.base_url(name), tmp_path / "e.sqlite"
     async with batching(name, url, file) as rig:
-        await rig.batches.submit(texts_of(4, "first"))
-        await until_forgotten(rig)
+        await through(rig, texts_of(4, "first"))
         assert rig.batches.standing.failures == 1
-        await rig.batches.submit(texts_of(4, "second"))
-        await until_forgotten(rig)
+        await through(rig, texts_of(4, "second"))
         assert not rig.batches.is_open
     async with batching(name, url, file) as rig:
         standing = rig.batches.standing
@@ -407,8 +404,7 @@ async def test_two_failures_turn_batches_off_and_that_outlives_a_restart(
     server.batch_outcome = "completed"
     async with batching(name, url, file) as rig:
         assert rig.batches.is_open
-        await rig.batches.submit(texts_of(4, "third"))
-        await until_forgotten(rig)
+        await through(rig, texts_of(4, "third"))
         assert rig.batches.standing.failures == 0
     assert len(server.jobs) == 3
 
@@ -418,8 +414,7 @@ async def test_jobs_that_fail_at_the_same_time_count_each(server: EmbeddingServe
     server.batch_outcome = "expired"
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     async with batching("openai", url, file, most=5) as rig:
-        await rig.batches.submit(texts_of(10))
-        await until_forgotten(rig)
+        await through(rig, texts_of(10))
         assert (rig.batches.standing.failures, rig.batches.is_open) == (2, False)
         assert (await rig.ledger.standing()).failures == 2
 
@@ -440,8 +435,7 @@ async def test_a_provider_without_batches_is_asked_once(
             lambda provider: says.unknown_model(provider, "files") if provider != "voyage" else Response(404),
         )
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert not rig.batches.is_open
         assert "has no batches for" in (rig.batches.standing.reason or "")
         assert not any(map(rig.batches.holds, texts))
@@ -457,14 +451,12 @@ async def test_a_job_that_never_ends_is_cancelled_and_what_it_did_fetched(
     server.batch_outcome, server.done_before_end, server.polls_until_cancelled = "never", 4, 3
     settings = Batch(enabled=True, poll_interval_ms=2, timeout_minutes=0.001)
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", settings=settings) as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 4
         assert (rig.batches.standing.failures, rig.batches.is_open) == (0, True)
         left = {text_hash: text for text_hash, text in texts.items() if text_hash not in rig.delivered}
         assert all(map(rig.batches.takes, left))
-        await rig.batches.submit(left)
-        await until_forgotten(rig)
+        await through(rig, left)
         assert len(await rig.kept(texts)) == 8
         assert (rig.batches.standing.failures, rig.batches.is_open) == (2, False)
         assert "was not done after 0.001 minutes" in (rig.batches.standing.reason or "")
@@ -481,8 +473,7 @@ async def test_a_job_that_nobody_waits_for_is_not_waited_for_without_end(
     patience = msgspec.structs.replace(SOON, end_s=0.2)
     url = server.base_url("openai")
     async with batching("openai", url, tmp_path / "e.sqlite", settings=settings, patience=patience) as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert not any(map(rig.batches.holds, texts))
     assert len(server.requests("cancel")) == 1
 
@@ -495,8 +486,7 @@ async def test_jobs_that_are_late_together_are_forgiven_together(
     settings = Batch(enabled=True, poll_interval_ms=2, timeout_minutes=0.001)
     url = server.base_url("openai")
     async with batching("openai", url, tmp_path / "e.sqlite", settings=settings, most=5) as rig:
-        await rig.batches.submit(texts_of(10))
-        await until_forgotten(rig)
+        await through(rig, texts_of(10))
         assert len(server.jobs) == 2
         assert (rig.batches.standing.failures, rig.batches.is_open) == (0, True)
 
@@ -518,8 +508,7 @@ async def test_a_job_that_ends_while_it_is_cancelled_is_a_success(
     server.plan = end
     settings = Batch(enabled=True, poll_interval_ms=2, timeout_minutes=0.0005)
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", settings=settings) as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
         assert rig.batches.standing.failures == 0
         assert not rig.batches.standing.was_late
@@ -533,8 +522,7 @@ async def test_a_state_that_nobody_knows_is_waited_out(
     texts = texts_of(6)
     server.running_state, server.polls_until_done = "BEING_THOUGHT_ABOUT", 5
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
 
 
@@ -546,8 +534,7 @@ async def test_geminis_file_is_found_in_either_place(
     texts = texts_of(6)
     server.gemini_places = frozenset(places)
     async with batching("gemini", server.base_url("gemini"), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
 
 
@@ -612,8 +599,7 @@ async def test_a_job_whose_creation_was_not_answered_is_not_created_again(
     lost(server, "create", 1)
     server.page = 1
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", most=3) as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
     assert len(server.jobs) == 2
     assert len(server.embedded()) == 6
@@ -629,13 +615,11 @@ async def test_a_beginning_that_fails_is_tried_again_and_then_left(
     url, file = server.base_url(name), tmp_path / "e.sqlite"
     async with batching(name, url, file) as rig:
         only(server, what, 2, trouble)
-        await rig.batches.submit(texts_of(6))
-        await until_forgotten(rig)
+        await through(rig, texts_of(6))
         assert len(rig.delivered) == 6
         only(server, what, 1000, trouble)
         others = texts_of(6, "other")
-        await rig.batches.submit(others)
-        await until_forgotten(rig)
+        await through(rig, others)
         assert rig.batches.standing.failures == 1
         assert not any(map(rig.batches.holds, others))
     assert len(server.jobs) == 1
@@ -647,8 +631,7 @@ async def test_a_key_that_is_refused_from_the_first_leaves_all_to_plain_requests
 ) -> None:
     """With a reason that does not tell the key."""
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", key="sk-other-0123456789") as rig:
-        await rig.batches.submit(texts_of(6))
-        await until_forgotten(rig)
+        await through(rig, texts_of(6))
         reason = rig.batches.standing.reason or ""
         assert "the key was not accepted" in reason
         assert "0123456789" not in reason
@@ -671,8 +654,7 @@ async def test_a_download_that_breaks_off_is_taken_up_and_nothing_delivered_twic
 
     server.after = cut
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(rig.delivered) == len(set(rig.delivered)) == 600
         assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
         assert rig.batches.standing.failures == 0
@@ -691,8 +673,7 @@ async def test_a_file_that_never_comes_whole_is_left_at_last(
         else response
     )
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert 40 < len(await rig.kept(texts)) < 60
         assert not any(map(rig.batches.holds, texts))
         assert rig.batches.standing.failures == 1
@@ -711,8 +692,7 @@ async def test_a_file_with_errors_that_cannot_be_had_spoils_nothing(
 
     server.after = gone
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts_of(6))
-        await until_forgotten(rig)
+        await through(rig, texts_of(6))
         assert len(rig.delivered) == 5
         assert rig.batches.standing.failures == 0
     assert [one.status for one in server.requests("download")] == [200, 404]
@@ -727,8 +707,7 @@ async def test_a_job_that_is_gone_is_let_go(
     texts = texts_of(4)
     only(server, what, 9999, lambda provider: Response(404))
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert server.requests("cancel"), "it may be there all the same"
         assert rig.batches.standing.reason == f"{name}: the job or its results are not there any more"
         assert rig.batches.standing.is_on
@@ -744,8 +723,7 @@ async def test_a_job_that_seems_to_be_gone_for_a_moment_is_not_given_up(
     texts = texts_of(4)
     only(server, what, 3, lambda _: Response(404, b"<html>404 page not found</html>"))
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         assert len(rig.delivered) == 4
         assert rig.batches.standing.failures == 0
     assert len(server.jobs) == 1
@@ -768,8 +746,7 @@ async def test_a_name_that_leads_elsewhere_is_no_name(server: EmbeddingServer, t
     with EmbeddingServer(dimensions=32) as other:
         only(server, "create", 99, lambda _: Response(body=msgspec.json.encode({"name": f"{other.url}/x"})))
         async with batching("gemini", server.base_url("gemini"), tmp_path / "e.sqlite") as rig:
-            await rig.batches.submit(texts_of(4))
-            await until_forgotten(rig)
+            await through(rig, texts_of(4))
             assert rig.batches.standing.failures == 1
         assert not other.seen
 
@@ -815,13 +792,11 @@ async def test_after_the_cool_down_one_more_failure_turns_them_off_for_as_long(
         "openai", server.base_url("openai"), tmp_path / "e.sqlite", clock=lambda: now[0]
     ) as rig:
         for word in ("first", "second"):
-            await rig.batches.submit(texts_of(3, word))
-            await until_forgotten(rig)
+            await through(rig, texts_of(3, word))
         assert [rig.batches.is_open] == [False]
         now[0] += COOL_DOWN_S
         assert [rig.batches.is_open] == [True]
-        await rig.batches.submit(texts_of(3, "third"))
-        await until_forgotten(rig)
+        await through(rig, texts_of(3, "third"))
         assert [rig.batches.is_open] == [False]
         now[0] += COOL_DOWN_S - 1
         assert not rig.batches.is_open
@@ -834,11 +809,9 @@ async def test_texts_whose_vectors_are_kept_are_not_submitted(
     """Whoever asks for them saw them waiting a moment ago, when their job had not ended."""
     texts = texts_of(6)
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
-        await rig.batches.submit(texts)
-        await until_forgotten(rig)
+        await through(rig, texts)
         await rig.batches.turn_on()
-        await rig.batches.submit(texts | texts_of(8))
-        await until_forgotten(rig)
+        await through(rig, texts | texts_of(8))
     assert sorted(server.embedded()) == sorted(texts_of(8).values())
 
 
