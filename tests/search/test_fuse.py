@@ -153,6 +153,9 @@ def test_ties_are_broken_by_bm25_and_place() -> None:
         Candidate(ChunkId(5), "z.md", 1, 7.0, 0.25, 0.5),
     ]
     assert ids(fuse(same, Weights(), CALIBRATION)) == [5, 2, 1, 3, 4]
+    # What keywords did not find comes after what they found, however little that tells.
+    found, not_found = Candidate(ChunkId(1), "b.md", 1, 0.5, 0.25, 0.0), candidate(2, 0.25, None, "a.md")
+    assert ids(fuse([not_found, found], Weights(), CALIBRATION)) == [1, 2]
 
 
 def test_nothing_gives_nothing() -> None:

@@ -12,6 +12,7 @@ from memd.store import keywords
 from memd.text import fts_text, tokens
 from tests.awkward import markdown
 from tests.awkward.characters import characters
+from tests.bounds import shipped
 from tests.work import calls, peak_bytes
 
 
@@ -159,14 +160,35 @@ def test_a_text_answers_itself(text: str) -> None:
     assert found(match, text) == {0}
 
 
+MOST_WORDS, MOST_PHRASES = shipped("memd.search.query._MAX_WORDS"), shipped("memd.search.query._MAX_PHRASES")
+MOST_PHRASE_WORDS = shipped("memd.search.query._MAX_PHRASE_WORDS")
+MOST_READ, MOST_EMBEDDED = (
+    shipped("memd.search.query._MAX_READ_CHARS"),
+    shipped("memd.search.query._MAX_EMBED_CHARS"),
+)
+
+
+def test_a_question_is_read_up_to_its_bounds() -> None:
+    """As many words and names as there may be, and no more; what is read, and what is embedded, end at a character."""
+    words = parse(" ".join(f"word{n:04}" for n in range(MOST_WORDS + 1)))
+    assert len(words.words) == MOST_WORDS
+    names = parse(" ".join(f"a{n}.b{n}" for n in range(MOST_PHRASES + 1)))
+    assert len(names.phrases) == MOST_PHRASES
+    blanks = " " * (MOST_READ - len("walrus"))
+    assert parse(f"{blanks}walrus").words == ("walrus",)
+    assert parse(f"{blanks} walrus").words == ("walru",)
+    assert len(parse("x" * (MOST_EMBEDDED + 1)).embed_text) == MOST_EMBEDDED
+
+
 @pytest.mark.parametrize(
     "question", ["word " * 20_000, "字" * 100_000, "a-" * 50_000, '"' * 100_000, "名" + "x1 " * 30_000]
 )
 def test_a_huge_question_is_bounded(question: str) -> None:
     """100 kB make a bounded number of terms and a bounded text to embed."""
     asked = parse(question)
-    assert len(asked.terms) <= 64
-    assert len(asked.embed_text) <= 2000
+    assert len(asked.words) <= MOST_WORDS
+    assert len(asked.phrases) <= MOST_PHRASES
+    assert len(asked.embed_text) <= MOST_EMBEDDED
     if asked.match is not None:
         assert len(asked.match) < 50_000
         found(asked.match, "text")
@@ -176,7 +198,7 @@ def test_of_many_words_the_long_ones_are_kept() -> None:
     """The longest words, mostly the rarest, are looked for, in the order of the question."""
     asked = parse(" ".join(f"w{n}" for n in range(100)) + " extraordinary circumstances")
     assert asked.words[-2:] == ("extraordinary", "circumstances")
-    assert len(asked.words) == 48
+    assert len(asked.words) == MOST_WORDS
 
 
 def test_what_is_embedded_is_the_question() -> None:
@@ -287,8 +309,8 @@ def test_no_question_makes_a_long_phrase(word: str, joint: str) -> None:
     for text in (f"{word}{joint}" * 10_000, f'"{f"{word}{joint}" * 60}' * 50, f"「{word * 90}」"):
         match = parse(text).match
         phrases = [] if match is None else re.findall(r'"([^"]*)"', match)
-        assert len(phrases) <= 64
-        assert max((len(phrase.split()) for phrase in phrases), default=0) <= 12
+        assert len(phrases) <= MOST_WORDS + MOST_PHRASES
+        assert max((len(phrase.split()) for phrase in phrases), default=0) <= MOST_PHRASE_WORDS
 
 
 def test_a_long_name_is_found_by_its_beginning() -> None:
@@ -296,5 +318,5 @@ def test_a_long_name_is_found_by_its_beginning() -> None:
     name = ".".join(f"part{n}" for n in range(30))
     apart = " ".join(f"part{n}" for n in reversed(range(30)))
     asked = parse(name)
-    assert asked.phrases == (" ".join(f"part{n}" for n in range(12)),)
+    assert asked.phrases == (" ".join(f"part{n}" for n in range(MOST_PHRASE_WORDS)),)
     assert found(f'"{asked.phrases[0]}"', name, apart) == {0}

@@ -29,7 +29,7 @@ def found(
     """A candidate with its chunk."""
     last = line + text.count("\n")
     return (
-        Scored(ChunkId(line), path, line, score, score, 0.0),
+        Scored(ChunkId(line), path, line, score, score, 0.0, 0.0, None, None, 0.0),
         StoredChunk(ChunkId(line), path, kind, line, last, text, ""),
     )
 

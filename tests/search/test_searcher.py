@@ -1,7 +1,8 @@
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -11,7 +12,7 @@ from memd.config import AgentSettings, Hybrid
 from memd.config import Query as QuerySettings
 from memd.embed.provider import Calibration, Vector, Vectors, space_of
 from memd.model import ChunkId, Kind
-from memd.search.searcher import CANDIDATES, MAX_RESULTS, Searcher
+from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.spent import Account
 from memd.store.database import READERS, Database
 from memd.store.index import Index, Reader
@@ -25,6 +26,7 @@ from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async
 
 KINDS = frozenset(Kind)
+T = TypeVar("T")
 
 
 class Leaning(HashingProvider):
@@ -180,6 +182,12 @@ class Followed(Index):
         super().__init__(file)
         self.wanted: list[int] = []
         self.is_waited_for = asyncio.Event()
+        self.before_reading: Callable[[], Awaitable[None]] | None = None
+
+    async def read(self, fn: Callable[[Reader], T]) -> T:
+        if self.before_reading is not None:
+            await self.before_reading()
+        return await super().read(fn)
 
     async def keywords(self, match: str, limit: int, kinds: Collection[Kind]) -> list[tuple[ChunkId, Match]]:
         self.wanted.append(limit)
@@ -231,3 +239,24 @@ async def test_a_search_waits_while_an_index_takes_the_place_of_another(
     await swap
     await index.close()
     waited.cancel()
+
+
+async def test_a_search_that_an_index_always_changes_under_ends(tmp_path: Path) -> None:
+    """After so many attempts it takes what it has."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1"], made=Followed)
+    assert isinstance(index, Followed)
+
+    async def changes() -> None:
+        await index.replace(
+            found_file("memory/000.md"),
+            b"1",
+            [chunk_of(f"kettle again {len(index.wanted)}")],
+            {},
+            frozenset(),
+        )
+
+    index.before_reading = changes
+    found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+    assert len(index.wanted) == ATTEMPTS
+    assert found.hits == ()
+    await index.close()

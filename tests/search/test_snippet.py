@@ -128,3 +128,11 @@ def test_a_window_of_any_text_for_any_question_is_a_part_of_it(text: str, questi
     assert len(parts) == len(lines) == shown.end_line - shown.start_line + 1
     assert all(part in line for part, line in zip(parts, lines, strict=True))
     assert len(parts) == 1 or parts == lines
+
+
+def test_a_stretch_begins_at_a_word_only_where_one_begins_near() -> None:
+    """What stands before the term is not given up for a word that begins far behind it."""
+    line = "x" * 400 + "/needle/" + "y" * 20 + " " + "word " * 100
+    shown = window(line, 1, ["needle"], 120).text
+    assert shown.startswith("xxx")
+    assert "needle" in shown

@@ -129,6 +129,18 @@ def test_every_figure_follows_from_its_parts(
         assert (one.cut == "min_score") == (one.score < min_score)
 
 
+@given(chunks, st.integers(1, 50))
+def test_each_side_tells_its_own_place(given_chunks: list[Chunk], max_results: int) -> None:
+    """From 1, in the order of that side; none where it did not find the chunk."""
+    _, trace = explained(given_chunks, max_results=max_results)
+    for rank, figure in (("keyword_rank", "keyword"), ("vector_rank", "cosine")):
+        ranked = [one for one in trace.candidates if getattr(one, rank) is not None]
+        ranked.sort(key=lambda one: getattr(one, rank))
+        assert all(getattr(one, figure) is not None for one in ranked)
+        if len(trace.candidates) == len(given_chunks):
+            assert [getattr(one, rank) for one in ranked] == [*range(1, len(ranked) + 1)]
+
+
 @given(chunks, st.floats(0, 1), st.integers(1, 50))
 def test_the_hits_are_those_of_the_search(
     given_chunks: list[Chunk], min_score: float, max_results: int
