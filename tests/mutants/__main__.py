@@ -179,6 +179,8 @@ def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) 
     """Try each; how many no test noticed."""
     told = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="memd-mutants-") as scratch, ThreadPoolExecutor(jobs) as pool:
+        # Some tests run as another user, who has to read it, too.
+        Path(scratch).chmod(0o755)
         copies: Queue[Copy] = Queue()
         for number in range(jobs):
             copies.put(Copy(Path(scratch, str(number))))
