@@ -4,15 +4,19 @@
 
 A bound is a number in capitals at the top of a module, whose name ends with what it counts (_S, _BYTES, _CHARS, ...) or has
 a word for a limit (MOST, MAX, LONGEST, ...). Tests of the mechanism bring small ones of their own; so each shipped one is
-written down in bounds.json, where a changed digit is seen.
+written down in bounds.json, where a changed digit is seen, and is named by a test that goes to it (``shipped``), or stands in
+bounds_unexercised.txt with the reason why none does.
 """
 
+import ast
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 
@@ -20,8 +24,9 @@ import memd
 import memd_client
 
 FILE = Path(__file__).with_name("bounds.json")
+UNEXERCISED = Path(__file__).with_name("bounds_unexercised.txt")
 _UNITS = "S|MS|NS|DAYS|BYTES|MB|CHARS|TOKENS|LINES|ROWS|PAGES|FILES|TERMS|LEVELS"
-_LIMITS = "MAX|MOST|LONGEST|LARGEST|LEAST|FEWEST|LIMIT|KEPT|READERS|AT_ONCE|ATTEMPTS|TRIES|LOOKS|TOGETHER|UNSAVED|UNSTORED|REPLACED"
+_LIMITS = "MAX|MOST|LONGEST|LARGEST|LEAST|FEWEST|LIMIT|KEPT|READERS|AT_ONCE|ATTEMPTS|TRIES|LOOKS|TOGETHER|UNSAVED|UNSTORED|REPLACED|CANDIDATES|OUTCOMES|SEARCHES|DEATHS|EXPLAINED|IN_FLIGHT|AT_WORK|WARM_KEYS|RELOADS|DEEPEST|REQUEST_TEXTS|CONCURRENCY"
 _ENDS_WITH_UNIT = re.compile(rf"_?[A-Z0-9_]*(?:^|_)(?:{_UNITS})")
 _HAS_LIMIT = re.compile(rf"(?:^|.*_)(?:{_LIMITS})(?:_.*)?")
 
@@ -58,6 +63,56 @@ def bounds() -> dict[str, float]:
 def written() -> dict[str, float]:
     """The bounds as they are written down."""
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, int | float])
+
+
+def shipped(name: str) -> Any:
+    """The value of a bound in this release, for a test that goes to it and beyond.
+
+    Args:
+        name: With its module, written out where this is called: so it is known which test exercises it.
+    """
+    module, _, constant = name.rpartition(".")
+    value = getattr(importlib.import_module(module), constant)
+    assert is_bound(constant, value), name
+    return value
+
+
+def exercised() -> Mapping[str, frozenset[str]]:
+    """The files of tests that name each bound: by shipped("..."), or by what they import."""
+    known, found = bounds(), defaultdict[str, set[str]](set)
+    tests = Path(__file__).parent
+    for file in tests.rglob("test_*.py"):
+        tree = ast.parse(file.read_text("utf-8"))
+        imported = {
+            alias.asname or alias.name: f"{node.module}.{alias.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.level == 0
+            for alias in node.names
+        }
+        for node in ast.walk(tree):
+            match node:
+                case ast.Name(id=name) if name in imported:
+                    meant = imported[name]
+                case ast.Attribute(value=ast.Name(id=module), attr=name) if module in imported:
+                    meant = f"{imported[module]}.{name}"
+                case ast.Call(func=ast.Name(id="shipped"), args=[ast.Constant(value=str(name))]):
+                    meant = name
+                case _:
+                    continue
+            if meant in known:
+                found[meant].add(file.relative_to(tests).as_posix())
+    return {name: frozenset(files) for name, files in found.items()}
+
+
+def unexercised() -> Mapping[str, str]:
+    """Why no test goes to a bound, by its name: a line is a reason, those below it that are indented are the bounds."""
+    found, reason = {}, ""
+    for line in UNEXERCISED.read_text("utf-8").splitlines():
+        if line.startswith("    "):
+            found[line.strip()] = reason
+        elif line:
+            reason = line
+    return found
 
 
 if __name__ == "__main__":

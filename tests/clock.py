@@ -1,4 +1,12 @@
-"""Clocks that a test sets."""
+"""Clocks that a test sets, and an event loop on which no wait takes any time."""
+
+import asyncio
+import contextlib
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock:
@@ -21,3 +29,45 @@ class Ticking(Clock):
     def __call__(self) -> float:
         self.now += 1
         return self.now
+
+
+class _Hasty(selectors.SelectSelector):
+    """Waits for nothing that has only to become late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(None if timeout is None else 0)
+        if not ready:
+            self.passed_s += timeout or 0.0
+        return ready
+
+
+class _HastyLoop(asyncio.SelectorEventLoop):
+    """Hours pass at once where all that runs on it waits for a time: waits are as long as they are shipped."""
+
+    def __init__(self) -> None:
+        self._hasty = _Hasty()
+        super().__init__(self._hasty)
+
+    def time(self) -> float:
+        return self._hasty.passed_s
+
+
+def now_s() -> float:
+    """The time of the event loop, in seconds."""
+    return asyncio.get_running_loop().time()
+
+
+def hastily(main: Coroutine[Any, Any, T]) -> T:
+    """What comes of it on a loop where no wait takes any time; nothing in it may wait for threads or processes."""
+    with asyncio.Runner(loop_factory=_HastyLoop) as runner:
+        return runner.run(main)
+
+
+async def for_s(seconds: float, work: Coroutine[Any, Any, object]) -> None:
+    """Let something that goes on for ever go on for so long."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(work, seconds)

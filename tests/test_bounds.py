@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bounds import bounds, is_bound, written
+from tests.bounds import bounds, exercised, is_bound, unexercised, written
 
 
 def test_every_bound_is_as_it_is_written_down() -> None:
@@ -32,6 +32,16 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
         "memd_client.frames.REQUEST_LIMIT",
     }
     assert expected <= bounds().keys()
+
+
+def test_every_bound_has_a_test_that_goes_to_it_or_a_reason() -> None:
+    """And none has both: a reason that holds no more is taken out."""
+    known, tested, excused = bounds(), exercised(), unexercised()
+    assert all(excused.values())
+    assert excused.keys() <= known.keys(), f"no bounds: {sorted(excused.keys() - known.keys())}"
+    missing = sorted(known.keys() - tested.keys() - excused.keys())
+    assert not missing, f"no test names {', '.join(missing)}: see tests.bounds.shipped"
+    assert not sorted(tested.keys() & excused.keys())
 
 
 @pytest.mark.parametrize(

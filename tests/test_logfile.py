@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memd import logfile
 from memd.logfile import LogFile, all_of, rotated
 
 
@@ -115,3 +116,10 @@ def test_whoever_reads_always_finds_a_log(file: Path, stream: int) -> None:
     ended.set()
     looking.join()
     assert missed == []
+
+
+def test_so_many_full_files_are_kept(file: Path, stream: int) -> None:
+    """However much is written."""
+    log = LogFile(file, (stream,), limit_bytes=20)
+    written(stream, log, range(4 * (logfile.KEPT + 4)))
+    assert len(list(file.parent.iterdir())) == logfile.KEPT + 1

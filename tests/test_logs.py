@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from memd import logs
 from memd.errors import MemdError
 from memd.model import Chunk, TextHash
+from tests.bounds import shipped
 
 log = structlog.get_logger()  # as every module has one, made before the configuration
 
@@ -157,6 +158,15 @@ def test_a_group_of_exceptions_is_told_in_full(stream: io.StringIO) -> None:
     assert "[Errno 2] No such file or directory" in _events(stream)[0]["exception"]
 
 
+def _nested(depth: int, inside: object = 1) -> object:
+    """Something in so many lists."""
+    return inside if not depth else [_nested(depth - 1, inside)]
+
+
+DEEPEST = shipped("memd.logs._DEEPEST")
+LONGEST, MOST = shipped("memd.logs._LONGEST"), shipped("memd.logs._MOST")
+
+
 class _Colour(IntEnum):
     RED = 3
 
@@ -164,8 +174,12 @@ class _Colour(IntEnum):
 @pytest.mark.parametrize(
     ("value", "written"),
     [
-        ("x" * 500, "x" * 500),
-        ("x" * 501, "x" * 500 + "… (501 characters)"),
+        ("x" * LONGEST, "x" * LONGEST),
+        ("x" * (LONGEST + 1), "x" * LONGEST + f"… ({LONGEST + 1} characters)"),
+        (list(range(MOST + 1)), list(range(MOST))),
+        (_nested(DEEPEST), _nested(DEEPEST)),
+        (_nested(DEEPEST + 1), _nested(DEEPEST, "<list>")),
+        ({str(n): n for n in range(MOST + 1)}, {str(n): n for n in range(MOST)}),
         (Path("memory/笔记.md"), "memory/笔记.md"),
         ("name\udcff", "name\\udcff"),
         (b"\x00" * 32, "<32 bytes>"),

@@ -18,6 +18,7 @@ from memd import postmortem
 from memd.errors import MemdError
 from memd.store.trouble import StoreRefused, mapped_errors
 from memd_client.errors import TimedOut
+from tests.bounds import shipped
 
 SECRET = "porcupine"  # stands in for memory; never a constant of the functions that fail
 
@@ -186,3 +187,25 @@ def test_python_itself_prints_nothing_that_failed() -> None:
     for place in ("main", "thread", "object"):
         assert f"memd: failed in {place}\n" in done.stderr
     assert "KeyError: <9 characters>" in done.stderr
+
+
+def test_of_a_long_chain_the_last_links_are_told() -> None:
+    """And of a group the first members."""
+    longest = shipped("memd.postmortem._LONGEST_CHAIN")
+    failure: Exception | None = None
+    for number in range(longest + 1):
+        cause, failure = failure, MemdError(f"link {number}")
+        failure.__cause__ = cause
+    assert failure is not None
+    told = postmortem.account(failure)
+    assert told.count("MemdError: link") == longest
+    assert "link 0" not in told
+    most = shipped("memd.postmortem._MOST")
+    told = postmortem.account(ExceptionGroup("all", [MemdError(f"member {n}") for n in range(most + 1)]))
+    assert told.count("MemdError: member") == most
+    deepest = shipped("memd.postmortem._DEEPEST")
+    group: Exception = MemdError("innermost")
+    for _ in range(deepest):
+        group = ExceptionGroup("around", [group])
+    assert "innermost" in postmortem.account(group)
+    assert "innermost" not in postmortem.account(ExceptionGroup("around", [group]))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memd import text
 from tests.awkward.characters import characters
+from tests.bounds import shipped
 
 
 @pytest.mark.parametrize(
@@ -168,3 +169,13 @@ def test_a_cut_keeps_visible_characters_whole(given_text: str, n: int, expected:
 def test_a_cut_through_endless_marks_still_cuts() -> None:
     """A run of marks that is no real character is cut where told, so that the rest is not lost."""
     assert len(text.cut("a" + "\u0301" * 1000, 500)) == 500
+
+
+def test_the_longest_character_is_left_out_whole() -> None:
+    """What has more marks is none, and is cut where told."""
+    longest = shipped("memd.text._LONGEST_CLUSTER")
+    given = "xa" + "\u0301" * (longest - 1) + "b"
+    assert given[-2:] != "ab"
+    assert len(text.cut(given, len(given) - 2)) == 1
+    given = "xa" + "\u0301" * longest + "b"
+    assert len(text.cut(given, len(given) - 2)) == len(given) - 2

@@ -6,6 +6,7 @@ from memd.chunk.page import page_of
 from memd.chunk.place import context_of, headings_above, title_of
 from memd.chunk.room import Room
 from memd.model import Document, Kind
+from tests.bounds import shipped
 
 ROOM = Room(quarters=1600, chars=700)
 
@@ -53,3 +54,14 @@ def test_headings_above() -> None:
 def test_a_context_is_short() -> None:
     """However long the headings, the line that places a chunk is not."""
     assert len(context_of("t" * 100, [(n, "h" * 100) for n in range(1, 7)], ("2026-02-09",))) <= 240
+
+
+def test_a_title_is_short_and_stands_near_the_beginning() -> None:
+    """A front matter that does not end soon is none, and what is far below is no title."""
+    most, lines = shipped("memd.chunk.place._HEADING_CHARS"), shipped("memd.chunk.place._HEAD_LINES")
+    assert title_of(note(f"# {'x' * most}")) == ("x" * most, 0)
+    assert title_of(note(f"# {'x' * (most + 1)}")) == ("x" * most, 0)
+    for blank, title in ((lines - 1, "Head"), (lines, "topic")):
+        assert title_of(note(*[""] * blank, "# Head")) == (title, 0)
+    for inside, front in ((lines - 2, lines), (lines - 1, 0)):
+        assert title_of(note("---", *["x: y"] * inside, "---"))[1] == front

@@ -122,6 +122,17 @@ def test_no_turns_make_no_chunk() -> None:
     assert cut([], 5) == Cut((), 5)
 
 
+def test_a_chunk_is_settled_when_the_last_turn_had_no_say_in_it() -> None:
+    """Where the last turn does not fit, it ends the chunk before; once it is longer than a chunk, it begins in that."""
+    first, last = turn("yes. " * 30), turn("and so on. " * 50, "assistant", line=3)
+    before = cut([first, last])
+    assert [chunk.turn for chunk in before.chunks] == [0, 1]
+    grown = msgspec.structs.replace(last, text=last.text * 4)
+    whole = cut([first, grown])
+    assert whole.chunks[0] != before.chunks[0]
+    assert before.resume == 0
+
+
 WORDS = st.sampled_from(
     ["yes", "a few words", "数据库迁移", "line\n\nother line", "one. two! three? " * 9, "x" * 250]
 )

@@ -13,6 +13,7 @@ from memd_client.asking import GetCall, SearchCall, Unusable
 from memd_client.codec import decode_request, encode_request
 from memd_client.messages import Get, Request, Search
 from tests.awkward.programs import ARGUMENTS
+from tests.bounds import shipped
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -229,3 +230,20 @@ def test_what_is_nearly_a_call_is_read_or_refused(tool: str, passed: bytes) -> N
         case GetCall():
             sent = Get(path=meant.path, start_line=meant.start_line, lines=meant.lines)
     assert decode_request(encode_request(1, sent)) == (1, sent)
+
+
+def test_a_path_is_no_longer_than_any_can_be() -> None:
+    """What is longer is some other text."""
+    longest = shipped("memd_client.asking._LONGEST_PATH")
+    assert asking.read(asking.GET, {"path": "p" * longest}) == GetCall("p" * longest)
+    with pytest.raises(Unusable, match=f"no path has more than {longest:,}"):
+        asking.read(asking.GET, {"path": "p" * (longest + 1)})
+
+
+def test_more_lines_than_any_file_has_are_all_of_them() -> None:
+    """As many as a request can say."""
+    most = shipped("memd_client.asking._MOST_LINES")
+    for lines in (most, most + 1):
+        asked = asking.read(asking.GET, {"path": "a.md", "lines": lines})
+        assert isinstance(asked, GetCall)
+        assert asked.lines == most

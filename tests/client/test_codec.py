@@ -57,6 +57,7 @@ from memd_client.messages import (
     Warm,
 )
 from tests.awkward import wire
+from tests.bounds import shipped
 from tests.work import peak_bytes
 
 pack = msgspec.msgpack.encode
@@ -596,3 +597,13 @@ def test_what_is_nearly_a_message_is_one_or_a_typed_error(payload: bytes) -> Non
         assert encode(*decode(again)) == again
     with suppress(Garbage):
         assert decode_hello(encode_hello(decode_hello(payload))) == decode_hello(payload)
+
+
+def test_a_complaint_is_told_up_to_a_length() -> None:
+    """What was sent is quoted in it."""
+    longest, ends = shipped("memd_client.codec._LONGEST_COMPLAINT"), []
+    for size in (longest - 2, longest - 1):  # with its quotation marks
+        with pytest.raises(NotUnderstood) as caught:
+            decode_request(pack([9, {"type": "x" * size}]))
+        ends.append(caught.value.message[-4:])
+    assert ends == ["xxx'", "x..."]

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd_client.session_key import ChatType, SessionKey, parse
+from tests.bounds import shipped
 
 PEER = "4711"
 
@@ -262,3 +263,16 @@ def test_groups_stay_groups(name: str) -> None:
     """Whatever a group calls itself, it is shared."""
     key: SessionKey = parse(f"agent:main:telegram:group:{name}")
     assert key.chat_type == "group"
+
+
+def test_a_key_that_is_longer_than_any_is_shared() -> None:
+    """As is one of an agent whose name is."""
+    longest, agent = (
+        shipped("memd_client.session_key._LONGEST"),
+        "a" * shipped("memd_client.session_key._LONGEST_AGENT"),
+    )
+    assert parse(f"agent:{agent}:main").is_owner_private
+    assert not parse(f"agent:{agent}a:main").is_owner_private
+    peer = "agent:main:telegram:direct:"
+    assert parse(peer.ljust(longest, "7")).is_owner_private
+    assert not parse(peer.ljust(longest + 1, "7")).is_owner_private

@@ -19,6 +19,7 @@ from memd_client.errors import (
     TimedOut,
 )
 from memd_client.messages import Degraded, Found, Hit, Note
+from tests.bounds import shipped
 
 ROOMY = 1_000_000
 CODE = "    if retries > 3:\n        give_up()\n\n"
@@ -292,3 +293,33 @@ def test_an_excerpt_is_never_longer_than_it_may_be(
     """Whatever is in it."""
     note = Note(path=path, text=text, start_line=7, end_line=6 + len(text.split("\n")))
     assert len(telling.encoded(telling.get_reply(note, remarks, max_chars))) <= max_chars
+
+
+def test_names_and_reasons_have_a_length() -> None:
+    """What a daemon says of itself leaves room for what was found."""
+    name, reason = shipped("memd_client.telling._NAME_CHARS"), shipped("memd_client.telling._REASON_CHARS")
+    found = Found(
+        results=[hit()],
+        provider="p" * (name + 1),
+        fallback_from="q" * name,
+        fallback_reason="r" * reason,
+        degraded=[Degraded(part="vector", reason="s" * (reason + 1))],
+    )
+    reply = telling.search_reply(found, (), ROOMY)
+    assert (reply["provider"], reply["fallbackFrom"]) == ("p" * name, "q" * name)
+    assert reply["fallbackReason"] == "r" * reason
+    assert reply["degraded"][0]["reason"] == "s" * (reason - 1) + "…"
+
+
+def test_a_stump_of_a_hit_is_left_out() -> None:
+    """A reply that has room for a few characters more shows the beginning."""
+    stump = shipped("memd_client.telling._STUMP_CHARS")
+    found = Found(results=[hit("x" * 5_000)])
+    shown = {
+        len(told[0]["snippet"].partition("…")[0])
+        if (told := telling.search_reply(found, (), room)["results"])
+        else 0
+        for room in range(200, 700)
+    }
+    assert min(shown - {0}) == stump
+    assert 0 in shown

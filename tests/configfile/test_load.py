@@ -27,8 +27,9 @@ from memd.config import (
     Rule,
     UserRule,
 )
-from memd.configfile.load import ConfigError, load, location, parse
+from memd.configfile.load import ConfigError, load, location, parse, read
 from tests.awkward.streams import spoilt
+from tests.bounds import shipped
 
 _HOME = Path("/home/ada")
 _FILE = _HOME / ".config" / "memd" / "config.toml"
@@ -287,16 +288,42 @@ def test_a_complaint_has_the_line_of_the_table_where_that_of_the_key_is_not_know
 
 def test_complaints_come_in_the_order_of_the_file_and_end_after_fifty() -> None:
     """The first fifty lines to mend, and how many more there are."""
-    text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(20, 72))
+    most = shipped("memd.configfile.load._MAX_PROBLEMS")
+    text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(100, 102 + most))
     complaints = _complaints(text)
-    assert [complaint.split()[0] for complaint in complaints[:50]] == [f":{line}:" for line in range(2, 52)]
-    assert complaints[50:] == [": and 2 more"]
+    places = [complaint.split()[0] for complaint in complaints[:most]]
+    assert places == [f":{line}:" for line in range(2, 2 + most)]
+    assert complaints[most:] == [": and 2 more"]
+    assert len(_complaints(text[: text.index(f"zebra{100 + most}")])) == most
 
 
 def test_a_file_of_another_program_is_not_read_to_its_end() -> None:
     """Ten thousand unknown keys are answered at once."""
-    text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(10_000))
-    assert _complaints(text)[50:] == [": and many more"]
+    most, counted = (
+        shipped("memd.configfile.load._MAX_PROBLEMS"),
+        shipped("memd.configfile.load._MAX_COUNTED"),
+    )
+    for keys, more in ((counted - 1, f"{counted - 1 - most}"), (counted, "many"), (10_000, "many")):
+        text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(keys))
+        assert _complaints(text)[most:] == [f": and {more} more"]
+
+
+def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
+    """What is larger is not read into memory."""
+    most, file = shipped("memd.configfile.load._MAX_BYTES"), tmp_path / "config.toml"
+    file.write_text("[agents.main]\n".ljust(most, "#"))
+    assert len(read(file, tmp_path)) == most
+    file.write_text("[agents.main]\n".ljust(most + 1, "#"))
+    with pytest.raises(ConfigError, match="is larger than"):
+        read(file, tmp_path)
+
+
+def test_a_key_has_so_many_parts() -> None:
+    """One that has more is refused before it is read."""
+    most = shipped("memd.configfile.load._MOST_PARTS")
+    for parts, is_refused in ((most, False), (most + 1, True)):
+        [told] = _complaints(f"[agents.main]\n{'.'.join('a' * parts)} = 1")
+        assert ("has that many parts" in told) is is_refused
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from memd.configfile.repeats import has_rival_repeats
 from memd.configfile.signs import parsed
 from memd.sources.redact.user import custom
 from tests.awkward.patterns import PATTERNS, PUMPED
+from tests.bounds import shipped
 from tests.modules import existing
 
 
@@ -255,3 +256,11 @@ def test_a_python_without_that_parser_runs_the_daemon() -> None:
 def test_few_repeats_are_told_sign_by_sign(pattern: str, bounded: bool) -> None:
     """Escapes and sets have none, whatever signs they hold."""
     assert is_plainly_bounded(pattern) is bounded
+
+
+def test_a_pattern_has_so_many_signs() -> None:
+    """One more is too many."""
+    longest = shipped("memd.configfile.redaction._LONGEST")
+    assert _faults(("x", f"ab(?#{'x' * (longest - 6)})")) == []
+    [(_, _, told)] = _faults(("x", "a" * (longest + 1)))
+    assert f"{longest} are the most" in told

@@ -8,6 +8,7 @@ import pytest
 from memd.ctl import arguments
 from memd.ctl.arguments import COMMANDS
 from memd.ctl.failures import UsageError
+from tests.bounds import shipped
 from tests.ctl.conftest import Run
 
 _README = Path(__file__).parents[2] / "README.md"
@@ -153,3 +154,16 @@ def test_a_mistake_is_told_as_json_too(run: Run) -> None:
 def test_a_hook_is_known_by_its_command_line(argv: list[str], is_hook: bool) -> None:
     """Also one that makes no sense: its exit status must still be 0."""
     assert arguments.is_hook(argv) == is_hook
+
+
+def test_a_timeout_and_a_number_of_results_go_to_their_ends() -> None:
+    """One more is refused."""
+    longest, most = (
+        shipped("memd.ctl.arguments._LONGEST_TIMEOUT_S"),
+        shipped("memd.ctl.arguments._MAX_RESULTS"),
+    )
+    argv = ["search", "x", "--timeout", str(longest), "--max-results", str(most)]
+    assert arguments.parse(argv).timeout == longest
+    for wrong in (["--timeout", str(longest + 1)], ["--max-results", str(most + 1)]):
+        with pytest.raises(UsageError):
+            arguments.parse(["search", "x", *wrong])

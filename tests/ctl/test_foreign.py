@@ -9,6 +9,7 @@ import pytest
 from memd.ctl.failures import Failed
 from memd.ctl.foreign import change
 from memd.ctl.jsonedit import NotEditable
+from tests.bounds import shipped
 
 
 def changed(file: Path, old: str = "old", new: str = "new") -> bool:
@@ -109,3 +110,14 @@ def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(Failed) as failed:
             changed(odd)
         assert failed.value.hint == "Do it yourself."
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_what_is_far_too_large_is_not_read(tmp_path: Path, beyond: int) -> None:
+    """A file of another program is read into memory: one of gigabytes is no configuration."""
+    file = tmp_path / "f"
+    with file.open("wb") as stream:
+        stream.truncate(shipped("memd.ctl.foreign._MOST_BYTES") + beyond)
+    # What is small enough to be read is refused by who edits it.
+    with pytest.raises(Failed, match="is too large to be a configuration" if beyond else "it has comments"):
+        change(file, refuses, name="~/f", by_hand="Do it yourself.")

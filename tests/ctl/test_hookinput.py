@@ -9,6 +9,7 @@ from hypothesis import given
 
 from memd.ctl.hookinput import HookInput, parsed, received
 from tests.awkward.programs import HOOK_INPUTS
+from tests.bounds import shipped
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,10 @@ from tests.awkward.programs import HOOK_INPUTS
         ),
         (b'{"conversation_id": "c", "user_prompt": "which?"}', HookInput("which?", "c")),
         (b'{"prompt": 5, "message": "which?", "session_id": null}', HookInput("which?")),
-        (b'{"session_id": "' + b"x" * 999 + b'"}', HookInput(session="x" * 64)),
+        (
+            b'{"session_id": "' + b"x" * 999 + b'"}',
+            HookInput(session="x" * shipped("memd.ctl.hookinput._NAME_CHARS")),
+        ),
         (rb'{"prompt": "walnut \ud83d", "hook_event_name": "\ude00"}', HookInput("walnut ?", event="?")),
         (b"{}", HookInput()),
         (b"", HookInput()),
@@ -63,20 +67,22 @@ def test_a_writer_that_does_not_end_is_not_waited_for() -> None:
     os.close(ours)
 
 
-def test_what_is_too_much_is_read_and_dropped() -> None:
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_what_is_too_much_is_read_and_dropped(beyond: int) -> None:
     """So that its writer does not fail."""
     ours, theirs = os.pipe()
     written = []
+    size = shipped("memd.ctl.hookinput._MOST_BYTES") + beyond
 
     def write() -> None:
         with os.fdopen(theirs, "wb") as stream:
-            written.append(stream.write(b"x" * (9 << 20)))
+            written.append(stream.write(b"x" * size))
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert received(ours, time.monotonic() + 60) == b""
+    assert len(received(ours, time.monotonic() + 60)) == (0 if beyond else size)
     writer.join()
-    assert written == [9 << 20]
+    assert written == [size]
     os.close(ours)
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from memd.ctl.recall import MOST_CHARS, DailyNote, of_hits, of_notes, question
 from memd_client.marker import marked, unmarked
 from memd_client.messages import Hit
+from tests.bounds import shipped
 
 BEGIN, END = "<memd-recall 0123456789abcdef>", "</memd-recall 0123456789abcdef>"
 
@@ -128,3 +129,14 @@ def test_a_block_is_never_longer_than_it_may_be(hits: list[Hit], notes: list[str
         if block is not None:
             assert len(block) <= MOST_CHARS
             assert unmarked(block) == ""
+
+
+def test_a_question_has_so_many_characters() -> None:
+    """One more, and what stands in its middle is left out."""
+    most, least = shipped("memd.ctl.recall._QUESTION_CHARS"), shipped("memd.ctl.recall._LEAST_ASKED")
+    assert question("x" * most) == "x" * most
+    asked = question(f"a{'x' * most}b")
+    assert asked is not None
+    assert (len(asked), asked[0], asked[-1]) == (most + 1, "a", "b")  # and the line end between them
+    assert question("y" * least) is not None
+    assert question("y" * (least - 1)) is None

@@ -8,8 +8,15 @@ import pytest
 
 from memd.embed import question_queue
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Vector
-from memd.embed.question_queue import AT_ONCE, TOGETHER_FIRST, TOGETHER_MOST, QuestionQueue
-from tests.clock import Clock
+from memd.embed.question_queue import (
+    AT_ONCE,
+    CACHED_BYTES,
+    LONGEST_S,
+    TOGETHER_FIRST,
+    TOGETHER_MOST,
+    QuestionQueue,
+)
+from tests.clock import Clock, hastily, now_s
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 
@@ -212,3 +219,47 @@ async def test_after_the_end_nobody_waits() -> None:
             await one
     with pytest.raises(EmbedUnavailable, match="closed"):
         await queue.ask("later", 5)
+
+
+async def test_vectors_of_questions_are_remembered_up_to_a_size() -> None:
+    """The one that was asked the longest ago is forgotten first."""
+    provider = HashingProvider(dimensions=65_536)
+    queue = QuestionQueue(provider)
+    fit = CACHED_BYTES // (4 * 65_536)
+    for number in range(fit):
+        await queue.ask(f"question {number}", 60)
+    await queue.ask("question 0", 60)  # so that it is younger than the second one
+    assert len(provider.questions) == fit
+    await queue.ask("one more", 60)
+    await queue.ask("question 0", 60)
+    assert len(provider.questions) == fit + 1
+    await queue.ask("question 1", 60)
+    assert len(provider.questions) == fit + 2
+    queue.close()
+
+
+class Sticking(HashingProvider):
+    """Takes several questions; one of them is never answered, the others each take a second."""
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        await (asyncio.Future[None]() if "stuck" in texts else asyncio.sleep(1))
+        return [self.embed([text])[0] for text in texts]
+
+
+def test_a_question_waits_while_others_are_answered_and_not_for_ever() -> None:
+    """By the shipped figure."""
+
+    async def main() -> float:
+        queue = QuestionQueue(Sticking(), clock=now_s)
+        stuck = asyncio.create_task(queue.ask("stuck", 2))
+        await asyncio.sleep(0)
+        number = 0
+        while not stuck.done():
+            number += 1
+            await queue.ask(f"question {number}", 2)
+        with pytest.raises(EmbedUnavailable):
+            await stuck
+        queue.close()
+        return now_s()
+
+    assert LONGEST_S <= hastily(main()) <= LONGEST_S + 1

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from memd.embed.provider import EmbedUnavailable
-from memd.embed.questions import REPLACED, Questions
+from memd.embed.questions import REPLACED, SLOW_S, STUCK_S, Questions
+from memd.threads import Threads
 from tests.wait import until_async
 
 
@@ -100,3 +101,28 @@ async def test_a_stuck_thread_is_replaced_and_not_for_ever(desks: Desks) -> None
     while "restart memd" not in await refusal(questions):
         pass
     assert desks.loaded == REPLACED + 1
+
+
+async def test_after_so_many_stuck_threads_nobody_gets_one_more(desks: Desks) -> None:
+    """Each keeps its copy of the model: a daemon that runs for months would be all models."""
+    questions = Questions(desks.load, slow_s=0, stuck_s=0)
+    for _ in range(REPLACED + 1):
+        await ask_in_vain(questions, desks)
+    with pytest.raises(EmbedUnavailable, match="restart memd"):
+        await questions.ask(sound)
+    assert desks.loaded == REPLACED + 1
+
+
+async def test_how_long_a_question_may_take(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the shipped figures: others wait for a while, then go by keywords, then have another thread."""
+    busy = 0.0
+    monkeypatch.setattr(Threads, "busy_s", lambda _: busy)
+    questions = Questions(desks.load)
+    busy = SLOW_S
+    assert await questions.ask(sound) == 0
+    for seconds in (SLOW_S + 0.01, STUCK_S):
+        busy = seconds
+        with pytest.raises(EmbedUnavailable, match="at one question"):
+            await questions.ask(sound)
+    busy = STUCK_S + 0.01
+    assert await questions.ask(sound) == 1

@@ -1,6 +1,8 @@
 """How long the last searches took."""
 
-from memd.server.latencies import LAST, Latencies
+import pytest
+
+from memd.server.latencies import LAST, WORTH_S, Latencies
 from memd.spent import Account, spent
 from tests.clock import Clock
 
@@ -48,3 +50,16 @@ def test_what_was_slow_long_ago_is_forgotten() -> None:
     report = latencies.report()
     assert report is not None
     assert (report.count, report.slowest.took_ms) == (LAST, 10)
+
+
+@pytest.mark.parametrize(("took_s", "is_worth"), [(WORTH_S, True), (WORTH_S - 0.001, False)])
+def test_where_time_went_is_told_from_a_length_on(took_s: float, is_worth: bool) -> None:
+    """What is shorter is nobody's question."""
+    clock, last = Clock(), Latencies()
+    clock.now = 0.0
+    with Account(clock) as account, spent("keywords"):
+        clock.run(took_s)
+    last.note(account, 1.0)
+    report = last.report()
+    assert report is not None
+    assert bool(report.slowest.parts) is is_worth

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.server.lock import AlreadyRunning, Lock, LockUnusable
+from tests.bounds import shipped
 from tests.otheruser import NOBODY, as_other_user, shared_directory
 
 _HOLDER = """
@@ -170,3 +171,15 @@ def test_a_lock_file_of_another_user_is_refused() -> None:
             file.chmod(0o666)
             os.chown(file, owner, owner)
             assert as_other_user("tests.server.test_lock", "lock_here", str(file)).startswith(told)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_lock_file_holds_no_more_than_a_pid(tmp_path: Path, beyond: int) -> None:
+    """What is longer is somebody's text, and is not written over."""
+    file = tmp_path / "memd.lock"
+    file.write_bytes(b"7" * (shipped("memd.server.lock._PID_BYTES") + beyond))
+    if beyond:
+        with pytest.raises(LockUnusable, match="another file is there"):
+            Lock(file, tmp_path)
+    else:
+        Lock(file, tmp_path).release()

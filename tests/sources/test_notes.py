@@ -16,8 +16,14 @@ from memd.sources.fence import Missing, OutsideFence, SourceError
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
 from memd.sources.redact.engine import Redactor
 from tests.awkward import markdown as awkward
+from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 
+TICK_NS, COARSE_TICK_NS = (
+    shipped("memd.sources.notes._TICK_NS"),
+    shipped("memd.sources.notes._COARSE_TICK_NS"),
+)
+SECOND_NS = shipped("memd.sources.notes._SECOND_NS")
 LATER_NS = 4_000_000_000_000_000_000
 MAX_BYTES = 1 << 20
 
@@ -174,20 +180,20 @@ def test_growing_past_the_limit(workspace: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "read", growing)
     with pytest.raises(TooLarge):
         read_note("memory/a.md", [Workspace(workspace)], max_bytes=100, now_ns=LATER_NS)
-    assert given <= 2 << 20
+    assert given <= shipped("memd.sources.notes._PIECE_BYTES")
 
 
 @pytest.mark.parametrize(
     ("mtime_ns", "age_ns", "kept"),
     [
-        (1_000_000_001, 19_000_000, False),
-        (1_000_000_001, 21_000_000, True),
-        (1_000_000_001, -19_000_000, False),
-        (1_000_000_001, -1_900_000_000, False),
-        (1_000_000_001, -2_100_000_000, True),
+        (1_000_000_001, TICK_NS, False),
+        (1_000_000_001, TICK_NS + 1, True),
+        (1_000_000_001, -TICK_NS, False),
+        (1_000_000_001, -COARSE_TICK_NS, False),
+        (1_000_000_001, -COARSE_TICK_NS - 1, True),
         (1_000_000_001, -86_400_000_000_000, True),
-        (5_000_000_000, 1_900_000_000, False),
-        (5_000_000_000, 2_100_000_000, True),
+        (5 * SECOND_NS, COARSE_TICK_NS, False),
+        (5 * SECOND_NS, COARSE_TICK_NS + 1, True),
     ],
     ids=[
         "fresh",

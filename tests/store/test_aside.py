@@ -18,6 +18,7 @@ def test_the_newest_two_are_kept_with_their_logs(tmp_path: Path) -> None:
         aside.set_aside(file, "a test wants it")
     assert [path.name for path in aside.kept(file)] == ["main.sqlite.damaged-4", "main.sqlite.damaged-3"]
     assert [path.read_text() for path in aside.kept(file)] == ["3", "2"]
+    assert len(aside.kept(file)) == aside.KEPT
     assert Path(f"{aside.kept(file)[0]}-wal").read_text() == "log 3"
     assert names(tmp_path) == [
         *(f"main.sqlite.damaged-{number}{log}" for number in (3, 4) for log in ("", "-shm", "-wal")),

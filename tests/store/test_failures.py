@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from memd.model import Kind, TextHash
-from memd.store import aside, ondisk, soundness
+from memd.store import aside, ondisk, soundness, vectors
 from memd.store import database as databases
 from memd.store.database import Database
 from memd.store.embeddings import EmbeddingStore
@@ -285,7 +285,7 @@ async def test_a_directory_by_any_name_holds_the_same_files(tmp_path: Path, name
     assert [path.name for path in directory.iterdir()] == ["embeddings.sqlite"]
 
 
-@pytest.mark.parametrize("dimensions", [8192, 8193, 16_384])
+@pytest.mark.parametrize("dimensions", [vectors.MOST_DIMENSIONS, vectors.MOST_DIMENSIONS + 1, 16_384])
 async def test_vectors_of_any_length_are_kept(tmp_path: Path, dimensions: int) -> None:
     """Also those that are longer than sqlite-vec takes; over a restart, too."""
     made_for = Fingerprint("c1", "t1", ("memory",), "fake", "large", "k", dimensions)
@@ -379,3 +379,24 @@ async def test_room_is_left_to_delete_something(index: Index, monkeypatch: pytes
     await index.remove(["memory/a.md"])
     await index.replace(found_file("memory/b.md"), b"1", chunks[:20], {}, frozenset())
     assert set(await index.known()) == {"memory/b.md"}
+
+
+async def test_emptying_the_log_takes_no_patience_from_writes(tmp_path: Path) -> None:
+    """It waits a moment for whoever reads; a write afterwards waits as long as before for whoever writes."""
+    database = Database(tmp_path / "e.sqlite", "embeddings")
+    await database.open()
+
+    def patience_ms(connection: apsw.Connection) -> int:
+        return int(connection.pragma("busy_timeout"))
+
+    assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
+    await database.write(put, KEPT)
+    assert await database.empty_log()
+    assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
+    reader = apsw.Connection(str(database.file))
+    reader.execute("BEGIN; SELECT count(*) FROM cache").fetchall()
+    await database.write(put, TextHash(b"l" * 32))
+    assert not await database.empty_log()
+    assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
+    reader.close()
+    await database.close()

@@ -1,6 +1,7 @@
 import asyncio
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from memd.model import Kind
 from memd.store import matrix, vectors
-from memd.store.database import READERS
+from memd.store.database import READERS, Database
 from memd.store.index import AT_ONCE, Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.trouble import StoreDamaged
@@ -185,6 +186,38 @@ async def test_a_late_vector_for_a_chunk_that_is_gone_is_dropped(index: Index) -
     await index.replace(file, b"2", [chunk_of("new")], {}, frozenset())
     assert await index.add_vectors([(waiting.id, waiting.hash, vector_of(1))]) == 0
     assert not index.has_vectors
+
+
+async def test_a_close_waits_for_what_is_being_added(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though whoever added it waits no more, and however long it takes to learn that there is no file any more."""
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("text")], {}, frozenset())
+    [waiting] = await index.waiting(10)
+    begun, closed, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    write_more, close = Database.write_more, Database.close
+
+    async def held(database: Database, *args: Any) -> Any:
+        begun.set()
+        try:
+            return await write_more(database, *args)
+        finally:
+            await may_end.wait()
+
+    async def told(database: Database) -> None:
+        await close(database)
+        closed.set()
+
+    monkeypatch.setattr(Database, "write_more", held)
+    monkeypatch.setattr(Database, "close", told)
+    adding = asyncio.create_task(index.add_vectors([(waiting.id, waiting.hash, vector_of(1))]))
+    await begun.wait()
+    adding.cancel()
+    closing = asyncio.create_task(index.close())
+    await closed.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not closing.done()
+    may_end.set()
+    await closing
 
 
 async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Index) -> None:

@@ -90,3 +90,13 @@ async def test_the_vectors_of_another_file_are_counted_anew(tmp_path: Path) -> N
     assert await known.prune(2) == 1
     assert await known.prune(2) == 0
     await store.close()
+
+
+async def test_so_many_are_dropped_in_one_step(tmp_path: Path) -> None:
+    """An edit that waits for the writer waits no longer than that."""
+    store = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await store.open()
+    step = embeddings.PRUNED_AT_ONCE
+    await store.put(SPACE, {hash_of(number): b"v" for number in range(2 * step + 10)}, 1.0)
+    assert [await store.prune(10, 2.0) for _ in range(3)] == [step, step, 0]
+    await store.close()

@@ -1,9 +1,13 @@
 import asyncio
+import math
+from pathlib import Path
+from typing import cast
 
 import apsw
 
 from memd.store.index import Index
-from memd.sync.checks import keep_checking
+from memd.sync.checks import EVERY_S, GONE_S, keep_checking
+from tests.clock import for_s, hastily, now_s
 from tests.store.conftest import chunk_of, found_file, index
 from tests.wait import until_async
 
@@ -42,3 +46,35 @@ async def test_a_file_that_is_gone_is_found_while_nobody_searches(index: Index) 
     index.file.unlink()
     assert "deleted or replaced" in await told(index, every_s=3600)
     assert (await index.counts()).chunks == 1
+
+
+class Quiet:
+    """An index that is sound, and is gone after a time."""
+
+    ended_cleanly = True
+    file = Path("main.sqlite")
+
+    def __init__(self, gone_at: float = math.inf) -> None:
+        self.checked: list[float] = []
+        self._gone_at = gone_at
+
+    @property
+    def is_gone(self) -> bool:
+        return now_s() >= self._gone_at
+
+    async def check(self) -> None:
+        self.checked.append(now_s())
+
+
+def test_an_index_is_looked_at_as_often_as_is_said() -> None:
+    """Checked each hour, and not while it is busy; a file that is gone is found within seconds."""
+    index, busy_until, met = Quiet(), 2.5 * EVERY_S, list[float]()
+    check = keep_checking(cast("Index", index), lambda _: None, lambda: now_s() < busy_until)
+    hastily(for_s(4.5 * EVERY_S, check))
+    assert len(index.checked) == 2
+    assert 0 <= index.checked[0] - busy_until <= GONE_S
+    assert EVERY_S <= index.checked[1] - index.checked[0] <= EVERY_S + GONE_S
+    gone = Quiet(gone_at=100.5)
+    hastily(for_s(100.5 + GONE_S, keep_checking(cast("Index", gone), lambda _: met.append(now_s()), bool)))
+    [met_at] = met
+    assert 100.5 <= met_at <= 100.5 + GONE_S

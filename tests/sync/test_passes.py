@@ -18,7 +18,7 @@ from memd.store.trouble import StoreClosed, StoreUnavailable
 from memd.sync import intake
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.intake import Done
-from memd.sync.passes import Passes, PassFailed
+from memd.sync.passes import OUTCOMES, Passes, PassFailed
 from memd.sync.renewal import LONGEST_WAIT_S
 from memd.watch.debounce import Debouncer
 from tests.clock import Clock, Ticking
@@ -246,3 +246,22 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
     expected = [delay_s(failure, rng, cap_s=LONGEST_WAIT_S) for failure in failures if failure]
     assert waits == [round(one, 1) for one in expected]
     assert waits[7] > waits[3] > waits[1] > waits[8]
+
+
+async def test_how_the_last_passes_ended_is_remembered() -> None:
+    """So many: who waited for one of them is answered, and nothing grows for ever."""
+
+    async def make(_: Taken) -> Done:
+        return Done()
+
+    clock = Clock()
+    dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = Passes(
+        "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
+        damaged=lambda _: None, succeeded=lambda _, __: None,
+    )  # fmt: skip
+    for _ in range(OUTCOMES + 1):
+        dirty.mark_all()
+        await passes.attempt(await dirty.take())
+    remembered = [number for number in range(OUTCOMES + 3) if passes.has_succeeded(number)]
+    assert remembered == [*range(2, OUTCOMES + 2)]

@@ -1,16 +1,17 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from memd.model import TextHash
-from memd.store.copies import KEPT_S
+from memd.store.copies import KEPT_S, Copy
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.sync.proof import Upgraded, keep_proving
+from memd.sync.proof import EVERY_S, Upgraded, keep_proving
+from tests.clock import for_s, hastily, now_s
 from tests.faults.vfs import Act, Operation, Sync, between
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 from tests.store.golden.read import DIRECTORY, unpack
@@ -143,3 +144,26 @@ async def test_an_index_that_is_built_anew_needs_no_copy(tmp_path: Path) -> None
         await index.become(other)
         assert index.copies == ()
         assert not copy.path.exists()
+
+
+class Kept:
+    """A database with one copy that is never old enough."""
+
+    copies = (Copy(Path("a.sqlite.schema-1"), 2, 1, 100, 0.0),)
+
+    def __init__(self) -> None:
+        self.checked: list[float] = []
+
+    async def check(self) -> None:
+        self.checked.append(now_s())
+
+    async def drop_copies(self, which: Collection[Copy]) -> None:
+        raise AssertionError(which)
+
+
+def test_copies_are_looked_at_each_hour() -> None:
+    """From the first whole pass on."""
+    store, whole = Kept(), asyncio.Event()
+    whole.set()
+    hastily(for_s(3.5 * EVERY_S, keep_proving(store, whole, lambda _: None, clock=lambda: 0.0)))
+    assert store.checked == pytest.approx([EVERY_S * number for number in range(4)])

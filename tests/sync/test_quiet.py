@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from memd.config import SessionSettings
 from memd.sync.quiet import due_at
+from tests.bounds import shipped
 
 NOW = 1_000_000.0
 SETTINGS = SessionSettings(delta_bytes=1000, delta_messages=5, idle_seconds=120)
@@ -54,3 +55,10 @@ def test_no_transcript_waits_for_longer_than_the_time_of_quiet(
 ) -> None:
     """Whatever the clocks and the file say, it is due within the time of quiet and what clocks may be apart."""
     assert due_at(came_bytes, came_lines, changed_at, SETTINGS, now) <= now + SETTINGS.idle_seconds + 2.0
+
+
+def test_a_time_that_is_ahead_tells_of_quiet_within_the_slack_of_clocks() -> None:
+    """A little ahead is a clock that was read before; further ahead was set."""
+    ahead, settings = shipped("memd.sync.quiet._AHEAD_S"), SessionSettings()
+    assert due_at(1, 0, 100.0 + ahead, settings, 100.0) == 100.0 + ahead + settings.idle_seconds
+    assert due_at(1, 0, 100.1 + ahead, settings, 100.0) == 100.0

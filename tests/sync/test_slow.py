@@ -4,6 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.spent import Account, spent
+from memd.sync import slow
 from memd.sync.intake import Done
 from memd.sync.slow import SlowPasses, allowed_s
 from tests.clock import Clock
@@ -31,6 +32,16 @@ def took(clock: Clock, seconds: float) -> Account:
 def test_what_is_slow_depends_on_the_files(done: Done, usual_s: float, slow_s: float) -> None:
     """A first pass over thousands may take its time; one edit may not."""
     assert usual_s < allowed_s(done) < slow_s
+
+
+def test_a_pass_is_slow_beyond_what_is_allowed() -> None:
+    """So much for itself, for each file that is read, and for each that is only looked at."""
+    clock, done = Clock(), Done(1, 0, looked=20, read=3)
+    allowed = slow.PASS_S + 3 * slow.READ_S + 20 * slow.LOOKED_S
+    for took_s, lines in ((allowed - 0.01, 0), (allowed + 0.01, 1)):
+        with capture_logs() as logs:
+            SlowPasses("main").note(took(clock, took_s), done, None, clock.now)
+        assert len(logs) == lines
 
 
 def test_a_slow_pass_is_told_with_its_slowest_file() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from memd.sync.standing import (
+    LONGEST_ASKED_S,
     BackingOff,
     Paused,
     Provided,
@@ -33,8 +34,13 @@ def after(before: Provided, *, began: float = 9.0, retry_after_s: float | None =
         (BackingOff(9.5, 11.0, 1, "was", 9.5), 9.0, 60.0, BackingOff(9.5, 70.0, 1, "was", 9.5)),
         (Stopped(1.0, "no"), 9.0, None, Stopped(1.0, "no")),
         # One huge number is no reason to wait for years.
-        (Working(), 9.0, 99_999_999.0, BackingOff(10.0, 3610.0, 1, "down", 10.0)),
-        (BackingOff(9.5, 11.0, 1, "was", 9.5), 9.0, 1e308, BackingOff(9.5, 3610.0, 1, "was", 9.5)),
+        (Working(), 9.0, 99_999_999.0, BackingOff(10.0, 10.0 + LONGEST_ASKED_S, 1, "down", 10.0)),
+        (
+            BackingOff(9.5, 11.0, 1, "was", 9.5),
+            9.0,
+            1e308,
+            BackingOff(9.5, 10.0 + LONGEST_ASKED_S, 1, "was", 9.5),
+        ),
     ],
 )
 def test_a_failure(before: Provided, began: float, retry_after_s: float | None, expected: Provided) -> None:

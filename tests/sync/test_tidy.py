@@ -2,13 +2,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import apsw
+import pytest
 
 from memd.model import Kind
 from memd.store.index import Index
 from memd.store.trouble import StoreUnavailable
-from memd.sync.tidy import MANY, Tidy
+from memd.sync.tidy import LATE_S, MANY, Tidy
+from tests.clock import hastily, now_s
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 from tests.wait import until_async
 
@@ -127,3 +130,36 @@ async def test_what_could_not_be_put_in_order_is_put_in_order_later(tmp_path: Pa
     running.cancel()
     await asyncio.wait([running])
     await index.close()
+
+
+class Orderly:
+    """An index whose keywords are put in order in one step."""
+
+    def __init__(self) -> None:
+        self.tidied: list[float] = []
+
+    async def tidy_keywords(self, *, begin: bool) -> bool:
+        assert begin
+        self.tidied.append(now_s())
+        return False
+
+    async def shrink(self) -> bool:
+        return False
+
+
+def test_few_changes_wait_for_more_as_long_as_is_said_and_many_do_not() -> None:
+    """What a life before has left waits as few do."""
+    index = Orderly()
+
+    async def main() -> None:
+        tidy = Tidy(cast("Index", index), lambda _: None, lambda: None)
+        running = asyncio.create_task(tidy.run())
+        await asyncio.sleep(2 * LATE_S)
+        tidy.note(1)
+        await asyncio.sleep(2 * LATE_S)
+        tidy.note(MANY)
+        await asyncio.sleep(1)
+        running.cancel()
+
+    hastily(main())
+    assert index.tidied == pytest.approx([LATE_S, 3 * LATE_S, 4 * LATE_S], abs=1)

@@ -9,6 +9,7 @@ import pytest
 from memd.sync.dirty import Dirty
 from memd.sync.timetable import Reading, Timetable, read_clocks, scan_now_and_then
 from memd.watch.debounce import Debouncer
+from tests.bounds import shipped
 from tests.wait import until_async
 
 START = Reading(awake=1000.0, elapsed=5000.0, wall=1_700_000_000.0)
@@ -94,3 +95,12 @@ async def test_scans_at_once_after_sleep() -> None:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+@pytest.mark.parametrize("beyond_s", [0.0, 0.1])
+def test_clocks_differ_by_a_little_on_a_busy_machine(beyond_s: float) -> None:
+    """What is more is a sleep, or somebody who set one."""
+    apart_s = shipped("memd.sync.timetable._SLACK_S") + beyond_s
+    slept = Timetable(0, Reading(0.0, 0.0, 0.0)).due(Reading(10.0, 10.0 + apart_s, 10.0 + apart_s))
+    was_set = Timetable(0, Reading(0.0, 0.0, 0.0)).due(Reading(10.0, 10.0, 10.0 + apart_s))
+    assert (slept is not None, was_set is not None) == (beyond_s > 0, beyond_s > 0)

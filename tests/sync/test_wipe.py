@@ -1,9 +1,16 @@
 import asyncio
+from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import apsw
+import pytest
 
+from memd.store.index import Index
+from memd.store.trouble import StoreUnavailable
 from memd.sync.wipe import keep_wiping
+from tests.bounds import shipped
+from tests.clock import for_s, hastily, now_s
 from tests.sync.transcribed import opened
 from tests.wait import until_async
 
@@ -31,3 +38,35 @@ async def test_the_log_is_emptied_as_soon_as_nobody_reads(tmp_path: Path) -> Non
         await until_async(lambda: log_size(file) == 0)
         wiping.cancel()
         await asyncio.wait([wiping])
+
+
+class Failing:
+    """An index whose log can never be emptied."""
+
+    file = Path("main.sqlite")
+
+    def __init__(self, *, is_busy: bool) -> None:
+        self.asked: list[float] = []
+        self._is_busy = is_busy
+
+    async def empty_log(self) -> bool:
+        self.asked.append(now_s())
+        if self._is_busy:
+            return False
+        raise StoreUnavailable("no room")
+
+
+def test_a_log_is_tried_again_soon_and_less_and_less_often_where_the_disk_fails() -> None:
+    """Where only somebody reads, it stays soon."""
+    again, longest = shipped("memd.sync.wipe._AGAIN_S"), shipped("memd.sync.wipe._LONGEST_WAIT_S")
+    for is_busy in (True, False):
+        index, left_over = Failing(is_busy=is_busy), asyncio.Event()
+        left_over.set()
+        hastily(for_s(20 * longest, keep_wiping(cast("Index", index), left_over)))
+        waits = [later - earlier for earlier, later in pairwise(index.asked)]
+        if is_busy:
+            assert waits == pytest.approx([again] * len(waits))
+        else:
+            assert again / 2 <= waits[0] <= again
+            assert longest / 2 <= waits[-1] <= longest
+            assert max(waits) <= longest + 0.001

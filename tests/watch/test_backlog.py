@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.watch.backlog import Backlog
+from tests.bounds import shipped
 from tests.wait import until_async
 
 NEW = frozenset({Path("/w/new")})
@@ -181,8 +182,11 @@ def test_mount_points_that_are_not_as_they_were_found(now: set[str], otherwise: 
     assert found == set(map(Path, otherwise))
 
 
+MOST_LINKED = shipped("memd.watch.backlog._MOST_LINKED")
+
+
 async def test_a_tree_of_hard_links_uses_up_no_watches() -> None:
     """So many are watched, and the others are found as far as looking goes."""
     backlog, _ = watching()
-    backlog.has_linked(frozenset((Path(f"/w/{number}.md"), number) for number in range(5000)))
-    assert len(backlog.to_follow) == 1000
+    backlog.has_linked(frozenset((Path(f"/w/{number}.md"), number) for number in range(MOST_LINKED + 1)))
+    assert len(backlog.to_follow) == MOST_LINKED

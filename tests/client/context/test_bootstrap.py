@@ -4,7 +4,12 @@ from hypothesis import strategies as st
 
 from memd_client.context.audience import SessionKind
 from memd_client.context.bootstrap import (
+    FILE_CHARS,
     MARK_CHARS,
+    NOTE_CHARS,
+    NOTES_CHARS,
+    TOTAL_CHARS,
+    USER_CHARS,
     Ends,
     Limits,
     Missing,
@@ -16,6 +21,7 @@ from memd_client.context.bootstrap import (
     gets_notes,
 )
 from memd_client.marker import marked, unmarked
+from tests.bounds import shipped
 
 ALL: list[WorkspaceFile] = [
     Whole(name, f"This is {name}.")
@@ -176,3 +182,36 @@ def test_the_same_files_give_the_same_prompt(
 ) -> None:
     """A provider's cache depends on it."""
     assert bootstrap(some, kind, caps) == bootstrap(list(some), kind, caps)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("AGENTS.md", FILE_CHARS), ("USER.md", USER_CHARS), ("memory/2026-02-09.md", NOTE_CHARS)],
+)
+def test_a_file_is_shown_whole_up_to_its_limit(name: str, most: int) -> None:
+    """By the limits that are shipped."""
+    for size, state in ((most, "whole"), (most + 1, "truncated")):
+        [part] = bootstrap([Whole(name, "x" * size)], "main").parts
+        assert part.state == state
+        assert len(part.text) <= most + 100
+
+
+def test_all_files_and_all_notes_have_a_limit_together() -> None:
+    """By the limits that are shipped; what has hardly any room is left out, and is no stump."""
+    made = bootstrap([Whole(name, "x" * FILE_CHARS) for name in SHARED], "main")
+    assert TOTAL_CHARS - 200 < len(made.text) <= TOTAL_CHARS
+    notes = bootstrap(
+        [
+            Whole(name, "x" * NOTE_CHARS)
+            for name in ("memory/2026-02-09.md", "memory/2026-02-08.md", "memory/2026-02-07.md")
+        ],
+        "main",
+    )
+    assert NOTES_CHARS - 200 < len(notes.text) - MARK_CHARS <= NOTES_CHARS
+    least = shipped("memd_client.context.bootstrap._LEAST_CHARS")
+    whole = len(bootstrap([Whole("AGENTS.md", "x" * 1000)], "main").parts[0].text) - 1000
+    states = []
+    for room in (least - 1, least):
+        limits = Limits(total_chars=MARK_CHARS + whole + room)
+        states.append(bootstrap([Whole("AGENTS.md", "x" * 1000)], "main", limits).parts[0].state)
+    assert states == ["left_out", "truncated"]

@@ -2,6 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd_client.context.excerpt import ends, head, tail
+from tests.bounds import shipped
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.integers(0, 80), st.floats(0, 1), st.text(max_size=10))
@@ -36,3 +37,13 @@ def test_an_end_is_an_end(text: str, n: int) -> None:
     assert text.startswith(head(text, n))
     assert text.endswith(tail(text, n))
     assert max(len(head(text, n)), len(tail(text, n))) <= max(0, n)
+
+
+def test_the_longest_character_is_left_out_whole() -> None:
+    """What has more marks is none, and is cut where told."""
+    longest = shipped("memd_client.context.excerpt._LONGEST_CLUSTER")
+    given = "xa" + "\u0301" * (longest - 1) + "b"
+    assert given[-2:] != "ab"
+    assert len(head(given, len(given) - 2)) == 1
+    given = "xa" + "\u0301" * longest + "b"
+    assert len(head(given, len(given) - 2)) == len(given) - 2

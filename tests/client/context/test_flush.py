@@ -7,20 +7,23 @@ from hypothesis import strategies as st
 
 from memd_client.context.flush import (
     FORCE_TRANSCRIPT_BYTES,
+    RESERVE_FLOOR_TOKENS,
+    SOFT_THRESHOLD_TOKENS,
     flush_prompt,
     flush_system_prompt,
     flush_threshold,
     should_flush,
 )
 
+LEFT = RESERVE_FLOOR_TOKENS + SOFT_THRESHOLD_TOKENS
+
 
 @pytest.mark.parametrize(
     ("window", "threshold"),
     [
-        (200_000, 176_000),
-        (1_000_000, 976_000),
-        (128_000, 104_000),
-        (80_000, 56_000),
+        (200_000, 200_000 - LEFT),
+        (1_000_000, 1_000_000 - LEFT),
+        (4 * RESERVE_FLOOR_TOKENS, 4 * RESERVE_FLOOR_TOKENS - LEFT),
         (32_768, 20_576),
         (16_000, 8_000),
         (8_000, 3_000),

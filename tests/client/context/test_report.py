@@ -2,6 +2,7 @@ from memd_client.context.bootstrap import MARK_CHARS, Ends, Limits, Missing, Unr
 from memd_client.context.conversation import Message
 from memd_client.context.report import ContextReport, as_detail, as_list, footer, report
 from memd_client.tools import anthropic_tools, openai_tools
+from tests.bounds import shipped
 
 FILES = bootstrap(
     [
@@ -106,3 +107,13 @@ def test_odd_tools_are_measured_as_far_as_they_can_be() -> None:
     sizes = report(window_tokens=0, tools=[{}, {"name": None, "description": 5}, {"function": "x"}]).tools
     assert [size.name for size in sizes] == ["?"] * 3
     assert [size.schema_chars for size in sizes] == [0] * 3
+
+
+def test_the_largest_results_are_listed() -> None:
+    """So many, the largest first."""
+    most = shipped("memd_client.context.report._LARGEST")
+    messages = [
+        Message(role="tool", text="t" * 400 * n, tool="read", call=f"c{n}") for n in range(1, most + 2)
+    ]
+    told = report(window_tokens=200_000, instructions="", workspace=FILES, tools=[], messages=messages)
+    assert [one.place for one in told.results] == [*range(most + 1, 1, -1)]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from tests.bounds import shipped
 from tests.ctl.conftest import Run
 
 _KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -72,6 +73,11 @@ def test_a_long_line_is_cut_to_what_matters(run: Run, home: Path) -> None:
     [first, *_] = run("redact", str(home / "a.jsonl")).out.splitlines()
     assert "[REDACTED:password]" in first
     assert len(first) < 300
+    for size in (shipped("memd.ctl.commands.redact._LONGEST") + more for more in (0, 1)):
+        line = "password=hunter2 ".ljust(size, "x")
+        (home / "a.jsonl").write_text(line, encoding="utf-8")
+        [shown, *_] = run("redact", str(home / "a.jsonl")).out.splitlines()
+        assert shown.endswith("…") == (len(line) - len("hunter2") + len("[REDACTED:password]") > size)
 
 
 def test_the_rules_of_the_agent_count(run: Run, home: Path, file: Path) -> None:

@@ -9,6 +9,7 @@ from memd.ctl.service.here import here
 from memd.ctl.service.standing import State, look
 from memd.ctl.service.supervisor import Unit
 from memd.ctl.service.systemd import Systemd
+from tests.bounds import shipped
 
 
 def _wanted(home: Path) -> tuple[Systemd, tuple[Unit, ...]]:
@@ -121,3 +122,13 @@ def test_the_interpreter_has_one_name(tmp_path: Path) -> None:
     assert found is not None
     assert found.launch.command[0].endswith("/bin/python3")
     assert here({}, places, platform="freebsd14") is None
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path, beyond: int) -> None:
+    """It is somebody else's, whatever stands in it."""
+    supervisor, units = _wanted(tmp_path)
+    size = shipped("memd.ctl.service.standing._MOST_BYTES") + beyond
+    units[1].path.write_text("x" * size, encoding="utf-8")
+    found = look(supervisor, units)[1]
+    assert (found.state, len(found.text)) == ("foreign", 0 if beyond else size)

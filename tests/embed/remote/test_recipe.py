@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from memd.config import Remote
+from memd.embed.provider import Limits
+from memd.embed.remote import gemini, ollama, openai, voyage
 from memd.embed.remote.account import NoAccount
 from memd.embed.remote.recipe import Name, recipe, speaker
 
@@ -102,3 +104,18 @@ def test_where_another_key_would_be_looked_for_is_told(
     remote = msgspec.convert(settings, Remote)
     made = recipe(provider, "m", remote, {"OPENAI_API_KEY": "sk-2", "MINE": "sk-3"}, _nothing)
     assert made.key_places == places
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "texts", "concurrency"),
+    [
+        ("openai", openai.REQUEST_TOKENS, openai.REQUEST_TEXTS, 7),
+        ("gemini", gemini.REQUEST_TOKENS, gemini.REQUEST_TEXTS, 7),
+        ("voyage", voyage.REQUEST_TOKENS, voyage.REQUEST_TEXTS, 7),
+        ("ollama", ollama.REQUEST_TOKENS, ollama.REQUEST_TEXTS, ollama.CONCURRENCY),
+    ],
+)
+def test_a_request_has_its_limits(name: Name, tokens: int, texts: int, concurrency: int) -> None:
+    """Those of its provider; requests at once are the configuration's, but where another model computes beside memd."""
+    limits = recipe(name, "", Remote(concurrency=7), ENVIRON, _nothing).dialect.limits
+    assert limits == Limits(tokens, texts, concurrency)

@@ -1,11 +1,14 @@
 """Lines of Claude Code."""
 
+import json
 from typing import Any
 
 import pytest
 
+from memd.sources.sessions import claude_code
 from memd.sources.sessions.claude_code import FORMAT
 from memd.sources.sessions.events import Cleared, Learnt, Passed, Said, Unread
+from tests.bounds import shipped
 from tests.sources.sessions.parsing import events, turns
 
 
@@ -174,3 +177,22 @@ def test_the_session_is_told_bit_by_bit() -> None:
         Learnt(session_id="s"),
         Learnt(cwd="/a", started_at=1786363200.0),
     ]
+
+
+def test_what_was_typed_ahead_is_known_again_for_a_while() -> None:
+    """So many; a prompt says again what is older."""
+    kept = shipped("memd.sources.sessions.claude_code._QUEUED_KEPT")
+    ahead = [typed_ahead(f"a{n}", f"port {n}") for n in range(kept + 1)]
+    said = turns(FORMAT, user("0", "build it"), *ahead, user("1", "port 1"), user("2", "port 0"))
+    assert [text for _, text in said].count("port 1") == 1
+    assert [text for _, text in said].count("port 0") == 2
+
+
+def test_few_lines_are_remembered_of_a_session_without_end() -> None:
+    """It is kept with the progress of each reading."""
+    kept = shipped("memd.sources.sessions.claude_code._RECENT_KEPT")
+    state = claude_code.State()
+    for number in range(3 * kept):
+        list(FORMAT.parse(json.dumps(reply(f"u{number}", f"m{number}", f"text {number}")).encode(), state))
+        assert len(state.recent) <= 2 * kept
+    assert len(state.recent) >= kept

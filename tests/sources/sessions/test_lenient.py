@@ -15,6 +15,7 @@ from memd.sources.sessions.detect import FORMATS, format_of
 from memd.sources.sessions.events import Learnt, Said, Unread
 from memd.sources.sessions.format import Format
 from tests.awkward.transcripts import lines
+from tests.bounds import shipped
 from tests.sources.sessions.parsing import events
 
 PLAIN = FORMATS["plain"]
@@ -224,3 +225,13 @@ def test_what_is_no_speech_costs_next_to_nothing(kind: Format) -> None:
             kind.parse(line, kind.State())
         rates.append(size / (time.process_time() - began))
     assert max(rates) > 200e6
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_time_has_so_many_characters(beyond: int) -> None:
+    """What is longer is some other text, and is not read as a time."""
+    longest = shipped("memd.sources.sessions.lenient._LONGEST_TIME")
+    written = f"{'0' * (longest + beyond - 10)}1700000000"
+    record = {"role": "user", "content": "which one?", "timestamp": written}
+    [told] = [event for event in events(PLAIN, record) if isinstance(event, Said)]
+    assert (told.at is None) == (beyond > 0)

@@ -27,6 +27,7 @@ from memd.sources.sessions.transcript import read_transcript
 from memd.text import fts_text
 from tests.awkward import transcripts as awkward
 from tests.awkward.streams import pieces
+from tests.bounds import shipped
 from tests.sources.sessions.transcripts import LATER_NS, Follower, Hider, append, noise, replace, said
 
 MIB = 1 << 20
@@ -457,9 +458,10 @@ def test_a_bomb_is_refused(packed: Follower, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_small_file_may_not_hold_very_much(packed: Follower) -> None:
     """Even if each line of it is one that somebody may have said."""
     lines = zstandard.compress(said("x" * 1000) * 1000)
-    packed.file.write_bytes(lines * 80)
-    assert packed.file.stat().st_size < 64_000
-    with pytest.raises(TooLarge, match="64 MiB"):
+    most = shipped("memd.sources.sessions.packed._ALWAYS_BYTES")
+    packed.file.write_bytes(lines * (most // len(said("x" * 1000) * 1000) + 1))
+    assert packed.file.stat().st_size * shipped("memd.sources.sessions.packed._MOST_TIMES") < most
+    with pytest.raises(TooLarge, match=f"{most >> 20} MiB"):
         packed.read()
     packed.file.write_bytes(lines * 20)
     assert packed.read() == "Whole"
