@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memd.config import Config
+from memd.config import Chunking, Config
 from memd.configfile.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, read
 from memd.configfile.statements import lines
 from memd.ctl import inforce
@@ -21,6 +21,8 @@ from memd.ctl.secrecy import exposed
 from memd.ctl.sourceremarks import remarks_on_sources
 from memd.ctl.starter import notes_in_words, starter, transcripts_in_words
 from memd.ctl.words import counted, listed, shown
+
+_MOST_CHARS = 32_768  # that chunking.max_chars may be
 
 
 def run(call: Call) -> Outcome:
@@ -59,12 +61,25 @@ def _remarks(config: Config, home: Path) -> Iterator[str]:
             yield f"The workspace of {name} does not exist yet: {workspace}"
         elif not agent.workspace.is_dir():
             yield f"The workspace of {name} is no directory: {workspace}"
+        yield from _about_chunks(name, agent.chunking)
     for one in overlaps(config.agents):
         directory, what = shown(one.directory, home), "notes" if one.is_of_notes else "transcripts"
         if one.is_mutual:
             yield f"{one.reader} and {one.owner} search the same {what}: {directory}"
         else:
             yield f"{one.reader} searches {what} of {one.owner} too: {directory}"
+
+
+def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
+    """Of the two limits of a chunk the one that was set and is never met."""
+    tokens, chars = chunking.tokens, chunking.max_chars
+    if tokens == Chunking().tokens or 4 * tokens <= chars:
+        return
+    does = "changes nothing" if tokens >= chars else "changes nothing but how Chinese is cut"
+    yield (
+        f"{name}: chunking.tokens = {tokens} {does}: a chunk has at most chunking.max_chars ({chars}) characters, which are "
+        f"{chars // 4} tokens of English and {chars} of Chinese. max_chars = {min(4 * tokens, _MOST_CHARS)} has it count."
+    )
 
 
 def _about_providers(config: Config, call: Call) -> Iterator[str]:

@@ -253,6 +253,35 @@ def test_a_provider_that_cannot_be_had_is_remarked(run: Run, file: Path, setting
     assert bool(err) is bool(remark)
 
 
+@pytest.mark.parametrize(
+    ("chunking", "remark"),
+    [
+        (
+            "tokens = 800",
+            "chunking.tokens = 800 changes nothing: a chunk has at most chunking.max_chars (700) characters",
+        ),
+        ("tokens = 300", "chunking.tokens = 300 changes nothing but how Chinese is cut: a chunk has at most"),
+        (
+            "tokens = 800, max_chars = 400",
+            "which are 100 tokens of English and 400 of Chinese. max_chars = 3200 has it count.",
+        ),
+        ("tokens = 800, max_chars = 3200", None),
+        ("tokens = 175", None),
+        ("tokens = 400", None),
+        ("max_chars = 300", None),
+    ],
+)
+def test_a_limit_of_chunks_that_is_never_met_is_remarked(
+    run: Run, file: Path, chunking: str, remark: str | None
+) -> None:
+    """A chunk ends at the nearer one of the two."""
+    _write(file, f'[agents.main]\nworkspace = "~"\nprovider = "none"\nchunking = {{ {chunking} }}\n')
+    code, _, err = run("config", "check")
+    assert code == 0
+    assert bool(err) is bool(remark)
+    assert (remark or "") in err
+
+
 def test_a_link_to_nowhere_is_told_as_such(run: Run, home: Path) -> None:
     """By every command in the same words: it is neither missing nor there."""
     link = home / "my.toml"
