@@ -432,3 +432,23 @@ def test_any_note_is_cut_into_its_lines(text: str, kind: Kind, limits: tuple[int
         if line.strip():
             assert covers(held.get(number, []), line)
     assert calls(lambda: chunk(whole, *limits)) < 60 * (len(text) + len(chunks) + 20)
+
+
+@pytest.mark.parametrize(
+    "text", ["one. two, three. " * 90, "- an entry of a list\n" * 60], ids=["a line", "lines"]
+)
+def test_an_overlap_of_more_than_half_a_chunk_is_half_a_chunk(text: str) -> None:
+    """Else cutting would not get on."""
+    cut = chunk(document(text), tokens=100, overlap=100)
+    assert cut == chunk(document(text), tokens=100, overlap=50)
+    assert len(cut) < 20
+
+
+def test_a_long_line_shares_its_chunk_with_a_short_heading_alone() -> None:
+    """What takes more than a quarter of a chunk is a chunk by itself."""
+    line = "The migration was done step by step. " * 30
+    short, long = (f"## {'About the walrus and his money ' * times}".strip() for times in (1, 5))
+    [first, *_] = chunk(document(f"{short}\n{line}"), tokens=100, overlap=0)
+    assert "step by step" in first.text
+    [first, *_] = chunk(document(f"{long}\n{line}"), tokens=100, overlap=0)
+    assert first.text == long

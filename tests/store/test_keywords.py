@@ -80,3 +80,12 @@ async def test_the_candidates_are_the_best_of_their_source(index: Index) -> None
 
 def _ids(found: Sequence[tuple[ChunkId, object]]) -> list[ChunkId]:
     return [chunk_id for chunk_id, _ in found]
+
+
+async def test_a_word_in_what_places_a_chunk_counts_as_one_in_its_text(index: Index) -> None:
+    """A title or a day is as good an answer as a sentence; which is better is told by how much else is said."""
+    chunks = [chunk_of("walrus money", 1, "gate key"), chunk_of("gate key", 2, "walrus money")]
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
+    matches = await index.keywords('"walrus"', 10, frozenset(Kind))
+    assert len(matches) == 2
+    assert matches[0][1].r == pytest.approx(matches[1][1].r)

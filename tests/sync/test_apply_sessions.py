@@ -1,18 +1,20 @@
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from memd.model import Kind
+from memd.chunk.turns import Cut, chunk_turns
+from memd.model import Kind, Turn
 from memd.sources.fence import Missing, Unreadable
 from memd.sources.scan import scan
 from memd.sources.sessions.events import Learnt
 from memd.sources.sessions.progress import Progress, mark_of
 from memd.store.index import Index
+from memd.sync import apply_sessions as applying
 from memd.sync.apply_sessions import apply_sessions, place_of, read_and_cut_session
 from memd.threads import Threads
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
@@ -126,6 +128,25 @@ async def test_one_more_turn_costs_the_last_chunks_alone(tmp_path: Path) -> None
     assert len(before) > 60
     assert len(before - after) <= 2
     assert len(after - before) <= 3
+
+
+async def test_one_more_turn_has_little_cut_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the talk is: from where the last chunks begin; all of it where what places it has changed."""
+    how, file, cut_turns = treatment(shelf(tmp_path / "here")), tmp_path / "here" / "a.jsonl", list[int]()
+    real = chunk_turns
+
+    def counted(turns: Sequence[Turn], *args: Any, **kwargs: Any) -> Cut:
+        cut_turns.append(len(turns))
+        return real(turns, *args, **kwargs)
+
+    monkeypatch.setattr(applying, "chunk_turns", counted)
+    append(file, *(said(f"turn {number} of the walrus talk, with more words to it") for number in range(100)))
+    async with opened(tmp_path / "x.sqlite") as index:
+        await apply(index, how)
+        append(file, said("and one more"))
+        await apply(index, how)
+    assert cut_turns[0] == 100
+    assert cut_turns[1] < 20
 
 
 async def ids(index: Index) -> set[int]:
@@ -317,3 +338,4 @@ def test_a_dry_run_cuts_what_an_index_would_hold(tmp_path: Path) -> None:
         "User: the password is [REDACTED:password]\nUser: and so on"
     ]
     assert REDACTOR.redact(cut.chunks[0].text).counts == {}
+    assert [chunk.turn for chunk in cut.chunks] == [0]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.sync.peek import Peek
 from tests.clock import Clock
 from tests.sync.looping import Bench, HeldIndex, running
 from tests.wait import until_async
@@ -144,3 +145,37 @@ async def test_a_place_that_cannot_be_looked_at_in_time_makes_the_answer_stale(
     bench.dirty.mark([bench.write("memory/a.md", "apples")])
     assert not await bench.loop.catch_up()
     assert await bench.paths("apples") == {"memory/a.md"}
+
+
+async def test_who_has_no_time_left_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even a moment for a pass that runs: with a wait of nothing, each search is answered as things are."""
+    bench = Bench(tmp_path, wait_ms=0, index=HeldIndex(tmp_path / "main.sqlite"))
+    index, real, waits = bench.index, asyncio.timeout, list[float | None]()
+    assert isinstance(index, HeldIndex)
+    bench.write("memory/a.md", "apples")
+
+    def timeout(delay: float | None) -> asyncio.Timeout:
+        waits.append(delay)
+        return real(delay)
+
+    async with running(bench):
+        await index.is_asked.wait()
+        monkeypatch.setattr(asyncio, "timeout", timeout)
+        assert not await bench.loop.catch_up()
+        monkeypatch.undo()
+        assert 0.0 in waits
+        index.may.set()
+
+
+async def test_files_that_cannot_be_looked_at_in_time_make_the_answer_stale(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no watcher tells of them."""
+
+    async def too_late(*_: object) -> None:
+        return None
+
+    await bench.settle()
+    assert await bench.loop.catch_up()
+    monkeypatch.setattr(Peek, "changed", too_late)
+    assert not await bench.loop.catch_up()

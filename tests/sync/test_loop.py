@@ -15,7 +15,11 @@ from memd.chunk import markdown
 from memd.model import Chunk, Document
 from memd.sources.scan import Skip
 from memd.store.index import Index
+from memd.store.trouble import StoreUnavailable
+from memd.sync import renewal
+from memd.sync.loop import SyncLoop
 from memd.sync.rebuild import beside
+from memd.sync.tidy import MANY
 from tests.between import before_call
 from tests.sync.looping import Bench, running
 from tests.wait import until_async, until_told
@@ -220,3 +224,48 @@ async def test_a_root_that_moves_at_any_moment_of_a_pass_loses_nothing(
             at += 1
         assert calls.made <= at
         assert at > 8
+
+
+async def test_who_asks_for_everything_has_a_rebuild_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that failed waits for long."""
+    attempts: list[str] = []
+
+    async def fails(*_: object, **__: object) -> None:
+        attempts.append("one more")
+        raise StoreUnavailable("something is in the way")
+
+    monkeypatch.setattr(renewal, "rebuild", fails)
+    monkeypatch.setattr(renewal, "delay_s", lambda *_, **__: 3600.0)
+    bench.loop.rebuild("a person wishes it")
+    await until_async(lambda: bench.loop.health.store)
+    assert len(attempts) == 1
+    bench.loop.request()
+    await until_async(lambda: len(attempts) == 2)
+
+
+async def test_many_files_that_changed_have_the_keywords_put_in_order(bench: Bench) -> None:
+    """As soon as their pass is over."""
+
+    def parts() -> int:
+        connection = apsw.Connection(str(bench.index.file))
+        try:
+            return int(connection.execute("SELECT count(DISTINCT segid) FROM keywords_idx").get)
+        finally:
+            connection.close()
+
+    await bench.settle()
+    for number in range(MANY):
+        bench.write(f"memory/{number}.md", " ".join(f"word{number}x{n}" for n in range(100)))
+    await bench.settle()
+    await until_async(lambda: parts() == 1, 20)
+
+
+async def test_vectors_of_another_model_are_not_done(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until an index that is built beside has some, all wait."""
+    bench.write("memory/a.md", "apples")
+    await bench.settle()
+    monkeypatch.setattr(SyncLoop, "_has_wanted_space", False)
+    counts = await bench.loop.counts()
+    assert (counts.chunks, counts.done, counts.waiting) == (1, 0, 1)

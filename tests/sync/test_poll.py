@@ -189,3 +189,16 @@ async def test_the_pause_follows_the_look(disk: Disk) -> None:
         unseen.be(frozenset({A}))
         await dirty.take()
         assert disk.looked == [W, {A}]
+
+
+async def test_after_a_look_that_failed_there_is_a_pause(disk: Disk) -> None:
+    """That only other places cut short: a disk that is broken is not asked all the time."""
+    async with polling(disk, pace=PollPace(failed_s=1000)) as (unseen, _):
+        disk.failing = OSError("broken disk")
+        unseen.be(W)
+        await until_async(lambda: disk.looked)
+        for _ in range(20):
+            await asyncio.to_thread(int)
+        assert disk.looked == [W]
+        unseen.be(frozenset({A}))
+        await until_async(lambda: len(disk.looked) == 2)

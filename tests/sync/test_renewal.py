@@ -11,7 +11,9 @@ import pytest
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
-from memd.store.trouble import StoreUnavailable
+from memd.store.meta import Fingerprint
+from memd.store.trouble import StoreFull, StoreUnavailable
+from memd.sync import renewal as renewals
 from memd.sync.renewal import Renewal
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
@@ -30,6 +32,7 @@ class Bench:
         self.cache = EmbeddingStore(directory / "embeddings.sqlite")
         self.known = KnownVectors(self.cache, SPACE)
         self.embedded: list[TextHash] = []
+        self.failing: type[StoreUnavailable] = StoreUnavailable
         self.failures = 0  # of attempts that are to fail before any is embedded
         self.meanwhile: Callable[[], object] = lambda: None  # called when the new index has its text
         self.reasons: list[str | None] = []  # why it is built again, at the end of each building
@@ -49,7 +52,7 @@ class Bench:
     async def fill(self, index: Index) -> None:
         if self.failures:
             self.failures -= 1
-            raise StoreUnavailable("something is in the way")
+            raise self.failing("something is in the way")
         if await index.find("memory/a.md") is None:
             known = await self.known.get(HASHES)
             await index.replace(found_file("memory/a.md"), b"1", CHUNKS, known, frozenset())
@@ -141,3 +144,62 @@ async def test_after_a_clock_that_was_ahead_the_newest_stay(tmp_path: Path) -> N
         len(await known.held([TextHash(b"new%d-%d" % (day, n)) for day in (1, 2) for n in range(10)])) == 20
     )
     await cache.close()
+
+
+async def test_an_index_for_another_model_is_built_for_that(tmp_path: Path) -> None:
+    """And is what it was built for."""
+    other = Fingerprint("c1", "t1", ("memory",))
+    async with running(tmp_path) as bench:
+        bench.renewal.want_space("another model", other)
+        assert bench.renewal.changes_space
+        await until_async(lambda: bench.renewal.reason is None, 20)
+        assert await bench.index.fingerprint() == other
+        assert not bench.renewal.changes_space
+
+
+async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hurries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reads and cuts every file."""
+    monkeypatch.setattr(renewals, "delay_s", lambda *_, **__: 3600.0)
+    async with running(tmp_path) as bench:
+        bench.failures = 2
+        bench.renewal.want("a person wishes it")
+        await until_async(lambda: bench.renewal.trouble)
+        for left in (1, 0):
+            for _ in range(20):
+                await asyncio.to_thread(int)
+            assert bench.failures == left
+            bench.renewal.hurry()
+            if left:
+                await until_async(lambda: bench.failures == 0)
+        await until_async(lambda: bench.renewal.reason is None, 20)
+
+
+@pytest.mark.parametrize("free", [0, 1 << 40])
+async def test_only_a_full_disk_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    """What failed for another reason, or where there is room enough by now, is tried again after one pause."""
+    monkeypatch.setattr(renewals, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(Renewal, "_free_bytes", lambda _: free)
+    async with running(tmp_path) as bench:
+        bench.failures = 3
+        bench.failing = StoreFull if free else StoreUnavailable
+        assert await bench.rebuilt() == []
+
+
+async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pauses that takes: each attempt would fill it again."""
+    free = 0
+    monkeypatch.setattr(renewals, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(Renewal, "_free_bytes", lambda _: free)
+    async with running(tmp_path) as bench:
+        bench.failures, bench.failing = 2, StoreFull
+        bench.renewal.want("a person wishes it")
+        await until_async(lambda: bench.renewal.trouble)
+        for _ in range(20):
+            await asyncio.to_thread(int)
+        assert bench.failures == 1
+        free = 1 << 40
+        await until_async(lambda: bench.renewal.reason is None, 20)
