@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -24,7 +24,7 @@ class Silent(HashingProvider):
     """Answers no question."""
 
     async def embed_query(self, text: str) -> Vector:
-        return await asyncio.Future[Any]()
+        return await asyncio.Future[Vector]()
 
 
 class OneMember(Nobody):

@@ -10,6 +10,7 @@ import pytest
 
 from memd.configfile.load import parse
 from memd.ctl.configedit import example
+from tests.bounds import shipped
 from tests.ctl.conftest import Run
 
 
@@ -265,6 +266,7 @@ def test_a_provider_that_cannot_be_had_is_remarked(run: Run, file: Path, setting
             "tokens = 800, max_chars = 400",
             "which are 100 tokens of English and 400 of Chinese. max_chars = 3200 has it count.",
         ),
+        ("tokens = 32000", f"max_chars = {shipped('memd.ctl.commands.config._MOST_CHARS')} has it count."),
         ("tokens = 800, max_chars = 3200", None),
         ("tokens = 175", None),
         ("tokens = 400", None),
