@@ -382,7 +382,7 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
     """The transcripts of an agent, as the index has them."""
 
     files: int = 0
-    turns: int = 0
+    turns: int = 0  # in them; of a session that was forked, what both have counts in each
     waiting: int = 0  # have grown, and are indexed once more has come or they are quiet
     lines_skipped: dict[str, int] = {}  # broken | unknown | too_long -> lines that said nothing
 
