@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run memd; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
     # Until the daemon takes its signals in order: what it consists of takes most of a second to load.
     end_quietly()
+    # What a program has blocked for itself is blocked for those that it starts: memd would be deaf to SIGTERM.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     open_streams()
     arguments = parser().parse_args(argv)
     # The configuration is not read yet, so there is nothing to reload; by default the signal would end the process.

@@ -110,6 +110,20 @@ def test_a_closed_standard_stream_is_no_trouble(redirection: str) -> None:
         assert process.wait(PATIENCE_S) == 0
 
 
+def test_signals_that_its_parent_has_blocked_are_heard(home: Path) -> None:
+    """A program that waits for signals on a thread of its own has them blocked, and starts others so."""
+    daemon = Daemon(home, settings='provider = "none"', real_model=True)
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD})
+    try:
+        daemon.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+    try:
+        assert daemon.stop() == 0
+    finally:
+        daemon.kill()
+
+
 def test_a_state_directory_that_was_moved_is_told_of_and_heals(daemon: Daemon) -> None:
     """With what to do about it, and without a restart when it is back."""
     daemon.write("MEMORY.md", "- PostgreSQL\n")
