@@ -8,9 +8,9 @@ import structlog
 
 from memd.chunk import markdown
 from memd.errors import MemdError
-from memd.model import Chunk, FoundFile, TextHash
+from memd.model import Chunk, FoundFile, Kind, TextHash
 from memd.sources import notes
-from memd.sources.fence import SourceError, Unexpected
+from memd.sources.fence import Exhausted, SourceError, Unexpected
 from memd.sources.notes import Reading
 from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
@@ -86,6 +86,10 @@ async def each_by_itself(
     Args:
         group: The files.
         apply: Makes the index hold some of them as they are now, or fails and changes nothing.
+
+    Raises:
+        Exhausted: there is no memory for a note, which is never large: there is none for anything just now. A transcript may
+            be as large as it likes, and keeps nobody waiting.
     """
     try:
         return await apply(group)
@@ -94,6 +98,8 @@ async def each_by_itself(
     except Exception as failure:
         if len(group) == 1:
             [found] = group
+            if isinstance(failure, MemoryError) and found.kind is not Kind.SESSION:
+                raise Exhausted("cannot read source files: no memory is left") from failure
             log.exception("sync.file_failed", path=found.path)
             return Applied(frozenset(), 0, {found.path: Unexpected(found.path, type(failure).__name__)})
     alone = [await each_by_itself([found], apply) for found in group]

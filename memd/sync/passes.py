@@ -128,8 +128,8 @@ class Passes:
             ):  # else a pass that went in between has failed, and its marks wait for the retry
                 self._take_back_retry()
             self._succeeded(taken, done)
-        except TransientError as failure:
-            failed = str(failure)
+        except (TransientError, MemoryError) as failure:
+            failed = str(failure) or "no memory is left"
             self._dirty.put_back(taken)
             self._back_off(failed)
             if isinstance(failure, StoreUnavailable):

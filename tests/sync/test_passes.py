@@ -218,13 +218,16 @@ async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
         assert await made.paths("apples") == {"memory/new.md"}
 
 
-async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one_that_does_not() -> None:
-    """Up to the longest: a disk that stays full is not asked each second for days."""
+@pytest.mark.parametrize("kind", [StoreUnavailable("the disk is full"), MemoryError()])
+async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one_that_does_not(
+    kind: Exception,
+) -> None:
+    """Up to the longest: a disk that stays full is not asked each second for days; nor is a machine without memory."""
     is_failing = True
 
     async def make(_: Taken) -> Done:
         if is_failing:
-            raise StoreUnavailable("the disk is full")
+            raise kind
         return Done()
 
     clock = Clock()
