@@ -266,7 +266,7 @@ def test_a_provider_that_cannot_be_had_is_remarked(run: Run, file: Path, setting
             "tokens = 800, max_chars = 400",
             "which are 100 tokens of English and 400 of Chinese. max_chars = 3200 has it count.",
         ),
-        ("tokens = 32000", f"max_chars = {shipped('memd.ctl.commands.config._MOST_CHARS')} has it count."),
+        ("tokens = 8192", f"max_chars = {shipped('memd.ctl.commands.config._MOST_CHARS')} has it count."),
         ("tokens = 800, max_chars = 3200", None),
         ("tokens = 175", None),
         ("tokens = 400", None),
