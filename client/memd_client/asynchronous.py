@@ -5,10 +5,11 @@ import copy
 import os
 import socket
 from contextlib import suppress
+from datetime import date
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
-from memd_client.conversation import CLOSED, IN_FLIGHT, Answer, Conversation, WentAway, settle
+from memd_client.conversation import CLOSED, IN_FLIGHT, Answer, Conversation, WentAway, asked_at, settle
 from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
@@ -80,6 +81,7 @@ class AsyncClient:
         agent: str | None = None,
         session_key: str | None = None,
         max_chars: int | None = None,
+        now: date | str | None = None,
     ) -> Found:
         """Find what memory says about a question."""
         return await self._ask(
@@ -91,6 +93,7 @@ class AsyncClient:
                 agent=agent,
                 session_key=session_key,
                 max_chars=max_chars,
+                now=asked_at(now),
             ),
             Found,
         )
@@ -158,6 +161,7 @@ class AsyncClient:
         source: Source | None = None,
         agent: str | None = None,
         session_key: str | None = None,
+        now: date | str | None = None,
     ) -> Explanation:
         """Search, and tell how each hit came to its place."""
         return await self._ask(
@@ -168,6 +172,7 @@ class AsyncClient:
                 source=source,
                 agent=agent,
                 session_key=session_key,
+                now=asked_at(now),
             ),
             Explanation,
         )

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import date
 from types import TracebackType
 from typing import Self, TypeVar
 
-from memd_client.conversation import CLOSED, Conversation, WentAway, settle
+from memd_client.conversation import CLOSED, Conversation, WentAway, asked_at, settle
 from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
@@ -85,6 +86,7 @@ class Client:
         agent: str | None = None,
         session_key: str | None = None,
         max_chars: int | None = None,
+        now: date | str | None = None,
     ) -> Found:
         """Find what memory says about a question.
 
@@ -96,6 +98,8 @@ class Client:
             agent: Whose memory; None: the session key's, else the only one, else "main".
             session_key: The conversation that asks; None: the owner.
             max_chars: Of all snippets together; None: the configured number; 0: as many as there are.
+            now: The day or moment at which it is asked, which "yesterday" is told from; a date, a datetime, or one in
+                ISO 8601. None: now.
         """
         return self._ask(
             Search(
@@ -106,6 +110,7 @@ class Client:
                 agent=agent,
                 session_key=session_key,
                 max_chars=max_chars,
+                now=asked_at(now),
             ),
             Found,
         )
@@ -202,6 +207,7 @@ class Client:
         source: Source | None = None,
         agent: str | None = None,
         session_key: str | None = None,
+        now: date | str | None = None,
     ) -> Explanation:
         """Search, and tell how each hit came to its place. The arguments are those of search."""
         return self._ask(
@@ -212,6 +218,7 @@ class Client:
                 source=source,
                 agent=agent,
                 session_key=session_key,
+                now=asked_at(now),
             ),
             Explanation,
         )

@@ -1,6 +1,7 @@
 """A client's half of the protocol on one connection, without the connection: bytes in, events out."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import TypeVar
 
 import msgspec
@@ -119,6 +120,11 @@ class Conversation:
             return None if payload is None else read(payload)
         except (codec.Garbage, frames.FrameTooLarge) as error:
             raise ConnectionLost(f"What answers is no memd daemon, or a broken one: {error}.") from error
+
+
+def asked_at(now: date | str | None) -> str | None:
+    """The day or moment of a question, as a request has it."""
+    return now.isoformat() if isinstance(now, date) else now
 
 
 def settle(reply: Reply, kind: type[R]) -> R:

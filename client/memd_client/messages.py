@@ -38,6 +38,7 @@ class Search(Message, frozen=True):
     agent: str | None = None
     session_key: str | None = None  # None: the owner
     max_chars: int | None = None  # of all snippets; None: the configured number; 0: as many as there are
+    now: str | None = None  # the day or moment at which it is asked, in ISO 8601; None: that of the daemon
 
 
 class Get(Message, frozen=True):
@@ -80,6 +81,7 @@ class Explain(Message, frozen=True):
     source: Source | None = None
     agent: str | None = None
     session_key: str | None = None
+    now: str | None = None
 
 
 class Warm(Message, frozen=True):

@@ -1,5 +1,6 @@
 """What answers an agent's searches, as the rest of memd sees it."""
 
+from datetime import date
 from typing import Protocol
 
 import msgspec
@@ -14,6 +15,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     kinds: frozenset[Kind]  # what the asker may see
     max_results: int
     min_score: float
+    today: date | None = None  # on which it is asked; None: nobody knows
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,6 +80,7 @@ class Builtin:
                 kinds=question.kinds,
                 max_results=question.max_results,
                 min_score=question.min_score,
+                today=question.today,
             )
         return self._answer(found, fresh=fresh)
 
@@ -92,6 +93,7 @@ class Builtin:
                 kinds=question.kinds,
                 max_results=question.max_results,
                 min_score=question.min_score,
+                today=question.today,
             )
         return self._answer(found, fresh=fresh), trace
 

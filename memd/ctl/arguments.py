@@ -189,6 +189,12 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-score", metavar="S", type=_share, help="0 to 1: the least score of a hit")
     parser.add_argument("--source", choices=("memory", "sessions"), help="search only there")
     parser.add_argument(
+        "--now",
+        metavar="DAY",
+        type=_named,
+        help="the day on which it is asked, such as 2026-02-09 (else today)",
+    )
+    parser.add_argument(
         "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
     )
 

@@ -16,6 +16,7 @@ class Question(TypedDict):
     source: Source | None
     agent: str | None
     session_key: str | None
+    now: str | None
 
 
 def question_of(options: argparse.Namespace) -> Question:
@@ -36,4 +37,5 @@ def question_of(options: argparse.Namespace) -> Question:
         source=options.source,
         agent=options.agent,
         session_key=options.session_key,
+        now=options.now,
     )

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from datetime import date
 from itertools import chain, pairwise
 
 import msgspec
 
+from memd.search.days import days_named
 from memd.store.keywords import ALTERNATIVE
 from memd.text import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
@@ -87,12 +89,16 @@ class Query(msgspec.Struct, frozen=True):
         return found.bit_count() / whole.bit_count() if whole else 0.0
 
 
-def parse(text: str) -> Query:
+def parse(text: str, today: date | None = None) -> Query:
     """Read a question.
 
     A run of CJK characters is looked for by its adjacent pairs, other words each by itself, a name such as
     ``memd.search`` or ``2026-02-09`` as a phrase besides its parts, and what stands in quotation marks as a phrase. All are
     alternatives: bm25 puts the chunks that hold more of them, and the rarer ones, first.
+
+    Args:
+        text: The question.
+        today: The day on which it is asked: "yesterday" is looked for as the day that it is, too. None: nobody knows.
     """
     read = _read(text)
     quoted = [_phrase(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
@@ -100,6 +106,8 @@ def parse(text: str) -> Query:
     words = _chosen(
         _telling(words) or _named(read)[1], _MAX_WORDS
     )  # a question of such words alone asks for them
+    days = days_named(read, today) if today else ()
+    names += [_phrase(day.isoformat().split("-")) for day in days]
     phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + names, _MAX_PHRASES)
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import date
 from itertools import islice
 from typing import TypeVar
 
@@ -135,7 +136,13 @@ class Searcher:
         self._computing = computing
 
     async def search(
-        self, text: str, *, kinds: frozenset[Kind], max_results: int, min_score: float
+        self,
+        text: str,
+        *,
+        kinds: frozenset[Kind],
+        max_results: int,
+        min_score: float,
+        today: date | None = None,
     ) -> Searched:
         """Find what answers a question.
 
@@ -146,8 +153,9 @@ class Searcher:
             kinds: What may be seen; nothing else takes part.
             max_results: How many hits at most. A larger number only appends to the hits of a smaller one.
             min_score: 0..1, the least score of a hit.
+            today: The day on which it is asked; None: nobody knows.
         """
-        asked = query.parse(text)
+        asked = query.parse(text, today)
 
         def first(verdicts: Iterator[Verdict], _: Sides, __: Calibration | None) -> list[Hit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
@@ -160,10 +168,16 @@ class Searcher:
         return (await self._ask_keywords(query.parse("memory"), frozenset(Kind))).trouble
 
     async def explain(
-        self, text: str, *, kinds: frozenset[Kind], max_results: int, min_score: float
+        self,
+        text: str,
+        *,
+        kinds: frozenset[Kind],
+        max_results: int,
+        min_score: float,
+        today: date | None = None,
     ) -> tuple[Searched, Trace]:
         """The same, and how each of the first candidates came to its place."""
-        asked = query.parse(text)
+        asked = query.parse(text, today)
 
         def explained(
             verdicts: Iterator[Verdict], sides: Sides, calibration: Calibration | None

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -25,6 +26,7 @@ from memd.spent import spent
 from memd.store.trouble import StoreClosed, StoreDamaged
 from memd.sync.passes import PassFailed, PassReport
 from memd.sync.vectors import VectorQueue
+from memd.zone import LocalZone
 from memd_client import messages as wire
 from memd_client import session_key
 
@@ -457,7 +459,30 @@ def _question(agent: Agent, granted: scope.Granted, request: wire.Search | wire.
         raise BadRequest(f"min_score is {min_score}; it must be 0 to 1")
     if isinstance(request, wire.Search) and (request.max_chars or 0) < 0:
         raise BadRequest("max_chars counts characters; 0 means as many as there are")
-    return Question(text=request.query, kinds=granted.kinds, max_results=max_results, min_score=min_score)
+    return Question(
+        text=request.query,
+        kinds=granted.kinds,
+        max_results=max_results,
+        min_score=min_score,
+        today=_day(request.now),
+    )
+
+
+def _day(now: str | None) -> date:
+    """The day on which a question is asked, as this machine counts days.
+
+    Raises:
+        BadRequest: it is no day or moment.
+    """
+    if now is None:
+        return datetime.now(LocalZone()).date()
+    try:
+        asked_at = datetime.fromisoformat(now)
+        return (asked_at if asked_at.tzinfo is None else asked_at.astimezone(LocalZone())).date()
+    except (ValueError, OverflowError):
+        raise BadRequest(
+            f"now is {now[:40]!r}; it must be a day or a moment, such as 2026-02-09 or 2026-02-09T18:30+01:00"
+        ) from None
 
 
 def _access(

@@ -94,11 +94,12 @@ GOLDEN: list[tuple[Request, str]] = [
             agent="main",
             session_key="agent:main:main",
             max_chars=2000,
+            now="2026-02-09",
         ),
         (
-            "920188a474797065a6736561726368a57175657279a171ab6d61785f726573756c747303a96d696e5f73636f7265cb3fe00000000000"
+            "920189a474797065a6736561726368a57175657279a171ab6d61785f726573756c747303a96d696e5f73636f7265cb3fe00000000000"
             "00a6736f75726365a66d656d6f7279a56167656e74a46d61696eab73657373696f6e5f6b6579af6167656e743a6d61696e3a6d61696e"
-            "a96d61785f6368617273cd07d0"
+            "a96d61785f6368617273cd07d0a36e6f77aa323032362d30322d3039"
         ),
     ),
     (Get(path="MEMORY.md"), "920182a474797065a3676574a470617468a94d454d4f52592e6d64"),
@@ -146,11 +147,18 @@ GOLDEN: list[tuple[Request, str]] = [
     (Explain(query="why?"), "920182a474797065a76578706c61696ea57175657279a47768793f"),
     (
         Explain(
-            query="why?", max_results=1, min_score=0.25, source="memory", agent="main", session_key="main"
+            query="why?",
+            max_results=1,
+            min_score=0.25,
+            source="memory",
+            agent="main",
+            session_key="main",
+            now="2026-02-09",
         ),
         (
-            "920187a474797065a76578706c61696ea57175657279a47768793fab6d61785f726573756c747301a96d696e5f73636f7265cb3fd000"
+            "920188a474797065a76578706c61696ea57175657279a47768793fab6d61785f726573756c747301a96d696e5f73636f7265cb3fd000"
             "0000000000a6736f75726365a66d656d6f7279a56167656e74a46d61696eab73657373696f6e5f6b6579a46d61696e"
+            "a36e6f77aa323032362d30322d3039"
         ),
     ),
     (Warm(session_key="main"), "920182a474797065a47761726dab73657373696f6e5f6b6579a46d61696e"),

@@ -1,7 +1,9 @@
+from datetime import UTC, date, datetime
+
 import pytest
 
 from memd_client import codec, frames
-from memd_client.conversation import Answer, Conversation, WentAway, settle
+from memd_client.conversation import Answer, Conversation, WentAway, asked_at, settle
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
 from memd_client.messages import Failure, Found, Hello, Note, Reply, Search, Status, Sync
 from tests.client.surface import BROKEN, FOUND, HELLO, REFUSAL, UNFIT, frame, packed
@@ -123,3 +125,11 @@ def test_settle(reply: Reply, code: str) -> None:
     with pytest.raises(RequestFailed) as failed:
         settle(reply, Found)
     assert failed.value.code == code
+
+
+def test_the_day_of_a_question_is_sent_in_iso_8601() -> None:
+    """A day, a moment, or what somebody has written; nothing stays nothing."""
+    assert asked_at(date(2026, 2, 9)) == "2026-02-09"
+    assert asked_at(datetime(2026, 2, 9, 18, 30, tzinfo=UTC)) == "2026-02-09T18:30:00+00:00"
+    assert asked_at("2026-02-09") == "2026-02-09"
+    assert asked_at(None) is None

@@ -9,7 +9,19 @@ from memd.ctl.question import question_of
 
 def test_all_options_reach_the_question() -> None:
     """Several words are one question."""
-    argv = ["search", "which", "database?", "-n", "3", "--min-score", "0.5", "--source", "memory"]
+    argv = [
+        "search",
+        "which",
+        "database?",
+        "-n",
+        "3",
+        "--min-score",
+        "0.5",
+        "--source",
+        "memory",
+        "--now",
+        "2026-02-09",
+    ]
     assert question_of(arguments.parse([*argv, "--agent", "a", "--session-key", "agent:a:main"])) == {
         "query": "which database?",
         "max_results": 3,
@@ -17,6 +29,7 @@ def test_all_options_reach_the_question() -> None:
         "source": "memory",
         "agent": "a",
         "session_key": "agent:a:main",
+        "now": "2026-02-09",
     }
 
 

@@ -216,6 +216,10 @@ def test_random_questions_are_answered(served: Daemon) -> None:
         ({"min_score": float("nan")}, "bad_request", "min_score"),
         ({"min_score": float("-inf")}, "bad_request", "min_score"),
         ({"min_score": 2**64 - 1}, "bad_request", "min_score"),
+        ({"now": "yesterday"}, "bad_request", "now is 'yesterday'"),
+        ({"now": "x" * 100_000}, "bad_request", "a day or a moment"),
+        ({"now": "9999-12-31T23:59-23:59"}, "bad_request", "a day or a moment"),
+        ({"now": 7}, "bad_request", "now"),
         ({"agent": "nobody"}, "unknown_agent", "main"),
         ({"agent": ""}, "unknown_agent", "main"),
         ({"agent": "x" * 100_000}, "unknown_agent", "main"),
@@ -252,7 +256,7 @@ def test_the_ends_of_the_ranges_are_fine(served: Daemon) -> None:
         Search(query="cat", max_results=1),
         Search(query="cat", max_results=50),
         Search(query="cat", min_score=0.0),
-        Search(query="cat", min_score=0.9),
+        Search(query="cat", min_score=0.8),
         Search(query="cat", source="memory"),
     ):
         reply = answer(served, request)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,20 @@ async def test_a_denied_session_is_told_nothing(home: Path) -> None:
     assert denied == Explanation(found=denied.found)
     assert denied.found.scope_denied
     assert text(denied, plain) == ""
+
+
+@pytest.mark.parametrize("question", ["the kiln firing of yesterday", "昨天 kiln firing"])
+async def test_a_day_is_told_from_the_day_of_the_question(home: Path, question: str) -> None:
+    """What was written on the day that is meant comes first, whichever day a client says that it is."""
+    for day, peak in ((8, 1219), (9, 1225), (10, 1222)):
+        write(home, f"memory/2026-02-{day:02}.md", f"# Studio\n\n- Kiln firing: peak {peak} degrees.\n")
+    async with running(home) as client:
+        await client.sync()
+        for day in (9, 10, 11):
+            explanation = await client.explain(question, now=date(2026, 2, day))
+            assert f"2026 02 {day - 1:02}" in explanation.phrases
+            found = await client.search(question, now=f"2026-02-{day:02}T12:00")
+            assert found.results[0].path == f"memory/2026-02-{day - 1:02}.md"
 
 
 async def asked(client: AsyncClient, question: str) -> tuple[Explanation, str]:

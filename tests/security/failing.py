@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -57,14 +58,14 @@ class Failing(HashingProvider):
         return await super().embed_query(text)
 
 
-def parse(text: str) -> query.Query:
+def parse(text: str, today: date | None = None) -> query.Query:
     """A question, unless it says that a request is to fail."""
     if text.startswith("handler"):
         try:
             _fail(text)
         except ValueError as failure:
             raise KeyError(text) from failure
-    return _parse(text)
+    return _parse(text, today)
 
 
 async def settle(self: Storing, served: Served, request: Request, outcome: Any) -> None:

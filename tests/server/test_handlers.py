@@ -1,6 +1,8 @@
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from memd.server.report import Facts
 from memd.server.slow import Slow
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.threads import Threads
+from memd.zone import LocalZone
 from memd_client import messages as wire
 from tests.clock import Clock
 from tests.engines.supplies import silent
@@ -222,6 +225,36 @@ async def test_what_the_request_leaves_open_the_settings_say(bench: Bench) -> No
     await bench.found(max_results=3, min_score=0.0)
     asked = [(one.text, one.max_results, one.min_score) for one in bench.backend.asked]
     assert asked == [("x", 9, 0.2), ("x", 3, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("now", "day"),
+    [
+        ("2026-02-09", date(2026, 2, 9)),
+        ("2026-02-09T23:30", date(2026, 2, 9)),
+        ("2026-02-09 23:30:15", date(2026, 2, 9)),
+        ("2026-02-09T12:00:00+00:00", date(2026, 2, 9)),
+        ("2026-02-09T23:30:00-05:00", date(2026, 2, 10)),
+    ],
+)
+async def test_a_question_is_asked_on_the_day_that_it_says(
+    bench: Bench, now: str, day: date, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A moment without a zone is in that of the machine."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        try:
+            await bench.found(now=now)
+            today = datetime.now(LocalZone()).date()
+            await bench.found()
+        finally:
+            patch.undo()
+            time.tzset()
+    assert bench.backend.asked[0].today == day
+    asked = bench.backend.asked[1].today
+    assert asked is not None
+    assert asked - today in {timedelta(0), timedelta(days=1)}
 
 
 async def test_a_reply_carries_what_the_backend_told(bench: Bench) -> None:

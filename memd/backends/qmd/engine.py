@@ -247,7 +247,7 @@ class Qmd:
         mode = self._mode
         asked = _Asked(
             question,
-            parse_question(question.text),
+            parse_question(question.text, question.today),
             {one.name: one for one in state.collections if one.kinds & question.kinds},
             time.monotonic() + self._settings.qmd.timeout_ms / 1000,
         )
