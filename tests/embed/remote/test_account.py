@@ -217,3 +217,11 @@ def test_a_path_that_no_file_can_have_is_told() -> None:
     """TOML can write a NUL."""
     with pytest.raises(NoAccount, match="it cannot be read"):
         account("example", HOME, Remote(api_key_file="/keys/a\0b"), {}, read_small)
+
+
+def test_a_secret_header_is_a_key() -> None:
+    """Where a provider needs none, it is not sent where others could read it either."""
+    remote = Remote(base_url="http://8.8.8.8/v1", headers={"x-secret": KEY})
+    with pytest.raises(NoAccount, match="https://") as refused:
+        account("example", NO_KEY, remote, {}, nothing)
+    assert KEY not in str(refused.value)
