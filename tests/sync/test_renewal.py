@@ -160,20 +160,23 @@ async def test_an_index_for_another_model_is_built_for_that(tmp_path: Path) -> N
 async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hurries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each reads and cuts every file."""
-    monkeypatch.setattr(renewals, "delay_s", lambda *_, **__: 3600.0)
+    """Each reads and cuts every file; the pauses grow."""
+    pauses: list[int] = []
+
+    def pause_s(failures: int, *_: object, **__: object) -> float:
+        pauses.append(failures)
+        return 3600.0
+
+    monkeypatch.setattr(renewals, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         bench.failures = 2
         bench.renewal.want("a person wishes it")
-        await until_async(lambda: bench.renewal.trouble)
-        for left in (1, 0):
-            for _ in range(20):
-                await asyncio.to_thread(int)
-            assert bench.failures == left
+        for failures in (1, 2):
+            await until_async(lambda failures=failures: len(pauses) == failures)  # type: ignore[misc]
+            assert bench.failures == 2 - failures
             bench.renewal.hurry()
-            if left:
-                await until_async(lambda: bench.failures == 0)
         await until_async(lambda: bench.renewal.reason is None, 20)
+        assert pauses == [1, 2]
 
 
 @pytest.mark.parametrize("free", [0, 1 << 40])
