@@ -166,7 +166,7 @@ def test_an_answer_is_judged(
     names = {token(1): frozenset({"memory/a.md"})} if stands else {}
     now = Truth(names, frozenset(), NOTES if stands else {}, frozenset())
     judge = Judge(places, Random(1), Tally())
-    assert (judge._wrong(Found(results=hits, stale=stale), token(1), now) is not None) is is_wrong
+    assert (judge.wrong(Found(results=hits, stale=stale), token(1), now) is not None) is is_wrong
 
 
 def test_what_a_missing_root_held_may_be_shown_by_a_stale_answer_alone(places: Places) -> None:
@@ -174,8 +174,8 @@ def test_what_a_missing_root_held_may_be_shown_by_a_stale_answer_alone(places: P
     hit = Hit(path=f"{places.sources}/extra/a.md", start_line=1, end_line=1, score=0.5, snippet=token(1))
     now = Truth({}, frozenset(), {}, frozenset({"extra"}))
     judge = Judge(places, Random(1), Tally())
-    assert judge._wrong(Found(results=[hit], stale=True), token(1), now) is None
-    assert judge._wrong(Found(results=[hit], stale=False), token(1), now) is not None
+    assert judge.wrong(Found(results=[hit], stale=True), token(1), now) is None
+    assert judge.wrong(Found(results=[hit], stale=False), token(1), now) is not None
 
 
 # --- tables

@@ -110,7 +110,7 @@ class Judge:
         is_first = True
         while True:
             found = client.search(word, max_results=50, min_score=0, max_chars=0)
-            wrong = self._wrong(found, word, now)
+            wrong = self.wrong(found, word, now)
             self._tally.asked += 1
             self._tally.stale += found.stale
             took_s = time.monotonic() - began
@@ -135,7 +135,7 @@ class Judge:
                 self._read(client, hit, word, now)
                 break
 
-    def _wrong(self, found: Found, word: str, now: Truth) -> str | None:
+    def wrong(self, found: Found, word: str, now: Truth) -> str | None:
         """What an answer about a token does not say as the disk does."""
         shown = {hit.path for hit in found.results if word in hit.snippet}
         names = now.where.get(word, frozenset())
