@@ -299,7 +299,7 @@ async def serve(
             following = tasks.create_task(configuration.run())
             facts = Facts(VERSION, places.socket, configuration, cache=embeddings, memory=limit)
             control = Control(stop=partial(signals.want, Wish.STOP), reload=reload)
-            async with _listening(places.socket, given, Handlers(agents, facts, control), agents):
+            async with _listening(places.socket, given, Handlers(agents, facts, control), agents, tasks):
                 manager = tasks.create_task(
                     _tell_manager(notifier, agents, notify.watchdog_interval_s(environ))
                 )
@@ -502,7 +502,7 @@ async def _reload(
 
 @contextlib.asynccontextmanager
 async def _listening(
-    path: Path, given: socketlib.socket | None, handlers: Handlers, agents: Agents
+    path: Path, given: socketlib.socket | None, handlers: Handlers, agents: Agents, tasks: asyncio.TaskGroup
 ) -> AsyncIterator[None]:
     """Answer whoever connects, at a socket that the service manager has opened or at one of our own."""
     connections: set[Connection] = set()
@@ -513,7 +513,7 @@ async def _listening(
         connections,
         lambda: most_connections(_open_files(), len(agents.all())),
     )
-    keeping = asyncio.create_task(_keep_listening(listening, acceptor))
+    keeping = tasks.create_task(_keep_listening(listening, acceptor))
     try:
         yield
     finally:

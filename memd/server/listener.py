@@ -96,8 +96,8 @@ def bind(path: Path) -> socket.socket:
     Call it with the lock of the path held.
 
     Raises:
-        SocketUnusable: something that is not a socket is there, another process listens there, or the directory
-            cannot be written.
+        SocketUnusable: something that is not a socket is there, another process listens there, the directory
+            cannot be written, or the process may open no more files just now.
     """
     try:
         is_free = stat.S_ISSOCK(path.lstat().st_mode)
@@ -115,7 +115,10 @@ def bind(path: Path) -> socket.socket:
             "or stop listening (memd-ctl service stop)",
         )
     _clear_up(path)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError as error:  # there are no descriptors left
+        raise SocketUnusable(path, error.strerror or str(error)) from error
     temporary: Path | None = None
     try:
         temporary = _bound(listening, path)

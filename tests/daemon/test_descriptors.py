@@ -1,14 +1,21 @@
 """A daemon that runs out of descriptors goes on answering, rests, says so once, and catches up."""
 
+import errno
 import resource
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
+from memd.daemon import LOOK_S, _keep_listening
+from memd.server.acceptor import Acceptor
+from memd.server.listener import Listening
 from memd_client import Client, RequestFailed
+from tests.clock import for_s, hastily
 from tests.daemon.chats import begun, directory, holding, say, settings
 from tests.daemon.observed import open_files, rests, warnings
 from tests.daemon.process import Daemon
@@ -127,3 +134,31 @@ def test_a_daemon_without_descriptors_rests_and_catches_up(home: Path) -> None:
 def _is_well(client: Client) -> bool:
     status = client.status().agents["main"]
     return not status.dirty and status.watcher.ok and status.store.ok
+
+
+def test_a_socket_that_cannot_be_bound_just_now_is_bound_a_moment_later(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is deleted while there are no descriptors: clients find it again once there are some."""
+    make, attempts = socket.socket, 0
+
+    def refused_at_first(*args: Any, **kwargs: Any) -> socket.socket:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= 3:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return make(*args, **kwargs)
+
+    async def main() -> bool:
+        listening = Listening(home / "s", None)
+        acceptor = Acceptor(listening.socket, lambda: pytest.fail("nobody connects"), set(), lambda: 8)
+        (home / "s").unlink()
+        monkeypatch.setattr("memd.server.listener.sockets.is_listened_on", lambda _: False)
+        monkeypatch.setattr("socket.socket", refused_at_first)
+        await for_s(10 * LOOK_S, _keep_listening(listening, acceptor))
+        await acceptor.close()
+        return not listening.is_gone()
+
+    with structlog.testing.capture_logs() as logs:
+        assert hastily(main())
+    assert [event["event"] for event in logs] == ["server.socket_gone", "server.socket_bound_again"]

@@ -1,3 +1,4 @@
+import errno
 import os
 import socket
 import stat
@@ -169,6 +170,26 @@ def test_a_path_that_cannot_be_is_told(address: Path, below: str) -> None:
     (address.parent / "file").write_text("")
     with pytest.raises(SocketUnusable, match="MEMD_SOCKET"):
         listener.bind(address.parent / below)
+
+
+@pytest.mark.parametrize("step", ["socket.socket", "os.fchmod", "os.open", "pathlib.Path.rename"])
+def test_a_step_that_the_system_refuses_is_told_and_leaves_nothing(
+    address: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Whichever it is, the failure is one that whoever listens for long knows and tries again after."""
+    if step in {"os.fchmod", "os.open"} and sys.platform != "linux":
+        pytest.skip("it is taken on Linux alone")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as moment:
+        moment.setattr(step, refused)
+        with pytest.raises(SocketUnusable, match="Too many open files"):
+            listener.bind(address)
+    assert names(address.parent) == []
+    with listener.bind(address), connected(address):
+        pass
 
 
 @pytest.mark.parametrize("make", ["file", "directory", "symlink"])
