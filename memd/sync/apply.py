@@ -88,20 +88,15 @@ async def each_by_itself(
         apply: Makes the index hold some of them as they are now, or fails and changes nothing.
 
     Raises:
-        Exhausted: there is no memory for a note, which is never large: there is none for anything just now. A transcript may
-            be as large as it likes, and keeps nobody waiting.
+        Exhausted: see unexpected.
     """
     try:
         return await apply(group)
     except MemdError:
         raise
-    except Exception as failure:
+    except Exception as failure:  # noqa: BLE001 - logged there
         if len(group) == 1:
-            [found] = group
-            if isinstance(failure, MemoryError) and found.kind is not Kind.SESSION:
-                raise Exhausted("cannot read source files: no memory is left") from failure
-            log.exception("sync.file_failed", path=found.path)
-            return Applied(frozenset(), 0, {found.path: Unexpected(found.path, type(failure).__name__)})
+            return Applied(frozenset(), 0, {group[0].path: unexpected(group[0], failure)})
     alone = [await each_by_itself([found], apply) for found in group]
     return Applied(
         frozenset[str]().union(*(one.taken for one in alone)),
@@ -109,6 +104,19 @@ async def each_by_itself(
         {path: trouble for one in alone for path, trouble in one.failed.items()},
         frozenset[str]().union(*(one.stale for one in alone)),
     )
+
+
+def unexpected(found: FoundFile, failure: Exception) -> SourceError:
+    """What an exception that nobody foresaw amounts to, raised while one file was read and cut; it is logged.
+
+    Raises:
+        Exhausted: there is no memory for a note, which is never large: there is none for anything just now. A transcript may
+            be as large as it likes, and keeps nobody waiting.
+    """
+    if isinstance(failure, MemoryError) and found.kind is not Kind.SESSION:
+        raise Exhausted("cannot read source files: no memory is left") from failure
+    log.error("sync.file_failed", path=found.path, exc_info=failure)
+    return Unexpected(found.path, type(failure).__name__)
 
 
 async def apply_files(

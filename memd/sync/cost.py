@@ -4,12 +4,13 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from memd.errors import MemdError
 from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.sources.fence import SourceError
 from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
 from memd.store.parts import hash_of
-from memd.sync.apply import read_and_cut
+from memd.sync.apply import read_and_cut, unexpected
 from memd.sync.apply_sessions import read_and_cut_session
 from memd.sync.treatment import Treatment
 from memd.text import estimate_tokens
@@ -36,7 +37,7 @@ async def cost(
     with_parts: bool = False,
     threads: Threads,
 ) -> Cost:
-    """Read and cut every file, and see which texts have a vector.
+    """Read and cut every file, and see which texts have a vector. A file that cannot be read or cut costs nothing.
 
     Args:
         treatment: Of the agent.
@@ -46,6 +47,10 @@ async def cost(
         embeds: Whether there is a provider; without one nothing is embedded.
         with_parts: Whether parts of chunks are embedded, too.
         threads: Where files are read.
+
+    Raises:
+        Exhausted: there is no memory, or no file descriptor, to read a file with.
+        NoThread: the system gives no thread.
     """
     found = (await threads.run(scan, treatment.roots, max_bytes=treatment.max_bytes)).found
     texts: dict[TextHash, int] = {}
@@ -55,6 +60,11 @@ async def cost(
         try:
             cut = await threads.run(_chunks_of, file, treatment)
         except SourceError:
+            continue
+        except MemdError:
+            raise
+        except Exception as failure:  # noqa: BLE001 - logged there
+            unexpected(file, failure)
             continue
         files += 1
         for chunk in cut:

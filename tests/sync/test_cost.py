@@ -2,8 +2,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
+import pytest
+
+from memd.chunk import markdown
 from memd.config import AgentSettings
-from memd.model import TextHash
+from memd.model import Chunk, Document, TextHash
+from memd.sources.fence import Exhausted
 from memd.sources.roots import roots_of
 from memd.sync.cost import Cost, cost
 from memd.sync.treatment import treatment_of
@@ -57,3 +61,22 @@ async def test_a_dry_run_puts_what_is_known_together_once(tmp_path: Path) -> Non
     few, Counted.unions = Counted.unions, 0
     await counted(tmp_path / "many", 50)
     assert Counted.unions == few
+
+
+async def test_a_file_that_memd_fails_at_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a pass skips it: the others are counted. No memory for a note is none for any file, and fails the count."""
+    failure: Exception = ValueError("nobody foresaw this")
+    cut = markdown.chunk
+
+    def cut_or_fail(document: Document, *how: int) -> list[Chunk]:
+        if any("heron 3" in line for line in document.lines):
+            raise failure
+        return cut(document, *how)
+
+    monkeypatch.setattr(markdown, "chunk", cut_or_fail)
+    assert (await counted(tmp_path / "one", 5)).files == 4
+    failure = MemoryError()
+    with pytest.raises(Exhausted, match="no memory"):
+        await counted(tmp_path / "two", 5)
