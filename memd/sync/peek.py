@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 
 from memd.errors import MemdError
@@ -108,6 +109,7 @@ class Peek:
         asked = self._next.get(question)  # once: the thread may take it away at any moment
         if asked is None:
             asked = self._next[question] = asyncio.ensure_future(self._threads.run(begin))
+            asked.add_done_callback(partial(self._forget, question))
         answered, _ = await asyncio.wait([asked], timeout=patience_s)
         if not answered:
             return None
@@ -115,6 +117,11 @@ class Peek:
             return asked.result()
         except (MemdError, OSError):
             return None  # the process has no descriptors, for one
+
+    def _forget(self, question: object, asked: asyncio.Future[Collection[Path]]) -> None:
+        """Also where no thread ever began with it: its failure must not be the answer to whoever asks later."""
+        if self._next.get(question) is asked:
+            del self._next[question]
 
     async def look(self) -> dict[Path, glance.Look | None]:
         """See Glance.look."""

@@ -43,6 +43,24 @@ class Dead(Glance):
         return [NOTE]
 
 
+async def test_a_moment_without_threads_is_over_when_it_is_over(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be looked at then is unknown then, and is looked at by whoever asks later."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    peek = Peek(Glance([Tree(base)]), Threads(1, "test"), nothing)
+    roots = identities_of([Tree(base)])
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert await peek.changed(5.0) is None
+        assert await peek.replaced(roots, 5.0) is None
+    assert await peek.changed(5.0) == []
+    assert await peek.replaced(roots, 5.0) == []
+
+
 async def test_a_disk_that_does_not_answer_is_waited_for_once() -> None:
     """The first search waits as long as it may, those after it not at all, and one thread is lost."""
     glance, threads = Dead(), Threads(1, "test")
