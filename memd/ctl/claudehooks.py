@@ -1,7 +1,9 @@
 """memd's hooks in the settings of Claude Code. Pure."""
 
-import re
+import shlex
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import PurePath
 from typing import Any
 
 from memd.ctl import jsonedit
@@ -16,7 +18,7 @@ EVENTS: Mapping[str, str] = {
 """What Claude Code calls an event, and what memd-ctl hook does."""
 
 _TIMEOUT_S = 5  # far more than a hook takes
-_OURS = re.compile(r"(?:memd-ctl['\"]?|memd\.ctl)\s(?:.*\s)?hook\s")
+_OPERATORS = frozenset("();<>|&`$")  # what a shell does not hand on as it is
 
 
 def with_hooks(text: str, commands: Mapping[str, str]) -> str:
@@ -79,5 +81,18 @@ def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
             command = hook.get("command") if isinstance(hook, dict) else None
-            if isinstance(command, str) and _OURS.search(command):
+            if isinstance(command, str) and _is_ours(command):
                 yield number, place
+
+
+def _is_ours(command: str) -> bool:
+    """Whether a command runs memd's hook and nothing else: one that a person has put together is the person's."""
+    if _OPERATORS.intersection(command) or "\n" in command:
+        return False
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quotation has no end
+        return False
+    program = words[:1] if words[1:3] != ["-m", "memd.ctl"] else ["memd-ctl"]
+    events = (after for word, after in pairwise(words) if word == "hook")
+    return [PurePath(one).name for one in program] == ["memd-ctl"] and next(events, None) in EVENTS.values()

@@ -57,6 +57,31 @@ def test_an_older_hook_of_memd_is_replaced(old: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        "~/bin/log-prompt.sh; memd-ctl hook user-prompt --agent work",
+        "memd-ctl hook user-prompt | tee /tmp/log",
+        "memd-ctl hook user-prompt\n~/bin/log-prompt.sh",
+        "memd-ctl hook user-prompt $(cat ~/options)",
+        "git -C ~/src/memd-ctl hook run pre-push",
+        "memd-ctl hook install",
+        "memd-ctl sync",
+        "nice memd-ctl hook user-prompt",
+        "memd-ctl hook 'user-prompt",
+        "",
+    ],
+)
+def test_a_command_that_a_person_has_put_together_is_left_alone(command: str) -> None:
+    """Memd's own is added beside it, and taken out without it."""
+    hook = {"type": "command", "command": command}
+    text = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
+    changed = with_hooks(text, COMMANDS)
+    groups = json.loads(changed)["hooks"]["UserPromptSubmit"]
+    assert [group["hooks"][0]["command"] for group in groups] == [command, COMMANDS["UserPromptSubmit"]]
+    assert json.loads(without_hooks(changed)) == json.loads(text)
+
+
+@pytest.mark.parametrize(
     "text", ["[]", '{"hooks": []}', '{"hooks": {"SessionStart": {}}}', "// note\n{}", '{"hooks": 1}']
 )
 def test_hooks_in_another_form_are_refused(text: str) -> None:
