@@ -16,7 +16,7 @@ from memd.model import Degraded, FallbackUse, Kind, Trace
 from memd.paths import Root
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
-from memd.sources.fence import SourceError
+from memd.sources.fence import NoRoot, SourceError, Unreadable
 from memd.sources.redact.engine import Redactor
 from memd.spent import spent
 from memd.store.embeddings import Space
@@ -32,7 +32,7 @@ READ_S = 5.0  # a file that has not been read by then is on a disk that does not
 
 
 class FilesBlocked(TransientError):
-    """The disk that an agent's files are on does not answer."""
+    """A file that is indexed, and may be there, cannot be read for now."""
 
 
 class Builtin:
@@ -171,12 +171,12 @@ class Builtin:
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen.
+        """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen, or no longer.
 
         Of a transcript the turns on these lines, as they were read last: what is on disk may hold secrets.
 
         Raises:
-            FilesBlocked: the disk does not answer.
+            FilesBlocked: the disk does not answer, its directory is not there, or it may not be read.
         """
         await self._sync.catch_up()
         with self._damage_noticed(), spent("finding the file"):
@@ -196,6 +196,8 @@ class Builtin:
                         now_ns=time.time_ns(),
                         redactor=self._redactor,
                     )
+        except (NoRoot, Unreadable, notes.TooLarge) as failure:
+            raise FilesBlocked(str(failure)) from failure
         except SourceError:
             return None
         except TimeoutError as timeout:

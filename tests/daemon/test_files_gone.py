@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd_client import Client
+from memd_client import Client, RequestFailed
 from tests.daemon.namespaced import Namespaced
 from tests.daemon.process import Daemon
 from tests.wait import until
@@ -118,6 +118,9 @@ def test_a_root_that_is_not_there_keeps_its_files_and_says_so(
         status = client.status().agents["main"].watcher
         assert not status.ok
         assert "1 indexed file is shown as it was seen last" in (status.reason or "")
+        with pytest.raises(RequestFailed) as unavailable:
+            client.get(str(vault / "a.md"))
+        assert unavailable.value.code == "unavailable"
         client.sync(force=True, vectors=False)
         assert shown(client, "walrus") == (0, False, False)
         assert client.status().agents["main"].watcher.ok
