@@ -318,7 +318,7 @@ def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
                 "--min-score",
                 metavar="S",
                 type=_share,
-                help="0 to 1: the least score of a hit (else 0.6)",
+                help="0 to 1: the least score of a hit (else 0.45)",
             )
 
 

@@ -164,7 +164,7 @@ def test_a_key_that_was_never_filled_is_not_the_owner(daemon: Daemon, event: str
 @pytest.mark.parametrize(
     ("argv", "asked"),
     [
-        ((), {"source": "memory", "min_score": 0.6}),
+        ((), {"source": "memory", "min_score": 0.45}),
         (("--sessions", "--min-score", "0.2"), {"source": None, "min_score": 0.2}),
     ],
 )
