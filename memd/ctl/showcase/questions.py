@@ -12,7 +12,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 QUESTIONS = (
-    Question("The same in other words", "Why did the power fail while we were cooking?", "loose neutral"),
+    Question("The same in other words", "What caused the blackout at home?", "loose neutral"),
     Question("An exact id", "INC-2417", "INC-2417"),
     Question("Chinese on a Chinese note", "小满对哪种食物过敏？", "花生"),
     Question(
