@@ -286,3 +286,23 @@ def test_large_texts_are_redacted() -> None:
     redacted = _REDACTOR.redact(text)
     assert redacted.counts == {"github-token": 1, "password": 1}
     assert len(text) > 1_000_000
+
+
+@pytest.mark.parametrize("text", ["İ ENCRYPTION_KEY=hunter2hunter22", "İ APIKEY: hunter2hunter22"])
+def test_capitals_are_read_beside_a_letter_that_grows_in_lower_case(text: str) -> None:
+    """One such letter would shift all that follows it: then only letters of ASCII are made small."""
+    assert "hunter2" not in _redacted(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["密码改成了「hunter2", "密码是“hunter2", "my password is «hunter2 and so on"]
+)
+def test_a_quotation_that_does_not_end_hides_nothing(text: str) -> None:
+    """Its first word is the value."""
+    assert "hunter2" not in _redacted(text)
+
+
+@pytest.mark.parametrize(("text", "is_secret"), [("API_SECRET=a1b2c3", True), ("API_SECRET=a1b2c", False)])
+def test_a_variable_in_capitals_has_a_short_value(text: str, is_secret: bool) -> None:
+    """Six signs are enough there, and fewer are none."""
+    assert ("a1b2c" not in _redacted(text)) is is_secret
