@@ -400,3 +400,21 @@ async def test_emptying_the_log_takes_no_patience_from_writes(tmp_path: Path) ->
     assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
     reader.close()
     await database.close()
+
+
+async def test_pages_in_memory_are_given_up_by_each_connection(scene: Scene) -> None:
+    """By those that read, which are not in use just now, and by the one that writes."""
+    told: list[str] = []
+
+    def tells(_: apsw.Cursor, sql: str, __: object) -> bool:
+        told.append(sql)
+        return True
+
+    def listen(connection: apsw.Connection) -> None:
+        connection.set_exec_trace(tells)
+
+    await scene.database.write(listen)
+    await scene.database.read(listen)
+    told.clear()
+    await scene.database.release_pages()
+    assert told == ["PRAGMA shrink_memory"] * 2
