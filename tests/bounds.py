@@ -117,3 +117,6 @@ def unexercised() -> Mapping[str, str]:
 
 if __name__ == "__main__":
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(bounds()), indent=1) + b"\n")
+    tested = exercised()
+    kept = [line for line in UNEXERCISED.read_text("utf-8").splitlines() if line.strip() not in tested]
+    UNEXERCISED.write_text("\n".join(kept) + "\n", "utf-8")

@@ -35,13 +35,12 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
 
 
 def test_every_bound_has_a_test_that_goes_to_it_or_a_reason() -> None:
-    """And none has both: a reason that holds no more is taken out."""
+    """A reason that holds no more is taken out by python -m tests.bounds."""
     known, tested, excused = bounds(), exercised(), unexercised()
     assert all(excused.values())
     assert excused.keys() <= known.keys(), f"no bounds: {sorted(excused.keys() - known.keys())}"
     missing = sorted(known.keys() - tested.keys() - excused.keys())
     assert not missing, f"no test names {', '.join(missing)}: see tests.bounds.shipped"
-    assert not sorted(tested.keys() & excused.keys())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 import os
+import shutil
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -155,3 +157,20 @@ def test_copies_of_several_schemas_are_kept_apart(file: Path) -> None:
 def test_a_copy_is_kept_for_a_day(age_s: float, *, expected: bool) -> None:
     """Whatever the clock did meanwhile."""
     assert is_old(age_s) is expected
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_copy_that_has_no_room_is_not_begun(
+    file: Path, monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    """A disk that is filled to its end is everybody's trouble; with just the room, it is made."""
+    connection = written(file)
+    size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=size - missing))
+    if missing:
+        with pytest.raises(StoreFull):
+            copies.make(connection, file, 4)
+    else:
+        copies.make(connection, file, 4)
+    assert len(copies.kept(file)) == 1 - missing
+    connection.close()

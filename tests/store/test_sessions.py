@@ -103,6 +103,8 @@ async def test_turns_are_found_by_the_lines_they_stand_on(index: Index) -> None:
     assert [turn.text for turn in await index.turns_at(PATH, 1, 10_000)] == ["a", "b", "c", "d"]
     assert await index.turns_at(PATH, 9, 20) == []
     assert await index.turns_at("sessions/here/none.jsonl", 1, 9) == []
+    assert await index.last_turn_line(PATH) == 8
+    assert await index.last_turn_line("sessions/here/none.jsonl") == 0
     assert await index.session("sessions/here/none.jsonl") is None
 
 
