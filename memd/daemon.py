@@ -361,12 +361,24 @@ async def build_agent(
         StoreUnavailable, StoreDamaged, StoreNewer: it cannot be opened now.
     """
     index = Index(state / "agents" / f"{agent_id}.sqlite", resident=resident)
-    wanted = wanted_fingerprint(settings, supply.wanted)
     try:
-        rebuild = await _opened(index, wanted, embeds=supply.embeds)
-    except BaseException:
+        return await _built_on(index, state, computing, around, agent_id, settings, supply)
+    except BaseException:  # another attempt opens it again
         await index.close()
         raise
+
+
+async def _built_on(
+    index: Index,
+    state: Path,
+    computing: Threads,
+    around: Around,
+    agent_id: str,
+    settings: AgentSettings,
+    supply: Supply,
+) -> Agent:
+    wanted = wanted_fingerprint(settings, supply.wanted)
+    rebuild = await _opened(index, wanted, embeds=supply.embeds)
     if index.space is not None:
         supply.hold(frozenset({index.space}))
         if wanted.space is None and (stored := await index.fingerprint()) is not None:

@@ -1,5 +1,6 @@
 """An agent whose store cannot be opened is left out by name, the others serve, and it is tried again."""
 
+import contextlib
 import struct
 from pathlib import Path
 
@@ -7,10 +8,17 @@ import apsw
 import pytest
 import structlog
 
+from memd import daemon
+from memd.agents import Agent
+from memd.backends.choice import Around
+from memd.backends.qmd.embedding import EmbedTurn
+from memd.config import AgentSettings
 from memd.store import database
+from memd.threads import NoThread, Threads
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import reloaded, running, write
 from tests.daemon.trouble import RED, bugs, comes_true, is_well
+from tests.engines.supplies import silent
 from tests.fakes import HashingProvider
 
 
@@ -134,3 +142,39 @@ async def test_while_another_program_writes_searches_answer(
         assert (await client.sync()).files == 2
         assert (await client.search("chapel blue")).results[0].path == "memory/b.md"
         assert (await client.status()).agents["main"].store.ok
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["Index.open", "Index.fingerprint", "Index.counts", "_roots", "treatment_of", "SyncLoop", "chosen"],
+)
+async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
+    home: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Whatever of it fails: it is tried again and again, and each attempt opens its index."""
+    (home / "agents").mkdir()
+    wanted = AgentSettings(workspace=home / "workspace")
+
+    async def build() -> Agent:
+        around = Around({}, home, EmbedTurn())
+        return await daemon.build_agent(home, Threads(1, "computing"), around, "main", wanted, silent(wanted))
+
+    def refused(*_: object, **__: object) -> None:
+        raise NoThread("no thread can be started")
+
+    with monkeypatch.context() as moment:
+        moment.setattr(f"memd.daemon.{step}", refused)
+        for _ in range(3):
+            with pytest.raises(NoThread):
+                await build()
+            assert open_below(home) == []
+    await (await build()).close()
+
+
+def open_below(directory: Path) -> list[str]:
+    """The files of a directory that this process has open."""
+    open_files = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists them
+            open_files.append(str(link.readlink()))
+    return [file for file in open_files if file.startswith(str(directory))]
