@@ -10,7 +10,7 @@ import structlog
 from memd.beat import until_beat_s
 from memd.config import Config
 from memd.configfile.following import changed_settings, followed
-from memd.configfile.load import ConfigError
+from memd.configfile.load import ConfigError, ConfigUnreadable
 from memd.threads import NoThread, Threads
 
 log = structlog.get_logger()
@@ -59,7 +59,7 @@ class Configuration:
         self._thread = Threads(1, "memd-config")
         self._changing = asyncio.Lock()  # one reader after the other, so that the last one has what is newest
         self._applying = asyncio.Lock()
-        self._seen: Stamp | None = None  # of the state that was read last
+        self._seen: Stamp | None = None  # of the state that need not be looked at again
 
     async def reload(self) -> tuple[str, ...]:
         """Bring all that the file says into force; the dotted keys of what was not.
@@ -76,6 +76,7 @@ class Configuration:
                 await asyncio.sleep(self._settle_s)
                 if now != await self._thread.run(self._stamp):
                     continue
+                self._seen = None
                 new = await self._read()
                 if now == await self._thread.run(self._stamp):
                     break
@@ -110,9 +111,15 @@ class Configuration:
         if now != await self._thread.run(self._stamp):
             return
         async with self._changing:
-            # Whatever comes of it: the same text is not read again, and one that changes meanwhile is.
-            self._seen = now
-            new = await self._read()
+            # One that is wrong is not read again until it changes; one that could not be read, or brought into force, is.
+            self._seen = None
+            try:
+                new = await self._read()
+            except ConfigUnreadable:
+                raise
+            except ConfigError:
+                self._seen = now
+                raise
             harmless = followed(self.in_force, new)
             if harmless != self.in_force:
                 changed = changed_settings(self.in_force, harmless)
@@ -122,6 +129,7 @@ class Configuration:
             if waiting and waiting != self.waiting:
                 log.warning("config.waits", settings=list(waiting), remedy="memd-ctl reload")
             self.waiting = waiting
+            self._seen = now
 
     @contextlib.asynccontextmanager
     async def unchanged(self) -> AsyncIterator[None]:
@@ -151,6 +159,7 @@ class Configuration:
         Raises:
             ConfigError: it cannot be used, or is gone or empty. At a start no file means built-in defaults; but to lose one is
                 no wish to drop every agent that it names, nor is what a full disk leaves of it.
+            ConfigUnreadable: what it says is not known just now.
         """
         new = self._load()
         before = self.in_force
@@ -165,8 +174,8 @@ class Configuration:
 def _is_empty(file: Path) -> bool:
     try:
         return file.stat().st_size == 0
-    except OSError:
-        return False
+    except OSError as error:
+        raise ConfigUnreadable(f"{file} cannot be read: {error.strerror}") from error
 
 
 def stamp_of(file: Path) -> Stamp:

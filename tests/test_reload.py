@@ -1,6 +1,8 @@
 """The configuration in force, and its file; the daemon around them is a list."""
 
 import asyncio
+import contextlib
+import errno
 import itertools
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from memd.config import Config
 from memd.configfile.load import ConfigError, load
 from memd.reload import Configuration, stamp_of
+from memd.threads import NoThread
 from tests.wait import until_async
 
 
@@ -97,6 +100,54 @@ async def test_a_wrong_file_is_refused_and_told_until_it_is_right(tmp_path: Path
     world.write("citations = 'off'")
     await world.configuration.look()
     assert (world.citations, world.configuration.error) == ("off", None)
+
+
+@pytest.mark.parametrize("asked", ["look", "reload"])
+@pytest.mark.parametrize("refused", ["pathlib.Path.open", "pathlib.Path.stat", "thread"])
+@pytest.mark.parametrize("is_changed", [True, False])
+async def test_a_file_that_cannot_be_read_for_a_moment_is_read_at_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, refused: str, is_changed: bool
+) -> None:
+    """What it says is taken up though it does not change again, and no error stands for what is over."""
+    world = _World(tmp_path)
+    await world.configuration.look()
+    if is_changed:
+        world.write("citations = 'on'")
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def has_no_thread() -> Config:
+        raise NoThread("no thread can be started")
+
+    with monkeypatch.context() as moment:
+        if refused == "thread":
+            moment.setattr(world.configuration, "_load", has_no_thread)
+        else:
+            moment.setattr(refused, fails)
+        is_looked_at = is_changed or asked == "reload" or refused == "pathlib.Path.stat"
+        with pytest.raises((ConfigError, NoThread)) if is_looked_at else contextlib.nullcontext():
+            await getattr(world.configuration, asked)()
+    await world.configuration.look()
+    assert (world.citations, world.configuration.error) == ("on" if is_changed else "auto", None)
+
+
+async def test_what_could_not_be_brought_into_force_is_tried_at_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be in force only once the file changes again."""
+    world = _World(tmp_path)
+
+    async def fails(old: Config, new: Config) -> None:
+        raise NoThread("no thread can be started")
+
+    world.write("citations = 'on'")
+    with monkeypatch.context() as moment:
+        moment.setattr(world.configuration, "_apply", fails)
+        with pytest.raises(NoThread):
+            await world.configuration.look()
+    await world.configuration.look()
+    assert world.citations == "on"
 
 
 async def test_the_usual_file_that_is_gone_drops_nothing(tmp_path: Path) -> None:

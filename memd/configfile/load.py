@@ -34,6 +34,10 @@ class ConfigError(FatalError):
         super().__init__(message, exit_code=78)
 
 
+class ConfigUnreadable(ConfigError):
+    """The file is there and cannot be read, which says nothing of what is in it: another attempt may read it."""
+
+
 def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
     """Read the configuration, wherever it is.
 
@@ -45,7 +49,8 @@ def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
         home: What ``~`` stands for.
 
     Raises:
-        ConfigError: it cannot be read or is wrong.
+        ConfigUnreadable: it cannot be read.
+        ConfigError: it is wrong, or not there.
     """
     path, is_named = location(file, environ, home)
     if not is_named and not _stands(path):
@@ -67,6 +72,7 @@ def read(file: Path, home: Path) -> str:
     """The text of a configuration file.
 
     Raises:
+        ConfigUnreadable: it is there, and the system refuses to read it.
         ConfigError: there is none, or it is not a text of a sensible size.
     """
     shown = _shown(file, home)
@@ -85,7 +91,7 @@ def read(file: Path, home: Path) -> str:
             f"{shown} does not exist; `memd-ctl config init` writes one to start from"
         ) from None
     except OSError as error:
-        raise ConfigError(f"{shown} cannot be read: {error.strerror}") from error
+        raise ConfigUnreadable(f"{shown} cannot be read: {error.strerror}") from error
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{shown} is larger than 1 MiB; it cannot be a configuration of memd")
     if b"\0" in data:
