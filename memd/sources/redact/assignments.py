@@ -90,7 +90,7 @@ WORDS = (
     Word("pw", "password", "pw", r"(?<![A-Za-z0-9.])pw", "password", strict=True),
     Word("psk", "password", "psk", r"(?<![A-Za-z0-9_-])psk", "password", strict=True),
     Word("psw", "password", "psw", r"(?<![A-Za-z])psw", "password"),
-    Word("contrasena", "password", "contrase", r"contrase(?:ñ|n)a", "password"),
+    Word("contrasena", "password", "contrase", r"contrase(?:[ñÑ]|n\u0303?)a", "password"),
     Word("secret", "secret", "secret", r"secret", "token"),
     Word(
         "token",

@@ -121,7 +121,7 @@ def _told_before(text: str, at: int) -> Span | None:
 
 
 _ABROAD = re.compile(
-    r"(?:パスワード|비밀번호|暗証番号|пароль|認証コード)[ ]?(?:[:：=]|는|은|は|が|это|-)[ ]?[「\"]?(?P<secret>[!-~]{4,64}?)(?=[」\"]|です|\s|입|[。、]|\Z)",
+    r"(?:パスワード|ﾊﾟｽﾜｰﾄﾞ|비밀번호|暗証番号|пароль|認証コード)[ ]?(?:[:：=]|는|은|は|が|это|[-–—])[ ]?[「\"]?(?P<secret>[!-~]{4,64}?)(?=[」\"]|です|\s|입|[。、]|\Z)",
     re.IGNORECASE,
 )
 
@@ -150,7 +150,10 @@ RULES = (
     ),
     Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _told_before),
     Rule(
-        "password-abroad", "password", ("パスワード", "비밀번호", "暗証番号", "пароль", "認証コード"), _abroad
+        "password-abroad",
+        "password",
+        ("パスワード", "ﾊﾟｽﾜｰﾄﾞ", "비밀번호", "暗証番号", "пароль", "認証コード"),
+        _abroad,
     ),
 )
 """What is said of passwords, tokens and keys, in Chinese."""

@@ -27,7 +27,7 @@ from memd.sources.redact.fold import folded
 from memd.sources.redact.rule import LEAST_RUN, Rule, Span, rule_of
 from memd.sources.redact.user import custom
 
-VERSION = 3
+VERSION = 4
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
@@ -71,7 +71,6 @@ _RUN = re.compile(rf"\b[\w./+=:~$%&?@#*-]{{{LEAST_RUN},}}+", re.ASCII)
 _PIECE, _SHARED = 262_144, 128  # signs
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
-_CAPITALS = {capital: chr(capital + 32) for capital in range(ord("A"), ord("Z") + 1)}
 # A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
 # Each round takes at least one away, so that a few suffice for any text that is not made to need more.
 _ROUNDS = 8
@@ -228,9 +227,7 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> Iterator[Find]:
 
 def _lowered(text: str) -> str:
     """The text in small letters, each in the place that it has in the text."""
-    lowered = text.lower()
-    # One capital of Turkish becomes two signs.
-    return lowered if len(lowered) == len(text) else text.translate(_CAPITALS)
+    return text.replace("İ", "i").lower()  # the only capital whose small letter would be two signs
 
 
 def _outside(finds: list[Find], marks: list[Span]) -> list[Find]:

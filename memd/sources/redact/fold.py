@@ -1,16 +1,22 @@
-"""A text as a reader sees it: full-width letters and digits as plain ones, signs without a width left out."""
+"""A text as a reader sees it: full-width letters and digits as plain ones, blanks of any width as blanks, signs without a width left out."""
 
 import re
 from bisect import bisect_right
 
 import msgspec
 
-_HIDDEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-_ODD = re.compile(f"[\u00a0{_HIDDEN}０-９Ａ-Ｚａ-ｚ]")
+# Unicode's format characters (category Cf), variation selectors, the grapheme joiner and Mongolian's separators.
+_HIDDEN = (
+    "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U00013438"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef"
+)
+_BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"  # category Zs
+_ODD = re.compile(f"[{_BLANKS}{_HIDDEN}０-９Ａ-Ｚａ-ｚ]")
 _GONE = re.compile(f"[{_HIDDEN}]")
 _PLAIN = {
     ord(wide): ord(wide) - 0xFEE0 for wide in "".join(map(chr, range(0xFF10, 0xFF5B))) if wide.isalnum()
-} | {0xA0: " "}
+} | {ord(blank): " " for blank in map(chr, range(0x3001)) if re.match(f"[{_BLANKS}]", blank)}
 
 
 class Folded(msgspec.Struct, frozen=True):

@@ -187,6 +187,18 @@ the pass\u200bword is §p
 password\u200b: §p
 password: \u200b§p
 password\u00a0: §p
+password\u202f: §p
+password\u2009=\u2009§p
+password\u202a: §p
+pass\u2066word: §p
+password\ufe0f: §p
+Le mot de passe\u202f: §p
+The password is\u2002§p
+\u0130stanbul. Пароль: §p
+CONTRASEÑA: §p
+Contrasen\u0303a: §p
+пароль \u2014 §p
+ﾊﾟｽﾜｰﾄﾞ: §p
 password\uff1a§p
 password\uff1d§p
 ｐａｓｓｗｏｒｄ：§p
@@ -389,6 +401,8 @@ WiFi 密码：§w
 密 码：§s
 密\u200b码：§p
 密码：\u200b§p
+密码\u3000：\u3000§p
+密码\u2009§p
 密码：⏎§s
 密码：\u3000§s
 密码在这里：§s

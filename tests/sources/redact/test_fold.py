@@ -1,5 +1,8 @@
 """Texts as a reader sees them."""
 
+import sys
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from memd.sources.redact.fold import folded
         ("ｐａｓｓＷｏｒｄ：１２ａ", "passWord：12a"),
         ("pass\u200bword\ufeff:\u00a0x", "password: x"),
         ("\u200b\u200b", ""),
+        ("pass\u2066word\ufe0f\u202f:\u3000x", "password : x"),
     ],
 )
 def test_a_text_is_folded(text: str, plain: str) -> None:
@@ -22,7 +26,16 @@ def test_a_text_is_folded(text: str, plain: str) -> None:
     assert folded(text).text == plain
 
 
-@given(st.text(alphabet="ab１Ａ\u200b\ufeff \u00a0密", max_size=30))
+def test_every_sign_without_a_width_is_left_out_and_every_blank_is_one() -> None:
+    """As Unicode has them, of whatever version this Python knows."""
+    signs = [chr(code) for code in range(sys.maxunicode + 1)]
+    unseen = [sign for sign in signs if unicodedata.category(sign) == "Cf"]
+    blanks = [sign for sign in signs if unicodedata.category(sign) == "Zs"]
+    assert {folded(sign).text for sign in unseen} == {""}
+    assert {folded(sign).text for sign in blanks} == {" "}
+
+
+@given(st.text(alphabet="ab１Ａ\u200b\ufeff\u2066\U000e0100 \u00a0\u202f\u3000密", max_size=30))
 def test_every_sign_knows_its_place(text: str) -> None:
     """What stands there in the text is the same sign, folded or not."""
     plain = folded(text)
