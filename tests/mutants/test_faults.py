@@ -26,6 +26,7 @@ from tests.mutants.faults import faults
         }),
         ("self._log.info('x', n=1)\nawait self.close()", {"self._log.info('x', n=1)\npass"}),
         ("s = 'é' ; x = 1", {"s = 'é' ; x = 2"}),
+        ("zip(a, b, strict=True)", {"pass"}),
     ],
 )  # fmt: skip
 def test_the_faults_of_a_source(source: str, expected: set[str]) -> None:

@@ -1,5 +1,6 @@
 """Whatever fails in a write or a read: the next one works, what was written stays, and a sound file is never called damaged."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -418,3 +419,22 @@ async def test_pages_in_memory_are_given_up_by_each_connection(scene: Scene) -> 
     told.clear()
     await scene.database.release_pages()
     assert told == ["PRAGMA shrink_memory"] * 2
+
+
+async def test_after_a_look_another_one_is_taken_in_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After as many times as long as it took: damage that came since is not hidden for ever."""
+    monkeypatch.setattr(databases, "LOOKING", 1)
+    looks = []
+    faults = soundness.faults
+
+    def counted(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
+        looks.append(schema)
+        return faults(connection, schema)
+
+    monkeypatch.setattr(soundness, "faults", counted)
+    async with asyncio.timeout(30):
+        while len(looks) < 3:
+            with pytest.raises(StoreUnavailable):
+                await scene.database.write(wrong_sql)

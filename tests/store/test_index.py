@@ -310,6 +310,25 @@ async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_
     await index.close()
 
 
+async def test_after_a_swap_nobody_is_waited_for(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is brought into the file as far as searches that go on let it be."""
+    folded: list[tuple[Path, bool]] = []
+    checkpoint = Database.checkpoint
+
+    async def told(database: Database, *, wait: bool) -> None:
+        folded.append((database.file, wait))
+        await checkpoint(database, wait=wait)
+
+    monkeypatch.setattr(Database, "checkpoint", told)
+    beside = Index(tmp_path / "main.sqlite.next")
+    await beside.open()
+    await beside.adopt(FINGERPRINT)
+    await index.become(beside)
+    assert [wait for file, wait in folded if file == index.file] == [False]
+
+
 async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path: Path) -> None:
     """After a swap the index holds what was built beside it, under ids that were never given before."""
     await index.replace(found_file("memory/a.md"), b"1", [chunk_of("old words")], {}, frozenset())
