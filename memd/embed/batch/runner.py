@@ -308,7 +308,9 @@ class Batches:
                 if failures:
                     await asyncio.sleep(delay_s(failures, self._rng, first_s=first_s, cap_s=cap_s))
                 self._is_more_left = False
-                self._is_more_left |= not await self._files.clear_left()
+                # Not |=, which would take back what is left of a job that ends during the await.
+                if not await self._files.clear_left():
+                    self._is_more_left = True
                 failures += 1
         finally:
             self._is_clearing = False

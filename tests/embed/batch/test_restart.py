@@ -497,6 +497,48 @@ async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServ
     assert len(server.requests("download")) == 1
 
 
+class Held(Troubled):
+    """A ledger in which a second look at all files is held up, until the test lets it go on."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger, ())
+        self.looks = 0
+        self.has_looked, self.has_ended, self.may_go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def files(self) -> Sequence[File]:
+        found = await super().files()
+        self.looks += 1
+        if self.looks == 2:
+            self.has_looked.set()
+            await self.may_go_on.wait()
+        return found
+
+    async def end(self, job_id: str, standing: Standing) -> None:
+        await super().end(job_id, standing)
+        self.has_ended.set()
+
+
+async def test_what_a_job_leaves_while_others_are_cleared_is_cleared_too(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """Also where nothing is left of those: the look at what was left may be older than the job's end."""
+    can_delete = False
+    server.plan = lambda seen: None if seen.what != "delete" or can_delete else says.broken(seen.provider)
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    patience = msgspec.structs.replace(SOON, delete_first_s=0.002, delete_longest_s=0.01)
+    async with batching("openai", url, file, wrap=Held, patience=patience) as rig:
+        held = rig.ledger
+        assert isinstance(held, Held)
+        await held.has_looked.wait()
+        await rig.batches.submit(texts_of(6))
+        await held.has_ended.wait()
+        assert server.files
+        can_delete = True
+        held.may_go_on.set()
+        await until_cleared(rig)
+    assert not server.files
+
+
 @pytest.mark.parametrize("step", ["standing", "jobs", "missing", "files"])
 async def test_while_the_ledger_cannot_be_read_every_text_is_held(
     server: EmbeddingServer, tmp_path: Path, step: str
