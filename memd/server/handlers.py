@@ -23,7 +23,7 @@ from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
 from memd.server.slow import Slow
 from memd.spent import spent
-from memd.store.trouble import StoreClosed, StoreDamaged
+from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer
 from memd.sync.passes import PassFailed, PassReport
 from memd.sync.vectors import VectorQueue
 from memd.zone import LocalZone
@@ -126,8 +126,8 @@ class Handlers:
             return wire.Failure(
                 code="unavailable", message=f"an index is damaged: {error}", hint="memd-ctl reindex"
             )
-        except AgentUnavailable as error:
-            # It is begun again by itself; what keeps it from running is rarely over in a moment.
+        except (AgentUnavailable, StoreNewer) as error:
+            # An agent is begun again by itself; what keeps it from running is rarely over in a moment.
             return wire.Failure(code="unavailable", message=str(error), hint="memd-ctl doctor")
         except TransientError as error:
             return wire.Failure(code="unavailable", message=str(error), hint="Try again in a moment.")

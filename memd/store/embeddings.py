@@ -63,6 +63,7 @@ class EmbeddingStore:
             file, "embeddings", begin=lambda file: salvage.bring_back(file, "embeddings"), remakes=True
         )
         self._open_again_at: float | None = 0.0  # None: it is open
+        self._unopened: StoreUnavailable | StoreNewer | None = None  # why it is not, when that was tried last
         self._mending = asyncio.Lock()
         self._renewed = asyncio.Condition()
         self._vectors: dict[
@@ -120,7 +121,7 @@ class EmbeddingStore:
 
         Raises:
             StoreDamaged: it was.
-            StoreUnavailable, StoreClosed.
+            StoreUnavailable, StoreNewer, StoreClosed.
         """
         database, seen = await self._opened(), self.generation
         try:
@@ -180,12 +181,13 @@ class EmbeddingStore:
         await self._attempt(self._save)
 
     async def forget(self, space: Space, hashes: Sequence[TextHash]) -> None:
-        """Delete what is known of texts: vectors and refusals.
+        """Delete what is known of texts: vectors and refusals. Of what a newer memd wrote nothing is known here.
 
         Raises:
-            StoreUnavailable: they are known as before.
+            StoreUnavailable, StoreDamaged: they are known as before.
         """
-        await self.write(_forget, space, hashes)
+        with contextlib.suppress(StoreNewer):
+            await self.write(_forget, space, hashes)
         for text_hash in hashes:
             self._vectors.pop((space, text_hash), None)
             self._refusals.pop((space, text_hash), None)
@@ -223,7 +225,7 @@ class EmbeddingStore:
         """What work returns; None where the file cannot be used now."""
         try:
             return await work(*args, **kwargs)
-        except (StoreUnavailable, StoreDamaged) as failure:
+        except (StoreUnavailable, StoreDamaged, StoreNewer) as failure:
             self._enter(str(failure))
             return None
 
@@ -239,22 +241,27 @@ class EmbeddingStore:
         """The file, opened if it was not.
 
         Raises:
-            StoreUnavailable: it cannot be; why is remembered for a while.
+            StoreUnavailable, StoreNewer: it cannot be; why is remembered for a while.
         """
         async with self._mending:
             if self._open_again_at is None:
                 return self._database
-            if self._clock() < self._open_again_at and self.trouble is not None:
-                raise StoreUnavailable(self.trouble)
+            if self._clock() < self._open_again_at and self._unopened is not None:
+                raise self._unopened.with_traceback(None)
             self._open_again_at = self._clock() + REOPEN_S
             try:
-                await self._database.open()
-            except StoreDamaged as damage:
-                await self._start_anew(damage)
-            except StoreNewer as newer:
-                raise StoreUnavailable(str(newer)) from newer
-            self._open_again_at = None
+                await self._open_or_start_anew()
+            except (StoreUnavailable, StoreNewer) as failure:
+                self._unopened = failure
+                raise
+            self._open_again_at = self._unopened = None
             return self._database
+
+    async def _open_or_start_anew(self) -> None:
+        try:
+            await self._database.open()
+        except StoreDamaged as damage:
+            await self._start_anew(damage)
 
     async def _start_anew(self, damage: StoreDamaged) -> None:
         await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))

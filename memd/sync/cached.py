@@ -9,7 +9,7 @@ import structlog
 from memd.errors import TransientError
 from memd.model import TextHash
 from memd.store.embeddings import KnownVectors
-from memd.store.trouble import StoreDamaged
+from memd.store.trouble import StoreDamaged, StoreNewer
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class Cached:
         """What comes of some work on its file, or, where that fails, something in its place."""
         try:
             done = await work
-        except (TransientError, StoreDamaged) as failure:
+        except (TransientError, StoreDamaged, StoreNewer) as failure:
             if self._trouble is None:
                 log.warning("embed.cache_failed", reason=str(failure))
             self._trouble = str(failure)

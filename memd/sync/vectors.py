@@ -175,7 +175,7 @@ class VectorQueue:
         """Ask for nothing of an agent any more; what is under way comes to its end.
 
         Raises:
-            StoreUnavailable: a restart would end the pause.
+            StoreUnavailable, StoreDamaged, StoreNewer: a restart would end the pause.
         """
         await self._wishes.read(agent)
         try:
@@ -187,7 +187,7 @@ class VectorQueue:
         """End a pause; a provider that is waited for, or has refused, is asked again now.
 
         Raises:
-            StoreUnavailable: a restart would bring the pause back.
+            StoreUnavailable, StoreDamaged, StoreNewer: a restart would bring the pause back.
         """
         await self._wishes.read(agent)
         try:
@@ -204,7 +204,7 @@ class VectorQueue:
         """Let an agent send whatever it has, until all of it is done.
 
         Raises:
-            StoreUnavailable: a restart would ask again.
+            StoreUnavailable, StoreDamaged, StoreNewer: a restart would ask again.
         """
         await self._wishes.read(agent)
         try:

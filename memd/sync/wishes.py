@@ -23,7 +23,7 @@ class Documents(Protocol):
         """A document that was put, or None.
 
         Raises:
-            StoreUnavailable.
+            StoreUnavailable, StoreDamaged, StoreNewer.
         """
         ...
 
@@ -31,7 +31,7 @@ class Documents(Protocol):
         """Keep a document in the place of the one of that name.
 
         Raises:
-            StoreUnavailable.
+            StoreUnavailable, StoreDamaged, StoreNewer.
         """
         ...
 
@@ -99,7 +99,7 @@ class Wishes:
         """Pause an agent, or no longer.
 
         Raises:
-            StoreUnavailable: it holds until the daemon ends.
+            StoreUnavailable, StoreDamaged, StoreNewer: it holds until the daemon ends.
         """
         self._wishes[agent] = msgspec.structs.replace(self.of(agent), paused=paused)
         await self._of_any.put_document(f"{_PAUSED}:{agent}", msgspec.json.encode(paused))
@@ -108,7 +108,7 @@ class Wishes:
         """Let an agent send whatever it has, or no longer.
 
         Raises:
-            StoreUnavailable: it holds until the daemon ends.
+            StoreUnavailable, StoreDamaged, StoreNewer: it holds until the daemon ends.
         """
         if self.of(agent).confirmed != confirmed:
             self._wishes[agent] = msgspec.structs.replace(self.of(agent), confirmed=confirmed)

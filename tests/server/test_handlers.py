@@ -22,7 +22,7 @@ from memd.model import Degraded, Hit, Kind, Trace
 from memd.server.handlers import AT_WORK, RELOADS, Client, Control, Handlers
 from memd.server.report import Facts
 from memd.server.slow import Slow
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd.threads import Threads
 from memd.zone import LocalZone
 from memd_client import messages as wire
@@ -148,6 +148,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     [
         (StoreUnavailable("disk full"), "unavailable"),
         (StoreDamaged("malformed"), "unavailable"),
+        (StoreNewer(Path("embeddings.sqlite"), 9, 2), "unavailable"),
         (ValueError("a bug"), "internal"),
         (RecursionError(), "internal"),
     ],

@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd.sync.cached import CacheBound, Cached
 
 SPACE = ("hashing", "m", "1")
@@ -39,9 +39,10 @@ async def test_a_cache_that_fails_is_as_good_as_an_empty_one(tmp_path: Path) -> 
             raise failure
         return 3
 
-    failures = [StoreUnavailable("full"), StoreDamaged("torn"), None, StoreClosed("closed")]
+    newer = StoreNewer(tmp_path / "embeddings.sqlite", 9, 2)
+    failures = [StoreUnavailable("full"), StoreDamaged("torn"), newer, None, StoreClosed("closed")]
     with capture_logs() as logs:
-        assert [await cached.unless_broken(broken(one), 0) for one in failures] == [0, 0, 3, 0]
+        assert [await cached.unless_broken(broken(one), 0) for one in failures] == [0, 0, 0, 3, 0]
     assert [(one["event"], one["reason"]) for one in logs] == [
         ("embed.cache_failed", "full"),
         ("embed.cache_failed", "closed"),

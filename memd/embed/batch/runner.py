@@ -168,16 +168,9 @@ class Batches:
         Where the ledger cannot be read for now, that is tried again; every text is held until it can be, since it might
         be in a job, and would be paid for twice.
         """
-        try:
-            await self._take_up()
-        except TransientError as failure:
-            self._enter(f"whether texts are in jobs cannot be read, so none is embedded: {failure}")
+        await self._try_to_take_up()
+        if not self._is_resumed:
             self._begin(self._resume_later())
-        except MemdError as failure:
-            # A ledger of a newer memd will not be readable in this life.
-            self._enter(f"jobs cannot be remembered, so there are none: {failure}")
-            self._is_resumed, self._barred_until = True, float("inf")
-            self._on_change()
 
     async def submit(self, texts: Mapping[TextHash, str]) -> None:
         """Put texts into jobs; returns when all are remembered, before any is created.
@@ -244,10 +237,26 @@ class Batches:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
         self._on_change()  # until here all texts were held, also those that are in no job
 
+    async def _try_to_take_up(self) -> None:
+        """Take up the jobs of an earlier life, if they can be read; where they never will be in this one, there are none."""
+        try:
+            await self._take_up()
+        except TransientError as failure:
+            self._enter(f"whether texts are in jobs cannot be read, so none is embedded: {failure}")
+        except MemdError as failure:
+            # A ledger of a newer memd will not be readable in this life.
+            self._enter(f"jobs cannot be remembered, so there are none: {failure}")
+            self._is_resumed, self._barred_until = True, float("inf")
+            self._on_change()
+        else:
+            self._enter(None)
+
     async def _resume_later(self) -> None:
-        await self._until_written(
-            self._take_up, "whether texts are in jobs cannot be read, so none is embedded"
-        )
+        failures = 0
+        while not self._is_resumed:
+            failures += 1
+            await self._pause(failures)
+            await self._try_to_take_up()
 
     async def _carry_out(
         self, job: Job, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
@@ -378,13 +387,14 @@ class Batches:
             except MemdError as failure:
                 failures += 1
                 self._enter(f"{meaning}: {failure}")
-                patience = self._asking.patience
-                await asyncio.sleep(
-                    delay_s(failures, self._rng, first_s=patience.first_s, cap_s=patience.longest_s)
-                )
+                await self._pause(failures)
             else:
                 self._enter(None)
                 return
+
+    async def _pause(self, failures: int) -> None:
+        patience = self._asking.patience
+        await asyncio.sleep(delay_s(failures, self._rng, first_s=patience.first_s, cap_s=patience.longest_s))
 
     def _enter(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self._unwritten:

@@ -16,6 +16,7 @@ from memd.embed.batch.standing import Standing
 from memd.embed.centring import Bias, Line
 from memd.errors import MemdError
 from memd.model import TextHash
+from memd.store import migrations
 from memd.store.inspection import look_at_cache
 from memd.store.trouble import StoreFull, StoreNewer
 from tests.embed.batch.rig import (
@@ -36,6 +37,7 @@ from tests.embed.batch.rig import (
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
+from tests.store.older import made, run
 from tests.wait import until_async
 
 
@@ -52,12 +54,12 @@ class Troubled:
         self.steps = set(steps)
         self.met: list[str] = []
         self._ledger = ledger
-        self._failure = failure or StoreFull("no room is left on the disk")
+        self.failure = failure or StoreFull("no room is left on the disk")
 
     def _pass(self, step: str) -> None:
         if step in self.steps:
             self.met.append(step)
-            raise self._failure
+            raise self.failure
 
     async def begin(self, job: Job, shares: Mapping[TextHash, float], upload: str) -> None:
         self._pass("begin")
@@ -497,7 +499,7 @@ async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServ
     assert len(server.requests("download")) == 1
 
 
-class Held(Troubled):
+class HeldUp(Troubled):
     """A ledger in which a second look at all files is held up, until the test lets it go on."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -526,9 +528,9 @@ async def test_what_a_job_leaves_while_others_are_cleared_is_cleared_too(
     server.plan = lambda seen: None if seen.what != "delete" or can_delete else says.broken(seen.provider)
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     patience = msgspec.structs.replace(SOON, delete_first_s=0.002, delete_longest_s=0.01)
-    async with batching("openai", url, file, wrap=Held, patience=patience) as rig:
+    async with batching("openai", url, file, wrap=HeldUp, patience=patience) as rig:
         held = rig.ledger
-        assert isinstance(held, Held)
+        assert isinstance(held, HeldUp)
         await held.has_looked.wait()
         await rig.batches.submit(texts_of(6))
         await held.has_ended.wait()
@@ -563,12 +565,29 @@ async def test_while_the_ledger_cannot_be_read_every_text_is_held(
 
 async def test_the_ledger_of_a_newer_memd_means_no_jobs(server: EmbeddingServer, tmp_path: Path) -> None:
     """Waiting would not help: everything goes by plain requests, and the reason is told."""
-    newer = StoreNewer(tmp_path / "e.sqlite", 9, 2)
-    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
-    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"jobs"}, newer)) as rig:
+    file = made(tmp_path / "e.sqlite", "embeddings", migrations.newest("embeddings"))
+    run(file, "PRAGMA user_version = 99")
+    async with batching("openai", server.base_url("openai"), file) as rig:
         assert not rig.batches.is_open
         assert not any(map(rig.batches.holds, texts_of(3)))
+        assert rig.changes
         assert "written by a newer memd" in (rig.batches.trouble or "")
+
+
+async def test_a_ledger_that_proves_to_be_of_a_newer_memd_is_waited_for_no_longer(
+    server: EmbeddingServer, tmp_path: Path
+) -> None:
+    """At first another program had it locked: until then every text was held."""
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"jobs"})) as rig:
+        assert all(map(rig.batches.holds, texts_of(3)))
+        ledger = await troubled(rig)
+        ledger.failure = StoreNewer(file, 9, 2)
+        await until_async(lambda: rig.changes, 20)
+        assert not any(map(rig.batches.holds, texts_of(3)))
+        assert not rig.batches.is_open
+        assert "written by a newer memd" in (rig.batches.trouble or "")
+        assert ledger.met.count("jobs") == 2
 
 
 @pytest.mark.parametrize("has_newer_ledger", [False, True])
