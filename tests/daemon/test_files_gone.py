@@ -1,7 +1,7 @@
 """What is no longer on the disk: forgotten where it was deleted, kept and named where it may only be away."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,10 @@ PATIENCE_S = 30.0
 
 
 @pytest.fixture
-def own(home: Path) -> Iterator[Namespaced]:
+def own(own: Namespaced) -> Namespaced:
     """A daemon that is not started yet, with mounts of its own, which end with it."""
-    one = Namespaced(home, settings=SETTINGS)
-    try:
-        yield one
-    finally:
-        one.__exit__(None, None, None)
+    own.configure(SETTINGS)
+    return own
 
 
 def shown(client: Client, word: str) -> tuple[int, bool, bool]:

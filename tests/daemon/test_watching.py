@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,10 @@ PATIENCE_S = 30.0  # an edit is found within seconds; the machine may be busy
 
 
 @pytest.fixture
-def own(home: Path) -> Iterator[Namespaced]:
+def own(own: Namespaced) -> Namespaced:
     """A daemon that is not started yet, in namespaces of its own, and is ended after the test."""
-    one = Namespaced(home, settings=QUICK)
-    try:
-        yield one
-    finally:
-        one.__exit__(None, None, None)
+    own.configure(QUICK)
+    return own
 
 
 @pytest.fixture
