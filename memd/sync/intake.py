@@ -113,7 +113,10 @@ class Intake:
         self._unheard: set[Path] = set()  # transcripts that were due meanwhile
         self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
         self._kept: dict[str, Blind] = {}  # path -> why the index holds it as it was seen last
-        self._skipped: dict[str, Skip] = {}  # path -> why
+        self._skipped: dict[
+            str, Skip
+        ] = {}  # what a scan passed over -> why; another file may have that name in the index
+        self._failed: dict[str, Skip] = {}  # path -> why it could not be read
         self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
         self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
 
@@ -131,7 +134,7 @@ class Intake:
     def skipped(self) -> Mapping[str, int]:
         """Reason -> files that are not indexed for it."""
         counted: dict[str, int] = {}
-        for reason in self._skipped.values():
+        for reason in (*self._skipped.values(), *self._failed.values()):
             counted[reason] = counted.get(reason, 0) + 1
         return counted
 
@@ -329,11 +332,12 @@ class Intake:
             for path, stamp in self._refused.items()
             if not seen.covers(path) or (path in seen.found and seen.found[path].stamp == stamp)
         }
-        self._skipped = {
+        self._failed = {
             path: reason
-            for path, reason in self._skipped.items()
+            for path, reason in self._failed.items()
             if path in self._refused or not seen.covers(path)
         }
+        self._skipped = {path: why for path, why in self._skipped.items() if not seen.covers(path)}
         self._skipped.update(seen.skipped)
         return seen
 
@@ -417,10 +421,10 @@ class Intake:
     async def _account(self, index: Index, applied: Applied, known: Mapping[str, KnownFile]) -> int:
         """Note what became of some files; how many of them were indexed anew."""
         for path in applied.taken:
-            self._skipped.pop(path, None)
+            self._failed.pop(path, None)
             self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
-            self._skipped[path] = skip_of(trouble)
+            self._failed[path] = skip_of(trouble)
             if isinstance(trouble, Missing):
                 continue  # its deletion is an event of its own, and one whose root went may be back with it
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import signal
+import unicodedata
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -269,3 +270,17 @@ async def test_vectors_of_another_model_are_not_done(bench: Bench, monkeypatch: 
     monkeypatch.setattr(SyncLoop, "_has_wanted_space", False)
     counts = await bench.loop.counts()
     assert (counts.chunks, counts.done, counts.waiting) == (1, 0, 1)
+
+
+async def test_a_file_that_is_passed_over_is_counted_beside_one_that_has_its_name(bench: Bench) -> None:
+    """Two Unicode forms of a directory make one name; what becomes of the one file tells nothing of the other."""
+    composed, apart = (unicodedata.normalize(form, "memory/Café/a.md") for form in ("NFC", "NFD"))
+    bench.write(composed, "apples")
+    linked = bench.write("memory/0.md", "pears")
+    other = bench.workspace / apart
+    other.parent.mkdir()
+    other.hardlink_to(linked)
+    for _ in range(2):  # whether or not a file is read by the same pass
+        await bench.settle()
+        assert dict(bench.loop.health.skipped) == {Skip.SAME_FILE: 1}
+    assert await bench.paths("apples") == {composed}
