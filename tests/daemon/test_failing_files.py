@@ -87,7 +87,8 @@ def test_a_note_that_the_disk_cannot_read_keeps_what_it_said(home: Path) -> None
         assert client.status().agents["main"].skipped == {"unreadable": 1}
         assert hits(client, "lighthouse") == ["memory/a.md"]
         assert hits(client, "chapel novelty")[:1] == ["memory/b.md"]
-        assert client.get("memory/a.md").missing
+        with pytest.raises(RequestFailed, match="Input/output error"):
+            client.get("memory/a.md")
         daemon.inside("umount", note)
         note.write_text("The lighthouse was painted green.\n", encoding="utf-8")
         until(
