@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from heapq import nlargest
 from pathlib import Path
 from typing import TypeVar
@@ -182,8 +182,13 @@ class Intake:
             mounts = await self._expected_mounts(index)
             work = plan(known, mounts, seen, marked=taken.paths, force=taken.force)
             await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))
+        # What is read again is known to fail until it does not: nobody sees it well in between.
+        still = self._refused.keys() | {found.path for found in work.read}
+        self._failed = {
+            path: why for path, why in self._failed.items() if path in still or not seen.covers(path)
+        }
         if index is self._index:
-            self._note_kept(work.kept, seen)
+            self._note_kept(work.kept, seen, still)
             if seen.looked is None:
                 self._backlog.has_linked(seen.linked | _just_changed(seen, time.time_ns()))
             for other, later in self._later.items():
@@ -229,14 +234,12 @@ class Intake:
         with contextlib.suppress(StoreUnavailable):  # nothing depends on it before the next start
             await index.put_mounts(pairs)
 
-    def _note_kept(self, kept: Mapping[str, Blind], seen: Scan) -> None:
+    def _note_kept(self, kept: Mapping[str, Blind], seen: Scan, still: Collection[str]) -> None:
         if kept.keys() - self._kept.keys():
             log.warning(
                 "sync.files_kept", agent=self._agent, files=len(kept), reasons=sorted(set(kept.values()))
             )
-        others = {
-            path: why for path, why in self._kept.items() if path in self._refused or not seen.covers(path)
-        }
+        others = {path: why for path, why in self._kept.items() if path in still or not seen.covers(path)}
         self._keep({**others, **kept})
 
     def _keep(self, kept: dict[str, Blind]) -> None:
@@ -331,11 +334,6 @@ class Intake:
             path: stamp
             for path, stamp in self._refused.items()
             if not seen.covers(path) or (path in seen.found and seen.found[path].stamp == stamp)
-        }
-        self._failed = {
-            path: reason
-            for path, reason in self._failed.items()
-            if path in self._refused or not seen.covers(path)
         }
         self._skipped = {path: why for path, why in self._skipped.items() if not seen.covers(path)}
         self._skipped.update(seen.skipped)

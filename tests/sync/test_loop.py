@@ -142,8 +142,11 @@ async def test_a_file_that_memd_fails_at_is_counted_and_the_loop_lives_on(
     await bench.settle()
     cut = markdown.chunk
 
+    told: list[object] = []
+
     def failing(document: Document, *args: int) -> list[Chunk]:
         if document.path == "memory/a.md":
+            told.append((bench.loop.health.skipped, bench.loop.health.watcher))
             raise RecursionError
         return cut(document, *args)
 
@@ -154,6 +157,10 @@ async def test_a_file_that_memd_fails_at_is_counted_and_the_loop_lives_on(
     assert bench.loop.health.skipped == {Skip.FAILED: 1}
     assert await bench.paths("apples") == {"memory/a.md"}
     assert await bench.paths("plums") == {"memory/b.md"}
+    told.clear()
+    after = bench.loop.health.skipped, bench.loop.health.watcher
+    await bench.settle()
+    assert set(map(str, told)) == {str(after)}, "what is tried again is well for nobody meanwhile"
     monkeypatch.setattr(markdown, "chunk", cut)
     await bench.settle()
     assert bench.loop.health.skipped == {}
