@@ -11,13 +11,14 @@ import msgspec
 import pytest
 import structlog
 
-from memd.agents import Agents
+from memd.agents import Agents, LeftOut
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings, Query, Scope
 from memd.configfile.load import ConfigError
 from memd.daemon import build_agent
+from memd.engines.supply import Supply
 from memd.model import Degraded, Hit, Kind, Trace
 from memd.server.handlers import AT_WORK, RELOADS, Client, Control, Handlers
 from memd.server.report import Facts
@@ -689,3 +690,36 @@ async def test_the_owner_has_the_daemon_stop_and_load_its_configuration(bench: B
             assert isinstance(refused, wire.Failure)
             assert refused.code == "denied"
     assert (bench.control.reloads, bench.control.stops) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "tried"),
+    [(None, ["away", "gone"]), ("away", ["away"]), ("main", [])],
+    ids=["all", "one", "another"],
+)
+async def test_a_sync_has_those_tried_again_that_it_is_about(
+    bench: Bench, asked: str | None, tried: list[str]
+) -> None:
+    """Whoever asks may have mended what was in the way."""
+    again: list[str] = []
+
+    def left_out(name: str) -> LeftOut:
+        async def try_again() -> None:
+            again.append(name)
+
+        return LeftOut(AgentSettings(workspace=bench.home), "its disk is away", try_again)
+
+    bench.agents.swap(bench.agents.all(), {name: left_out(name) for name in ("away", "gone")})
+    await bench.handlers.handle(wire.Sync(agent=asked, wait=False))
+    assert sorted(again) == tried
+
+
+async def test_where_nothing_is_embedded_yet_there_is_nothing_to_pause(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the provider has not said what it is like, nobody waits in its queue."""
+    monkeypatch.setattr(Supply, "embeds", True)
+    reply = await bench.handlers.handle(wire.Embed(action="pause"))
+    assert isinstance(reply, wire.Failure)
+    assert reply.code == "bad_request"
+    assert "nothing is embedded yet" in reply.message

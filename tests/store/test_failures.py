@@ -1,10 +1,12 @@
 """Whatever fails in a write or a read: the next one works, what was written stays, and a sound file is never called damaged."""
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import apsw
@@ -18,7 +20,7 @@ from memd.store.embeddings import EmbeddingStore
 from memd.store.files import Change
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable
+from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable, mapped_errors
 from tests.daemon.disk import FaultyDisk, fails
 from tests.store.conftest import chunk_of, found_file, vector_of
 
@@ -438,3 +440,16 @@ async def test_after_a_look_another_one_is_taken_in_time(
         while len(looks) < 3:
             with pytest.raises(StoreUnavailable):
                 await scene.database.write(wrong_sql)
+
+
+@pytest.mark.parametrize("is_read_only", [True, False])
+def test_a_file_that_cannot_be_opened_on_a_disk_that_is_read_only_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_read_only: bool
+) -> None:
+    """SQLite says of both that it was unable to open it."""
+    flags = os.ST_RDONLY if is_read_only else 0
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    with pytest.raises(StoreUnavailable) as told, mapped_errors(tmp_path / "main.sqlite"):
+        raise apsw.CantOpenError("unable to open database file")
+    assert ("its disk is read-only" in str(told.value)) is is_read_only
+    assert ("unable to open" in str(told.value)) is not is_read_only
