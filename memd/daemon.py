@@ -66,7 +66,7 @@ from memd.sync.poll import look_by_scan
 from memd.sync.rebuild import discard_all
 from memd.sync.timetable import scan_now_and_then
 from memd.sync.treatment import treatment_of
-from memd.threads import NoThread, Threads
+from memd.threads import Starved, Threads
 from memd.version import VERSION
 from memd.watch.debounce import Debouncer
 from memd.watch.watcher import Health, watch
@@ -113,7 +113,7 @@ class Loop(uvloop.Loop):
         """Like that of any loop; an OSError where no thread can be started."""
         try:
             return await self._lookups.run(socketlib.getaddrinfo, host, port, family, type, proto, flags)
-        except NoThread as failure:
+        except Starved as failure:
             raise OSError(errno.EAGAIN, str(failure)) from failure
 
 
@@ -327,7 +327,7 @@ async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object
             await reload()
         except ConfigError:
             is_put_off = False  # status and the log tell
-        except NoThread as failure:
+        except Starved as failure:
             if not is_put_off:
                 log.warning("config.reload_put_off", reason=str(failure))
             is_put_off = True

@@ -11,7 +11,7 @@ from memd.beat import until_beat_s
 from memd.config import Config
 from memd.configfile.following import changed_settings, followed
 from memd.configfile.load import ConfigError, ConfigUnreadable
-from memd.threads import NoThread, Threads
+from memd.threads import Starved, Threads
 
 log = structlog.get_logger()
 
@@ -68,7 +68,7 @@ class Configuration:
 
         Raises:
             ConfigError: it cannot be used, and what was in force stays so.
-            NoThread: it cannot be looked at just now; likewise.
+            Starved: it cannot be looked at just now; likewise.
         """
         async with self._changing:
             for _ in range(SETTLES):
@@ -94,7 +94,7 @@ class Configuration:
         """Look at the file now and then, for ever."""
         while True:
             await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), self._look_s))
-            with contextlib.suppress(ConfigError, NoThread):  # told in the log and in status; another time
+            with contextlib.suppress(ConfigError, Starved):  # told in the log and in status; another time
                 await self.look()
 
     async def look(self) -> None:
@@ -102,7 +102,7 @@ class Configuration:
 
         Raises:
             ConfigError: it cannot be used.
-            NoThread: it cannot be looked at just now.
+            Starved: it cannot be looked at just now.
         """
         now = await self._thread.run(self._stamp)
         if now == self._seen:

@@ -19,8 +19,16 @@ T = TypeVar("T")
 IDLE_S = 5.0  # a thread without work ends after so long
 
 
-class NoThread(TransientError):
-    """The system gives no thread just now."""
+class Starved(TransientError):
+    """The system does not give what work needs just now."""
+
+
+class NoThread(Starved):
+    """It gives no thread; the work was not begun."""
+
+
+class NoMemory(Starved):
+    """It gives no memory; the work was broken off."""
 
 
 class Threads:
@@ -69,6 +77,7 @@ class Threads:
 
         Raises:
             NoThread: the system gives no thread, and there is none that could take it; it was not begun.
+            NoMemory: in place of a MemoryError of fn.
         """
         future: Future[T] = Future()
         errand = Errand(partial(fn, *args, **kwargs))
@@ -131,6 +140,10 @@ def _done(future: Future[T], call: Callable[[], T]) -> Callable[[], None]:
     """Make a call; what tells its result."""
     try:
         result = call()
+    except MemoryError as failure:
+        short = NoMemory("no memory is left")
+        short.__cause__ = failure
+        return partial(future.set_exception, short)
     except BaseException as failure:  # noqa: BLE001 - it is raised where the result is awaited
         return partial(future.set_exception, failure)
     return partial(future.set_result, result)

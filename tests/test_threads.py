@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memd.threads import NoThread, Threads, beside
+from memd.threads import NoMemory, NoThread, Threads, beside
 from tests.wait import until_async
 
 
@@ -169,6 +169,17 @@ async def test_where_no_more_threads_begin_those_there_are_do_the_work(
     gate.open.set()
     assert await asyncio.wait_for(asyncio.gather(*waiting), 10) == [0, 1, 2, 3, 4]
     await blocked
+
+
+async def test_work_that_memory_was_too_short_for_can_be_tried_again() -> None:
+    """Whoever made the call knows what to do about that, as about a thread that was not to be had."""
+
+    def work() -> None:
+        raise MemoryError
+
+    with pytest.raises(NoMemory) as short:
+        await Threads(1, "test").run(work)
+    assert isinstance(short.value.__cause__, MemoryError)
 
 
 async def test_what_must_not_fail_is_done_without_a_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from memd.embed.provider import EmbedUnavailable
-from memd.threads import NoThread, Threads
+from memd.threads import Starved, Threads
 
 log = structlog.get_logger()
 
@@ -56,7 +56,7 @@ class Questions(Generic[Model]):
             raise EmbedUnavailable(self._why(busy_s))
         try:
             return await self._seat.threads.run(self._seat.answered, use)
-        except NoThread as failure:
+        except Starved as failure:
             raise EmbedUnavailable(str(failure)) from failure
 
     def _why(self, busy_s: float) -> str:

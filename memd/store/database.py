@@ -27,7 +27,7 @@ from memd.store.trouble import (
     full,
     mapped_errors,
 )
-from memd.threads import NoThread, Threads
+from memd.threads import Starved, Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -531,7 +531,7 @@ class Database:
             raise StoreClosed("the store is closed")
         try:
             return await threads.run(work)
-        except NoThread as trouble:
+        except Starved as trouble:
             raise StoreUnavailable(f"{self.file}: {trouble}") from trouble
 
     async def _on_writer(self, work: Callable[[], T]) -> T:
@@ -776,7 +776,7 @@ class Database:
             await asyncio.sleep(0.01)
         try:
             await self._writing.run(self._close_connections)
-        except NoThread:
+        except Starved:
             self._close_connections()
 
     def _interrupt(self) -> None:

@@ -18,8 +18,9 @@ from memd.store.copies import Copy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.trouble import StoreDamaged, StoreUnavailable
-from memd.threads import NoThread, Threads
+from memd.threads import NoMemory, NoThread, Threads
 
+ANEW_S = 1.0  # between two attempts at reading from the file what memory had no room for
 # Vectors that are taken in or forgotten in a few hundred microseconds.
 AT_ONCE = 500
 
@@ -66,6 +67,7 @@ class Index:
         self._extension = extension
         self._database = Database(file, "index", extension=extension, prepare=keywords.prepare)
         self._held: Held | None = None
+        self._anew_s = ANEW_S
         self._space: Space | None = None  # of these vectors; changes together with them
         self._with_parts = False  # parts have vectors of that space, too; likewise
         self._changing = asyncio.Lock()
@@ -377,10 +379,26 @@ class Index:
             await self._follow(removed, ())
 
     async def _follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
-        """Have what is in memory follow a change of the file, one change after the other."""
+        """Have what is in memory follow a change of the file, one change after the other.
+
+        Where memory is short it may be left with half a change, which nobody makes again: then all is read from the file.
+        """
         held = self._held
         if held is None:
             return
+        try:
+            await self._follow_with(held, gone, came)
+        except (MemoryError, NoMemory):
+            self._held = await self._read_anew(held.dimensions)
+        self._shelve_if_wanted()  # of one that is like another, nobody else sees to it
+
+    async def _read_anew(self, dimensions: int) -> matrix.Matrix:
+        while True:
+            await asyncio.sleep(self._anew_s)
+            with contextlib.suppress(StoreUnavailable):
+                return await self._database.read(vectors.loaded, dimensions) or matrix.Matrix(dimensions)
+
+    async def _follow_with(self, held: Held, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
         if len(gone) + len(came) <= AT_ONCE:
             held.remove(gone)
             held.add(came)
@@ -391,7 +409,6 @@ class Index:
                     await self._following.run(change)
                 except NoThread:
                     change()  # what is written is searched, whatever it takes
-        self._shelve_if_wanted()  # of one that is like another, nobody else sees to it
 
     async def tidy_keywords(self, *, begin: bool) -> bool:
         """Do a part of putting the keyword index in order; whether there is more to do.

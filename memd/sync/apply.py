@@ -10,14 +10,14 @@ from memd.chunk import markdown
 from memd.errors import MemdError
 from memd.model import Chunk, FoundFile, Kind, TextHash
 from memd.sources import notes
-from memd.sources.fence import Exhausted, SourceError, Unexpected
+from memd.sources.fence import SourceError, Unexpected
 from memd.sources.notes import Reading
 from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import Change, KnownFile
 from memd.store.index import Index
 from memd.sync.treatment import Treatment
-from memd.threads import Threads
+from memd.threads import NoMemory, Threads
 
 log = structlog.get_logger()
 
@@ -88,15 +88,19 @@ async def each_by_itself(
         apply: Makes the index hold some of them as they are now, or fails and changes nothing.
 
     Raises:
-        Exhausted: see unexpected.
+        NoMemory: see unexpected.
     """
     try:
         return await apply(group)
-    except MemdError:
-        raise
-    except Exception as failure:  # noqa: BLE001 - logged there
-        if len(group) == 1:
-            return Applied(frozenset(), 0, {group[0].path: unexpected(group[0], failure)})
+    except MemoryError:
+        trouble: Exception = NoMemory("no memory is left")
+    except Exception as failure:  # noqa: BLE001 - logged there, or raised
+        trouble = failure
+    is_large = isinstance(trouble, NoMemory) and any(found.kind is Kind.SESSION for found in group)
+    if isinstance(trouble, MemdError) and not is_large:
+        raise trouble
+    if len(group) == 1:
+        return Applied(frozenset(), 0, {group[0].path: unexpected(group[0], trouble)})
     alone = [await each_by_itself([found], apply) for found in group]
     return Applied(
         frozenset[str]().union(*(one.taken for one in alone)),
@@ -110,11 +114,11 @@ def unexpected(found: FoundFile, failure: Exception) -> SourceError:
     """What an exception that nobody foresaw amounts to, raised while one file was read and cut; it is logged.
 
     Raises:
-        Exhausted: there is no memory for a note, which is never large: there is none for anything just now. A transcript may
-            be as large as it likes, and keeps nobody waiting.
+        NoMemory: there is none for a note, which is never large: there is none for anything just now. A transcript may be as
+            large as it likes, and keeps nobody waiting.
     """
-    if isinstance(failure, MemoryError) and found.kind is not Kind.SESSION:
-        raise Exhausted("cannot read source files: no memory is left") from failure
+    if isinstance(failure, MemoryError | NoMemory) and found.kind is not Kind.SESSION:
+        raise NoMemory("no memory is left") from failure
     log.error("sync.file_failed", path=found.path, exc_info=failure)
     return Unexpected(found.path, type(failure).__name__)
 

@@ -14,7 +14,7 @@ from memd.sync.apply import read_and_cut, unexpected
 from memd.sync.apply_sessions import read_and_cut_session
 from memd.sync.treatment import Treatment
 from memd.text import estimate_tokens
-from memd.threads import Threads
+from memd.threads import NoMemory, Threads
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ async def cost(
         threads: Where files are read.
 
     Raises:
-        Exhausted: there is no memory, or no file descriptor, to read a file with.
+        NoMemory, Exhausted: there is no memory, or no file descriptor, to read a file with.
         NoThread: the system gives no thread.
     """
     found = (await threads.run(scan, treatment.roots, max_bytes=treatment.max_bytes)).found
@@ -60,6 +60,9 @@ async def cost(
         try:
             cut = await threads.run(_chunks_of, file, treatment)
         except SourceError:
+            continue
+        except NoMemory as failure:
+            unexpected(file, failure)
             continue
         except MemdError:
             raise

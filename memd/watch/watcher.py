@@ -18,7 +18,7 @@ from memd import postmortem
 from memd.backoff import delay_s
 from memd.beat import until_beat_s
 from memd.paths import Root, Sessions, only_file
-from memd.threads import NoThread, Threads
+from memd.threads import Starved, Threads
 from memd.watch.backlog import Backlog
 from memd.watch.debounce import Debouncer
 from memd.watch.filters import Sighting, sight
@@ -142,7 +142,7 @@ async def watch(
                     yield event
             reason, failures, broken = "other directories are watched now", 0, ""
             continue
-        except (Broken, NoThread, OSError) as failure:
+        except (Broken, Starved, OSError) as failure:
             if str(failure) != broken:  # it may stay broken for days
                 _log.warning("watch.broken", reason=str(failure))
             broken = str(failure)

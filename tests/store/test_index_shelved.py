@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from memd.model import ChunkId, Kind
 from memd.store import matrix, vectors
 from memd.store.index import AT_ONCE, Index
 from memd.store.matrix import Rows
-from memd.store.shelf import Listed
+from memd.store.shelf import Listed, Shelf
 from memd.store.trouble import StoreDamaged
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 
@@ -262,3 +263,34 @@ async def test_a_file_of_another_kind_leaves_no_vector_behind(tmp_path: Path, re
         after = await near(index, 1)
         assert len(after) == 2
         assert not before.keys() & after.keys()
+
+
+@pytest.mark.parametrize("resident", [True, False])
+@pytest.mark.parametrize("many", [3, AT_ONCE + 1])
+async def test_what_memory_has_no_room_for_is_read_from_the_file_when_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, resident: bool
+) -> None:
+    """The file has the change by then, and nobody makes it again: searches by meaning would never see it."""
+    async with opened(tmp_path / "a.sqlite", resident=resident) as index:
+        await write(index, "memory/a.md", 1, 2, 3)
+        index._anew_s = 0.0
+        for kind in (matrix.Matrix, Shelf):
+            add, left = kind.add, [2]
+
+            def adding(held: Any, rows: Any, add: Any = add, left: list[int] = left) -> None:
+                rows = list(rows)
+                if left:
+                    left.pop()
+                    add(held, rows[:1])
+                    raise MemoryError
+                add(held, rows)
+
+            monkeypatch.setattr(kind, "add", adding)
+        await write(index, "memory/b.md", *range(4, 4 + many))
+        await write(index, "memory/a.md", 2, 3)
+        monkeypatch.undo()
+        told = await near(index, 2)
+        assert index.is_shelved is not resident
+    async with opened(tmp_path / "a.sqlite", resident=resident) as again:
+        assert told == await near(again, 2)
+        assert len(told) == many + 2

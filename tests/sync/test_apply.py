@@ -12,7 +12,7 @@ import pytest
 from memd.config import Chunking
 from memd.model import ChunkId, FoundFile, Kind, Stamp
 from memd.paths import Root, Workspace
-from memd.sources.fence import Exhausted, Missing, OutsideFence
+from memd.sources.fence import Missing, OutsideFence
 from memd.sources.notes import TooLarge
 from memd.sources.scan import Skip, scan, skip_of
 from memd.store.files import Change, KnownFile
@@ -21,7 +21,7 @@ from memd.store.meta import Fingerprint
 from memd.store.trouble import StoreUnavailable
 from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.treatment import Treatment
-from memd.threads import Threads
+from memd.threads import NoMemory, Threads
 
 MAX_BYTES = 1000
 SOME = [ChunkId(number) for number in range(1, 10)]
@@ -174,18 +174,19 @@ async def test_what_memd_fails_at_is_the_trouble_of_one_file(index: Index, tmp_p
     }
 
 
-async def test_a_moment_without_memory_is_no_trouble_of_a_note(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [NoMemory("none is left"), MemoryError()])
+async def test_a_moment_without_memory_is_no_trouble_of_a_note(tmp_path: Path, kind: Exception) -> None:
     """The pass fails and is made again, and answers are stale until then; a transcript may be too large for any memory."""
     files = [FoundFile(f"{n}", tmp_path / f"{n}", kind, Stamp(1, 1, n)) for n, kind in enumerate(Kind)]
     for found in files:
 
         async def short(_: Sequence[FoundFile]) -> Applied:
-            raise MemoryError
+            raise kind
 
         if found.kind is Kind.SESSION:
             assert (await each_by_itself([found], short)).failed.keys() == {found.path}
         else:
-            with pytest.raises(Exhausted):
+            with pytest.raises(NoMemory):
                 await each_by_itself([found], short)
 
 

@@ -7,11 +7,10 @@ import pytest
 from memd.chunk import markdown
 from memd.config import AgentSettings
 from memd.model import Chunk, Document, TextHash
-from memd.sources.fence import Exhausted
 from memd.sources.roots import roots_of
 from memd.sync.cost import Cost, cost
 from memd.sync.treatment import treatment_of
-from memd.threads import Threads
+from memd.threads import NoMemory, Threads
 
 
 class Counted(frozenset[TextHash]):
@@ -78,5 +77,5 @@ async def test_a_file_that_memd_fails_at_costs_nothing(
     monkeypatch.setattr(markdown, "chunk", cut_or_fail)
     assert (await counted(tmp_path / "one", 5)).files == 4
     failure = MemoryError()
-    with pytest.raises(Exhausted, match="no memory"):
+    with pytest.raises(NoMemory):
         await counted(tmp_path / "two", 5)
