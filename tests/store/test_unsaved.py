@@ -1,14 +1,18 @@
 """What the cache of vectors holds while its file cannot be written."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from memd.model import TextHash
+from memd.store import embeddings
 from memd.store.embeddings import UNSAVED, EmbeddingStore
-from memd.store.trouble import StoreUnavailable
+from memd.store.trouble import StoreDamaged, StoreUnavailable
+from tests.wait import until_async
 
 SPACE = ("hashing", "m", "1")
 A, B, C = (TextHash(letter * 32) for letter in (b"a", b"b", b"c"))
@@ -67,3 +71,38 @@ async def test_of_vectors_that_cannot_be_saved_the_newest_are_held(store: Failin
     assert await store.held(SPACE, hashes) == frozenset(hashes[:-1])
     await store.put(SPACE, {hashes[-1]: b"v"}, 2.0)
     assert await store.held(SPACE, hashes) == frozenset(hashes[1:])
+
+
+async def test_a_save_is_tried_again_after_pauses_that_grow(
+    store: Failing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it succeeds; the next trouble begins with a short one."""
+    asked: list[int] = []
+
+    def pause_s(failures: int, *_: object, **__: object) -> float:
+        asked.append(failures)
+        if len(asked) in {3, 5}:
+            store.is_locked = False
+        return 0.0
+
+    monkeypatch.setattr(embeddings, "delay_s", pause_s)
+    running = asyncio.create_task(store.run())
+    for trouble in (1, 2):
+        store.is_locked = True
+        await store.put(SPACE, {A: b"%d" % trouble}, 1.0)
+        await until_async(lambda: store.trouble is None, 20)
+    running.cancel()
+    await asyncio.wait([running])
+    assert asked == [1, 2, 3, 1, 2]
+
+
+async def test_a_cache_that_is_damaged_is_replaced_by_a_check(store: Failing) -> None:
+    """And whoever fills it hears of that."""
+    before = store.generation
+    other = apsw.Connection(str(store.file))
+    other.execute("DROP TABLE set_aside")
+    other.close()
+    with pytest.raises(StoreDamaged):
+        await store.check()
+    assert store.generation == before + 1
+    await store.check()
