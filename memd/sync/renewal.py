@@ -58,7 +58,6 @@ class Renewal:
             rng: Source of the jitter of a backoff.
             done: Called when a new index is in place.
         """
-        self.reason: str | None = None  # why the index is built anew just now
         self.keyword: str | None = None  # what is wrong with the keyword index
         self.trouble: str | None = None  # why the last attempt failed
         self._agent = agent
@@ -71,7 +70,9 @@ class Renewal:
         self._cache = cache
         self._rng = rng
         self._done = done
-        self._wanted = asyncio.Event()
+        self._wanted = asyncio.Event()  # set when there may be a reason
+        self._wish: str | None = None  # why it was asked for by want
+        self._wishes = 0  # so often
         self._hurried = asyncio.Event()
         self._embed_again = False  # wished, until an attempt has succeeded
         self._is_forgotten = (
@@ -79,10 +80,26 @@ class Renewal:
         )
         self._space_reason: str | None = None  # why vectors of another model are wanted
         self._attempt: asyncio.Task[None] | None = None
-        self._is_swapping = False
+        self._swapping: str | None = None  # why, once the attempt is given up no more
         self._damage: str | None = None  # of the file, which is set aside when another is there
         self._damages = 0  # one soon after the other
         self._mended_at: float | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the index is to be built anew; None: nobody wants that any more, and what was being built is given up."""
+        if self._wish is not None:
+            return self._wish
+        if self.keyword is not None:
+            return "the keyword index is broken"
+        if self._damage is not None:
+            return "the index is damaged"
+        return self._space_reason or self._swapping
+
+    @property
+    def changes_space(self) -> bool:
+        """Whether the new index is to have vectors of another model."""
+        return self._space_reason is not None
 
     def want(self, reason: str, *, force: bool = False) -> None:
         """Build the index anew beside the one that serves, and swap.
@@ -93,37 +110,33 @@ class Renewal:
         """
         if force:
             self._embed_again, self._is_forgotten = True, False
-        self.reason = reason
+        self._wish = reason
+        self._wishes += 1
         self._wanted.set()
-
-    @property
-    def changes_space(self) -> bool:
-        """Whether the new index is to have vectors of another model."""
-        return self._space_reason is not None
 
     def want_space(self, reason: str, fingerprint: Fingerprint) -> None:
         """Build for vectors of another model; what is being built for a third one is given up."""
         if self._fingerprint == fingerprint and self.changes_space:
             return
-        before = self._space_reason
         self._aim_at(fingerprint, reason)
-        if self.reason in {None, before}:
-            self.want(reason)
-        else:
-            self._wanted.set()
+        self._wanted.set()
 
     def keep_space(self, fingerprint: Fingerprint) -> None:
         """The index has the vectors that are wanted; what is being built for others is given up."""
-        before = self._space_reason
         self._aim_at(fingerprint, None)
-        if before is not None and self.reason == before and not self._is_swapping:
-            self.reason = None
-            self._wanted.clear()
+        if self.reason is None:
+            self._give_up()
+            self.trouble = None
+            self._hurried.set()  # no attempt is waited for
 
     def _aim_at(self, fingerprint: Fingerprint, reason: str | None) -> None:
         is_other = self._fingerprint != fingerprint
         self._fingerprint, self._space_reason = fingerprint, reason
-        if is_other and self._attempt is not None and not self._is_swapping:
+        if is_other:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        if self._attempt is not None and self._swapping is None:
             self._attempt.cancel()
 
     def damaged(self, reason: str) -> None:
@@ -131,21 +144,18 @@ class Renewal:
         if self._damage is None:
             log.error("sync.index_damaged", agent=self._agent, reason=reason)
             self._damage = reason
-        if self.reason is None:  # else what is wrong is about to be replaced
-            self.want("the index is damaged")
+        self._wanted.set()
 
     def keyword_failed(self, reason: str) -> None:
         """A search found the keyword index broken."""
         if self.keyword is None:
             self.keyword = reason
             self._damage = self._damage or reason
-            self.want("the keyword index is broken")
+        self._wanted.set()
 
     def begin_again(self) -> None:
         """Give up what is being built, and build it from the beginning."""
-        if self._attempt is not None and not self._is_swapping:
-            self._wanted.set()
-            self._attempt.cancel()
+        self._give_up()
 
     def hurry(self) -> None:
         """What failed is to be tried again now."""
@@ -157,36 +167,47 @@ class Renewal:
             discard(self._index)  # what an attempt left that was killed, even where it is not wanted any more
         failures = 0
         while True:
-            await self._wanted.wait()
             self._wanted.clear()
-            await self._let_calm_down()
-            reason, began = self.reason, time.monotonic()
-            log.info("rebuild.started", agent=self._agent, reason=reason)
-            self._attempt = asyncio.create_task(self._rebuild())
-            try:
-                await self._attempt
-            except asyncio.CancelledError:
-                if _is_cancelled():
-                    raise
-                log.info("rebuild.given_up", agent=self._agent, reason=reason)
+            if self.reason is None:
+                failures, self.trouble = 0, None
+                await self._wanted.wait()
                 continue
+            await self._let_calm_down()
+            try:
+                is_done = await self._try()
             except (TransientError, StoreDamaged) as failure:
                 failures += 1
-                self.trouble = str(failure)
-                await self._back_off(failures, needs_room=isinstance(failure, StoreFull))
-                self._wanted.set()
+                await self._back_off(failure, failures)
                 continue
-            finally:
-                self._attempt, self._is_swapping = None, False
-            failures, self.trouble = 0, None
-            if self._damage is not None:
-                self._damage, self._mended_at = None, time.monotonic()
-            if not self._wanted.is_set():
-                self.reason = self.keyword = self._space_reason = None
-            log.info("rebuild.finished", agent=self._agent, took_s=round(time.monotonic() - began, 3))
-            self._done()
-            # What was built beside took as much memory again, which the allocator would keep for the next time.
-            await give_back_beside()
+            if is_done:
+                failures = 0
+                self._done()
+                # What was built beside took as much memory again, which the allocator would keep for the next time.
+                await give_back_beside()
+
+    async def _try(self) -> bool:
+        """Build the index once; False: that was given up."""
+        reason, wishes, target, began = self.reason, self._wishes, self._fingerprint, time.monotonic()
+        log.info("rebuild.started", agent=self._agent, reason=reason)
+        self._attempt = asyncio.create_task(self._rebuild(target))
+        try:
+            await self._attempt
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            log.info("rebuild.given_up", agent=self._agent, reason=reason)
+            return False
+        finally:
+            self._attempt = self._swapping = None
+        self.trouble = self.keyword = None
+        if self._damage is not None:
+            self._damage, self._mended_at = None, time.monotonic()
+        if self._wishes == wishes:
+            self._wish = None
+        if self._fingerprint == target:
+            self._space_reason = None
+        log.info("rebuild.finished", agent=self._agent, took_s=round(time.monotonic() - began, 3))
+        return True
 
     async def _let_calm_down(self) -> None:
         if self._damage is None:
@@ -196,11 +217,14 @@ class Renewal:
         if self._damages > 1:
             await self._pause(delay_s(self._damages, self._rng, cap_s=CALM_S))
 
-    async def _back_off(self, failures: int, *, needs_room: bool) -> None:
+    async def _back_off(self, failure: Exception, failures: int) -> None:
         """Wait, and where there is no room go on waiting until there is more: a rebuild reads and cuts every file."""
+        if self.reason is None:
+            return  # it is wanted no more
+        self.trouble = str(failure)
         began, free = time.monotonic(), self._free_bytes()
         # What took the room may have given it back already, and there will never be more than now.
-        needs_room = needs_room and free < ROOM * self._index.store_bytes
+        needs_room = isinstance(failure, StoreFull) and free < ROOM * self._index.store_bytes
         while True:
             wait_s = delay_s(failures, self._rng, cap_s=LONGEST_WAIT_S)
             log.warning(
@@ -227,8 +251,7 @@ class Renewal:
         except OSError:
             return 0
 
-    async def _rebuild(self) -> None:
-        target = self._fingerprint
+    async def _rebuild(self, target: Fingerprint) -> None:
         # What is damaged is mended unasked: its texts are searchable then, and what is sent is asked about by the queue.
         is_unasked = self._damage is not None
         async with contextlib.nullcontext() if is_unasked else self._permit(target, self._embed_again):
@@ -252,7 +275,7 @@ class Renewal:
             self._is_forgotten = True
 
     def _about_to_swap(self) -> str | None:
-        self._is_swapping = True
+        self._swapping = self.reason
         return self._damage
 
 

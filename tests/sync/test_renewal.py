@@ -1,12 +1,17 @@
 """An index that is built anew, with attempts that fail."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
@@ -15,6 +20,7 @@ from memd.store.meta import Fingerprint
 from memd.store.trouble import StoreFull, StoreUnavailable
 from memd.sync import renewal as renewals
 from memd.sync.renewal import Renewal
+from tests.clock import hastily
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 
@@ -206,3 +212,164 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
         assert bench.failures == 1
         free = 1 << 40
         await until_async(lambda: bench.renewal.reason is None, 20)
+
+
+# --- whatever happens, in whatever order
+
+TARGETS = [msgspec.structs.replace(FINGERPRINT, model=f"m{n}", key=f"k{n}") for n in range(2)]
+BUILDING_S, SWAPPING_S = 10.0, 1.0
+# While it is built, when the attempt fails or begins to swap, while that goes on or the next one is waited for, and later.
+PAUSES = [0.0, BUILDING_S / 2, BUILDING_S, BUILDING_S + 0.3, BUILDING_S + SWAPPING_S + 0.3, 60.0]
+
+
+class Course:
+    """A renewal whose attempts end as is said, on a loop where no wait takes any time."""
+
+    def __init__(self, outcomes: Sequence[str]) -> None:
+        self.outcomes = list(outcomes)  # of the next attempts; then all succeed
+        self.under_way = 0
+        self.begun = 0
+        self.built: list[tuple[int, Fingerprint]] = []  # the number of the attempt, and what it was for
+        self.renewal = Renewal(
+            "main",
+            Index(Path("/nowhere/main.sqlite")),
+            TARGETS[0],
+            fill=lambda _: asyncio.sleep(0),
+            embed=lambda _: asyncio.sleep(0),
+            permit=lambda _, __: nullcontext(),
+            lock=asyncio.Lock(),
+            cache=None,
+            rng=Random(1),
+            done=lambda: None,
+        )
+
+    async def rebuild(
+        self, _: Index, target: Fingerprint, *__: Any, swap: Callable[[], object], **___: Any
+    ) -> None:
+        """In the place of rebuild.rebuild."""
+        self.begun += 1
+        number = self.begun
+        self.under_way += 1
+        assert self.under_way == 1
+        try:
+            await asyncio.sleep(BUILDING_S)
+            outcome = self.outcomes.pop(0) if self.outcomes else "well"
+            if outcome == "fails":
+                raise StoreUnavailable("the disk is busy")
+            if outcome == "full":
+                raise StoreFull("the disk is full")
+            swap()
+            await asyncio.sleep(SWAPPING_S)
+            if outcome == "fails swapping":
+                raise StoreUnavailable("the disk is busy")
+            self.built.append((number, target))
+        finally:
+            self.under_way -= 1
+
+    def act(self, action: str, target: Fingerprint) -> None:
+        match action:
+            case "want":
+                self.renewal.want("a person wishes it")
+            case "want space":
+                self.renewal.want_space(f"the model is {target.model} now", target)
+            case "keep space":
+                self.renewal.keep_space(target)
+            case "damaged":
+                self.renewal.damaged("a page is not what it was")
+            case "keyword":
+                self.renewal.keyword_failed("malformed")
+            case "begin again":
+                self.renewal.begin_again()
+            case _:
+                self.renewal.hurry()
+
+    async def run(self, steps: Sequence[tuple[str, int, float]]) -> None:
+        """Go through steps: what happens, for which model, and how long nothing happens afterwards."""
+        running = asyncio.create_task(self.renewal.run())
+        owed = 0  # the first attempt that may be what was wished last
+        for action, which, pause_s in steps:
+            self.act(action, TARGETS[which])
+            if action in {"want", "damaged", "keyword"}:
+                # Damage is mended by whatever attempt comes to its end after it was told.
+                owed = self.begun + 1 if action == "want" else max(owed, 1)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            self.check()
+            await asyncio.sleep(pause_s)
+        begun, is_wanted = self.begun, self.renewal.reason is not None
+        target = self.renewal._fingerprint if self.renewal.changes_space else None
+        await asyncio.sleep(20 * renewals.CALM_S)
+        self.check()
+        assert not running.done()
+        assert self.renewal.reason is None, "what is wanted is built"
+        assert self.renewal.keyword is None
+        assert not self.renewal.changes_space
+        assert target is None or self.built[-1][1] == target
+        if not is_wanted:
+            assert self.begun == begun, "nobody wants it"
+        assert not owed or self.built[-1][0] >= owed
+        running.cancel()
+        await asyncio.wait([running])
+
+    def check(self) -> None:
+        """What is told of a rebuild is so."""
+        if self.renewal.reason is None:
+            assert self.renewal.trouble is None
+            assert self.renewal._attempt is None
+            assert not self.under_way
+
+
+ACTIONS = ["want", "want space", "keep space", "damaged", "keyword", "begin again", "hurry"]
+
+
+@settings(max_examples=4 * settings().max_examples)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(ACTIONS), st.integers(0, 1), st.sampled_from(PAUSES)),
+        min_size=2,
+        max_size=7,
+    ),
+    outcomes=st.lists(st.sampled_from(["well", "fails", "full", "fails swapping"]), max_size=4),
+)
+@example(steps=[("want", 0, BUILDING_S / 2), ("keep space", 1, 0.0)], outcomes=[])
+@example(steps=[("want space", 1, BUILDING_S + 0.3), ("keep space", 0, 60.0)], outcomes=["fails"] * 3)
+@example(steps=[("want space", 1, BUILDING_S + 1.3), ("keep space", 0, 60.0)], outcomes=["fails swapping"])
+@example(steps=[("want space", 1, 1.0), ("damaged", 0, 1.0), ("keep space", 0, 0.0)], outcomes=[])
+@example(
+    steps=[("want space", 1, BUILDING_S + 1.3), ("hurry", 0, BUILDING_S + 0.3), ("keep space", 0, 0.0)],
+    outcomes=["fails", "fails swapping"],
+)
+def test_what_is_wanted_is_built_and_nothing_else(
+    steps: Sequence[tuple[str, int, float]], outcomes: Sequence[str]
+) -> None:
+    """With a reason there is an attempt, or one comes; without one there is no attempt, and no trouble."""
+
+    async def at_once() -> None:
+        """Give no memory back."""
+
+    course = Course(outcomes)
+    with pytest.MonkeyPatch.context() as patch, capture_logs():  # to print tracebacks takes a minute
+        patch.setattr(renewals, "rebuild", course.rebuild)
+        patch.setattr(renewals, "discard", lambda _: None)
+        patch.setattr(renewals, "give_back_beside", at_once)
+        patch.setattr(Renewal, "_free_bytes", lambda _: 0)
+        hastily(course.run(steps))
+
+
+async def test_what_was_begun_for_another_reason_is_begun_again(tmp_path: Path) -> None:
+    """The provider turns out to give other vectors while the index is cut anew: it is cut for those."""
+    async with running(tmp_path) as bench:
+        fill, begun = bench.renewal._fill, asyncio.Event()
+
+        async def held(_: Index) -> None:
+            bench.renewal._fill = fill
+            begun.set()
+            await asyncio.Event().wait()
+
+        bench.renewal._fill = held
+        bench.renewal.want("the chunking changed")
+        await begun.wait()
+        wanted = msgspec.structs.replace(FINGERPRINT, parts=not FINGERPRINT.parts)
+        bench.renewal.keep_space(wanted)
+        await until_async(lambda: bench.renewal.reason is None, 20)
+        assert await bench.index.fingerprint() == wanted
