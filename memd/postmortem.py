@@ -36,6 +36,17 @@ def cause(failure: BaseException) -> str:
     return f"{name}: {words}" if words else name
 
 
+def told(failure: Exception) -> str:
+    """A failure in words for a person: those of memd, or, where nobody foresaw it, what kind it is."""
+    match failure:
+        case MemdError():
+            return str(failure)
+        case MemoryError():
+            return "no memory is left"
+        case _:
+            return f"memd failed in an unexpected way ({type(failure).__name__}); its log says where"
+
+
 def account(failure: BaseException) -> str:
     """An exception with all that led to it, as a traceback: frames without their variables, and causes as above."""
     return "\n".join(_chain(failure, 0))

@@ -209,3 +209,16 @@ def test_of_a_long_chain_the_last_links_are_told() -> None:
         group = ExceptionGroup("around", [group])
     assert "innermost" in postmortem.account(group)
     assert "innermost" not in postmortem.account(ExceptionGroup("around", [group]))
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (MemdError("the disk is full"), "the disk is full"),
+        (MemoryError(), "no memory is left"),
+        (KeyError(SECRET), "memd failed in an unexpected way (KeyError); its log says where"),
+    ],
+)
+def test_a_person_is_told_in_words_of_memd(failure: Exception, words: str) -> None:
+    """Those of others may quote what they were given."""
+    assert postmortem.told(failure) == words

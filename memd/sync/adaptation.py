@@ -6,7 +6,8 @@ import structlog
 
 from memd.config import AgentSettings
 from memd.embed.provider import space_of
-from memd.errors import TransientError
+from memd.errors import FatalError, MemdError
+from memd.postmortem import told
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors
 from memd.store.trouble import StoreDamaged
@@ -78,11 +79,15 @@ class Adaptation:
             self._wanted.clear()
             try:
                 await self._adapt(spaces)
-            except TransientError as failure:
-                log.warning("sync.provider_not_taken", agent=self._agent, reason=str(failure))
-                asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._wanted.set)
+            except FatalError:
+                raise
             except StoreDamaged as damage:
                 self._renewal.damaged(str(damage))
+            except Exception as failure:
+                if not isinstance(failure, MemdError):  # it must be the trouble of no other agent
+                    log.error("sync.adaptation_failed", agent=self._agent, exc_info=failure)
+                log.warning("sync.provider_not_taken", agent=self._agent, reason=told(failure))
+                asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._wanted.set)
             await first_of(spaces.changed_since(version), self._wanted.wait())
 
     async def _adapt(self, spaces: Spaces) -> None:

@@ -9,7 +9,8 @@ import msgspec
 import structlog
 
 from memd.backoff import delay_s
-from memd.errors import TransientError
+from memd.errors import FatalError, TransientError
+from memd.postmortem import told
 from memd.spent import Account
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.dirty import Dirty, Taken
@@ -57,7 +58,8 @@ class Passes:
         Args:
             agent: Its id, for the log.
             dirty: What is marked.
-            make: Makes a pass over some marks; raises StoreUnavailable, StoreDamaged or another TransientError.
+            make: Makes a pass over some marks; raises StoreUnavailable, StoreDamaged or another TransientError, or what
+                nobody foresaw.
             lock: Held during each pass, but for those that go in between two groups of files of another one.
             rng: Source of the jitter of a backoff.
             clock: Seconds, monotonic, by which passes are measured.
@@ -128,16 +130,22 @@ class Passes:
             ):  # else a pass that went in between has failed, and its marks wait for the retry
                 self._take_back_retry()
             self._succeeded(taken, done)
-        except (TransientError, MemoryError) as failure:
-            failed = str(failure) or "no memory is left"
-            self._dirty.put_back(taken)
-            self._back_off(failed)
-            if isinstance(failure, StoreUnavailable):
-                self.trouble = failed
+        except FatalError:
+            raise
         except StoreDamaged as damage:
             failed = str(damage)
             self._dirty.put_back(taken)
             self._damaged(failed)
+        except Exception as failure:
+            if not isinstance(
+                failure, (TransientError, MemoryError)
+            ):  # it must be the trouble of no other agent
+                log.error("sync.pass_failed", agent=self._agent, exc_info=failure)
+            failed = told(failure)
+            self._dirty.put_back(taken)
+            self._back_off(failed)
+            if isinstance(failure, StoreUnavailable):
+                self.trouble = failed
         took_s = round(account.took_s, 4)
         report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
         self._remember(taken.number, report)

@@ -12,11 +12,12 @@ import structlog
 
 from memd.allocator import give_back_beside
 from memd.backoff import delay_s
-from memd.errors import TransientError
+from memd.errors import FatalError, MemdError
+from memd.postmortem import told
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable
+from memd.store.trouble import StoreFull, StoreUnavailable
 from memd.sync.rebuild import discard, rebuild
 from memd.sync.refill import refill
 
@@ -175,7 +176,11 @@ class Renewal:
             await self._let_calm_down()
             try:
                 is_done = await self._try()
-            except (TransientError, StoreDamaged) as failure:
+            except FatalError:
+                raise
+            except Exception as failure:
+                if not isinstance(failure, MemdError):  # it must be the trouble of no other agent
+                    log.error("rebuild.failed", agent=self._agent, exc_info=failure)
                 failures += 1
                 await self._back_off(failure, failures)
                 continue
@@ -221,7 +226,7 @@ class Renewal:
         """Wait, and where there is no room go on waiting until there is more: a rebuild reads and cuts every file."""
         if self.reason is None:
             return  # it is wanted no more
-        self.trouble = str(failure)
+        self.trouble = told(failure)
         began, free = time.monotonic(), self._free_bytes()
         # What took the room may have given it back already, and there will never be more than now.
         needs_room = isinstance(failure, StoreFull) and free < ROOM * self._index.store_bytes

@@ -1,6 +1,7 @@
 """One pass after the other."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from random import Random
@@ -11,6 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.backoff import delay_s
+from memd.errors import MemdError
+from memd.postmortem import told
 from memd.sources.scan import Scan, scan
 from memd.store.files import Replaced
 from memd.store.index import Index
@@ -60,6 +63,28 @@ async def test_a_pass_that_fails_is_tried_again_and_loses_nothing(bench: Bench) 
     async with asyncio.timeout(10):
         while not await bench.paths("apples"):
             pass
+
+
+@pytest.mark.parametrize("failure", [ValueError("nobody foresaw this"), MemdError("nobody foresaw that")])
+async def test_a_pass_that_memd_fails_at_is_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """The loop goes on, and so does the daemon; what was marked is taken in when it can be."""
+    await bench.settle()
+    failures = [failure]
+
+    def look(*args: Any, **kwargs: Any) -> Scan:
+        if failures:
+            raise failures.pop()
+        return scan(*args, **kwargs)
+
+    monkeypatch.setattr(intake, "scan", look)
+    bench.write("memory/a.md", "apples")
+    with capture_logs() as logs, pytest.raises(PassFailed, match=re.escape(told(failure))):
+        await bench.settle()
+    assert [one["exc_info"] for one in logs if one["event"] == "sync.pass_failed"] == [failure]
+    await until_async(lambda: bench.loop.last_pass is not None and bench.loop.last_pass.failed is None)
+    assert await bench.paths("apples")
 
 
 @pytest.mark.parametrize(

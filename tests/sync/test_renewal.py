@@ -258,6 +258,8 @@ class Course:
                 raise StoreUnavailable("the disk is busy")
             if outcome == "full":
                 raise StoreFull("the disk is full")
+            if outcome == "defect":
+                raise ValueError("nobody foresaw this")
             swap()
             await asyncio.sleep(SWAPPING_S)
             if outcome == "fails swapping":
@@ -329,7 +331,7 @@ ACTIONS = ["want", "want space", "keep space", "damaged", "keyword", "begin agai
         min_size=2,
         max_size=7,
     ),
-    outcomes=st.lists(st.sampled_from(["well", "fails", "full", "fails swapping"]), max_size=4),
+    outcomes=st.lists(st.sampled_from(["well", "fails", "full", "defect", "fails swapping"]), max_size=4),
 )
 @example(steps=[("want", 0, BUILDING_S / 2), ("keep space", 1, 0.0)], outcomes=[])
 @example(steps=[("want space", 1, BUILDING_S + 0.3), ("keep space", 0, 60.0)], outcomes=["fails"] * 3)
@@ -339,6 +341,7 @@ ACTIONS = ["want", "want space", "keep space", "damaged", "keyword", "begin agai
     steps=[("want space", 1, BUILDING_S + 1.3), ("hurry", 0, BUILDING_S + 0.3), ("keep space", 0, 0.0)],
     outcomes=["fails", "fails swapping"],
 )
+@example(steps=[("want", 0, 60.0)], outcomes=["defect"])
 def test_what_is_wanted_is_built_and_nothing_else(
     steps: Sequence[tuple[str, int, float]], outcomes: Sequence[str]
 ) -> None:

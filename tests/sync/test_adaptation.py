@@ -1,0 +1,62 @@
+"""An agent's index that follows whoever is to embed."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from memd.config import AgentSettings
+from memd.store.index import Index
+from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.sync.adaptation import Adaptation
+from memd.sync.embedders import Embedders
+from memd.sync.permission import Permission
+from memd.sync.renewal import LONGEST_WAIT_S, Renewal
+from memd.sync.spaces import Spaces
+from tests.clock import hastily
+from tests.store.conftest import FINGERPRINT
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_again"),
+    [
+        (StoreUnavailable("the disk is busy"), True),
+        (ValueError("nobody foresaw this"), True),
+        (StoreDamaged("a page is not what it was"), False),
+    ],
+)
+def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, is_again: bool) -> None:
+    """Neither ends the task: it would take the other agents with it."""
+    looks: list[float] = []
+    damages: list[str] = []
+
+    class Bench(Adaptation):
+        async def _adapt(self, spaces: Spaces) -> None:
+            looks.append(asyncio.get_running_loop().time())
+            if len(looks) == 1:
+                raise failure
+
+    async def main() -> None:
+        made = Bench(
+            "main",
+            AgentSettings(workspace=Path("/nowhere")),
+            Index(Path("/nowhere/main.sqlite")),
+            FINGERPRINT,
+            embedders=cast("Embedders", SimpleNamespace()),
+            renewal=cast("Renewal", SimpleNamespace(damaged=damages.append)),
+            permission=cast("Permission", SimpleNamespace()),
+        )
+        spaces = SimpleNamespace(version=0, changed_since=lambda _: asyncio.Event().wait())
+        task = asyncio.create_task(made.run(cast("Spaces", spaces)))
+        await asyncio.sleep(10 * LONGEST_WAIT_S)
+        assert not task.done()
+        task.cancel()
+        await asyncio.wait([task])
+
+    with capture_logs():
+        hastily(main())
+    assert looks == pytest.approx([0.0, LONGEST_WAIT_S] if is_again else [0.0])
+    assert damages == ([] if is_again else [str(failure)])
