@@ -1,4 +1,4 @@
-"""The memory of a small library and its reading café, in two languages, with questions by kind; nobody in it exists."""
+"""The memory of a small library and its reading café, mostly in two languages, with questions by kind; nobody in it exists."""
 
 import msgspec
 
@@ -62,6 +62,13 @@ NOTES = {
 - 自习室不能吃东西，水要有盖子。
 - Dogs are allowed on a lead, but not in the children's corner.
 """,
+    "memory/visitors.md": """# Visitors
+
+- Насос в подвале заменили в мае, гарантия на него три года.
+- مفتاح القبو معلق خلف باب المطبخ.
+- 返却ポストの鍵は受付の引き出しに入っている。
+- 복사기 수리 기사는 금요일 아침에 온다.
+""",
 }
 
 
@@ -98,6 +105,10 @@ QUESTIONS = (
     Asked("identifier", "复印机 E-3152 怎么办？", "E-3152"),
     Asked("identifier", "port 9102", "9102"),
     Asked("identifier", "driver 7.4.2", "7.4.2"),
+    Asked("scripts", "Сколько длится гарантия на насос?", "Насос в подвале"),
+    Asked("scripts", "أين مفتاح القبو؟", "مفتاح القبو"),
+    Asked("scripts", "返却ポストの鍵はどこにありますか", "返却ポストの鍵"),
+    Asked("scripts", "복사기는 언제 고치나요?", "복사기 수리"),
     Asked("nothing", "How do I reset the temperature of the aquarium?"),
     Asked("nothing", "火星上有没有水？"),
     Asked("nothing", "zxqv wibble fnord"),

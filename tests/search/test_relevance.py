@@ -23,7 +23,12 @@ from tests.search.library import NOTES, QUESTIONS, Asked
 from tests.store.conftest import found_file
 
 # (share of questions with the answer among six hits, mean of 1/rank of it)
-BUNDLED = {"across": (0.83, 0.83), "other words": (0.75, 0.68), "identifier": (1.0, 1.0)}
+BUNDLED = {
+    "across": (0.83, 0.83),
+    "other words": (0.75, 0.68),
+    "identifier": (1.0, 1.0),
+    "scripts": (1.0, 1.0),
+}
 HIGH = 0.7  # what is there by name scores more
 
 HASHING = {"identifier": (1.0, 1.0)}
