@@ -225,12 +225,12 @@ async def _watched(
             is_another = False
             if batch.remounted or clock() >= check_at:
                 is_another, returned = await check.look(pace.check_patience_s, remounted=batch.remounted)
-                changed |= returned
+                changed |= frozenset() if is_another else returned
                 check_at = _next_check(clock(), pace, roots)
             if changed:
                 yield Changed(changed)
             if is_another:
-                return
+                return  # what came back is told after the health of the new watches
     finally:
         backlog.pauses()
         check.cancel()

@@ -170,7 +170,7 @@ def test_a_symlink_above_a_root(home: Path, quick: Daemon) -> None:
     (home / "me").unlink()
     (home / "moved").rename(home / "me")
     has_files(quick, 2)
-    assert status(quick).watcher.reason is None
+    until(lambda: status(quick).watcher.reason is None, PATIENCE_S)
 
 
 def test_notes_dated_in_the_future(quick: Daemon) -> None:
