@@ -17,6 +17,29 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 IDLE_S = 5.0  # a thread without work ends after so long
+BIRTH_S = 10.0  # a thread that has not begun after so long has died of want of memory
+
+
+class _Thread(threading.Thread):
+    """A thread whose start waits for nothing.
+
+    Python's waits until the thread says that it has begun: for ever, and the event loop with it, if memory was too short for
+    the thread to come so far.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._started = _Unawaited()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it runs, or has run."""
+        return self._started.is_set()
+
+
+class _Unawaited(threading.Event):
+    def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - as the base class has it
+        return self.is_set()
 
 
 class Starved(TransientError):
@@ -39,17 +62,19 @@ class Threads:
     process from ending.
     """
 
-    def __init__(self, limit: int, name: str, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, limit: int, name: str, *, idle_s: float = IDLE_S, birth_s: float = BIRTH_S) -> None:
         """No thread is started yet.
 
         Args:
             limit: How many functions run at a time.
             name: Of the threads, for whoever looks at the process.
             idle_s: How long a thread waits for more work before it ends.
+            birth_s: A thread that has not begun by then never will.
         """
         self._limit = limit
         self._name = name
         self._idle_s = idle_s
+        self._birth_s = birth_s
         self._changed = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._busy_since: dict[int, float] = {}  # thread -> when it began what it is at
@@ -101,9 +126,10 @@ class Threads:
 
     def _begin_thread(self, job: tuple[Future[Any], Callable[[], Any]]) -> None:
         """Have one thread more; without one, those that there are do the job in their time."""
+        thread = _Thread(target=self._work, name=self._name, daemon=True)
         try:
-            threading.Thread(target=self._work, name=self._name, daemon=True).start()
-        except RuntimeError as failure:  # a limit of the user, the container or the system
+            thread.start()
+        except (RuntimeError, MemoryError) as failure:  # a limit of the user, the container or the system
             if not self._count:
                 self._jobs.remove(job)
                 raise NoThread(
@@ -111,6 +137,21 @@ class Threads:
                 ) from failure
         else:
             self._count += 1
+            asyncio.get_running_loop().call_later(self._birth_s, self._have_begun, thread)
+
+    def _have_begun(self, thread: "_Thread") -> None:
+        """See to it that a thread lives: one that memory was too short for ends before it has done anything."""
+        if thread.has_begun:
+            return
+        with self._changed:
+            self._count -= 1
+            if not self._jobs or self._count:
+                return
+            job = self._jobs[0]
+            try:
+                self._begin_thread(job)
+            except NoThread as failure:
+                job[0].set_exception(failure)
 
     def _work(self) -> None:
         me = threading.get_ident()

@@ -182,16 +182,37 @@ async def test_work_that_memory_was_too_short_for_can_be_tried_again() -> None:
     assert isinstance(short.value.__cause__, MemoryError)
 
 
+@pytest.mark.parametrize("deaths", [1, 2])
+async def test_a_thread_that_dies_before_it_has_begun_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch, deaths: int
+) -> None:
+    """Memory was too short for its first steps: Python would wait for them for ever, and the loop with it."""
+    bootstrap, left = threading.Thread._bootstrap, [None] * deaths  # type: ignore[attr-defined]
+
+    def dying(thread: threading.Thread) -> None:
+        if thread.name == "dying" and left:
+            left.pop()
+            return
+        bootstrap(thread)
+
+    monkeypatch.setattr(threading.Thread, "_bootstrap", dying)
+    threads = Threads(1, "dying", birth_s=0.01)
+    async with asyncio.timeout(10):
+        both = await asyncio.gather(threads.run(divmod, 7, 2), threads.run(divmod, 9, 2))
+        assert list(both) == [(3, 1), (4, 1)]
+    assert threads.count == 1
+
+
 async def test_what_must_not_fail_is_done_without_a_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the loop where that can be, else on it; with the same result, and the same errors."""
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("memd.threads._BESIDE", Threads(1, "test", idle_s=0.01))
+    monkeypatch.setattr("memd.threads._BESIDE", Threads(1, "beside", idle_s=0.01))
     here = threading.get_ident()
     assert await beside(threading.get_ident) != here
-    await until_async(lambda: _counted("test") == 0)
+    await until_async(lambda: _counted("beside") == 0)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     assert await beside(threading.get_ident) == here
     with pytest.raises(ZeroDivisionError):
