@@ -1,5 +1,6 @@
 """Embeds questions on a thread in the daemon, with a copy of the model that a question may get stuck in."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -26,7 +27,12 @@ class Questions(Generic[Model]):
     """
 
     def __init__(
-        self, load: Callable[[], Model], *, slow_s: float = SLOW_S, stuck_s: float = STUCK_S
+        self,
+        load: Callable[[], Model],
+        *,
+        slow_s: float = SLOW_S,
+        stuck_s: float = STUCK_S,
+        wait_s: float = SLOW_S,
     ) -> None:
         """Nothing is loaded yet.
 
@@ -34,10 +40,12 @@ class Questions(Generic[Model]):
             load: Gives a model; called on the thread that uses it.
             slow_s: Nobody waits behind a question that has taken longer.
             stuck_s: One that takes longer is never answered.
+            wait_s: Nobody waits for an answer for longer.
         """
         self._load = load
         self._slow_s = slow_s
         self._stuck_s = stuck_s
+        self._wait_s = wait_s
         self._given_up = 0
         self._seat = _Seat(load)
 
@@ -45,7 +53,8 @@ class Questions(Generic[Model]):
         """What use gives for the model; it runs on a thread, also when nobody waits for it any more.
 
         Raises:
-            EmbedUnavailable: the model is at another question, and has been for long; or no thread can be started.
+            EmbedUnavailable: the model is at another question, and has been for long, or at this one; or no thread can
+                be started.
         """
         busy_s = self._seat.threads.busy_s()
         if busy_s > self._stuck_s and self._given_up < REPLACED:
@@ -54,8 +63,13 @@ class Questions(Generic[Model]):
             log.error("embed.question_stuck", stuck_s=round(busy_s, 1), times=self._given_up)
         elif busy_s > self._slow_s:
             raise EmbedUnavailable(self._why(busy_s))
+        seat = self._seat
         try:
-            return await self._seat.threads.run(self._seat.answered, use)
+            # Who asks puts one question at a time: waiting on would keep all later ones from here for ever.
+            async with asyncio.timeout(self._wait_s):
+                return await seat.threads.run(seat.answered, use)
+        except TimeoutError as late:
+            raise EmbedUnavailable(self._why(max(self._wait_s, seat.threads.busy_s()))) from late
         except Starved as failure:
             raise EmbedUnavailable(str(failure)) from failure
 

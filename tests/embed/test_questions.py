@@ -4,11 +4,15 @@ import asyncio
 import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
-from memd.embed.provider import EmbedUnavailable
+from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Vector
+from memd.embed.question_queue import QuestionQueue
 from memd.embed.questions import REPLACED, SLOW_S, STUCK_S, Questions
+from memd.engines.watched import watched
 from memd.threads import Threads
+from tests.fakes import HashingProvider
 from tests.wait import until_async
 
 
@@ -101,6 +105,41 @@ async def test_a_stuck_thread_is_replaced_and_not_for_ever(desks: Desks) -> None
     while "restart memd" not in await refusal(questions):
         pass
     assert desks.loaded == REPLACED + 1
+
+
+async def test_a_stuck_question_keeps_no_place_in_the_queue(
+    desks: Desks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its failure is told, and the questions behind it are put: that is when its thread is given up."""
+    busy = 0.0
+    monkeypatch.setattr(Threads, "busy_s", lambda _: busy)
+    questions = Questions(desks.load, wait_s=0.02)
+
+    class Numbered(HashingProvider):
+        """Its vectors tell which model they are of."""
+
+        async def embed_query(self, text: str) -> Vector:
+            desk = await questions.ask(desks.stuck if text == "stuck" else sound)
+            return np.full(4, desk, np.float32)
+
+    told: list[EmbedUnavailable | EmbedTerminal | None] = []
+    queue = QuestionQueue(watched(Numbered(), told.append))
+    async with asyncio.timeout(20):
+        while not desks.stuck_at:  # a thread that is slow to begin has its question taken back
+            with pytest.raises(EmbedUnavailable, match="at one question"):
+                await queue.ask("stuck", 60)
+    assert {str(one) for one in told} == {"The bundled model has been at one question for 0 s."}
+    busy = STUCK_S + 0.01
+    while True:
+        try:
+            vector = await queue.ask("sound", 60)
+        except EmbedUnavailable:
+            busy = 0.0  # of the thread that has taken the place
+        else:
+            break
+    assert list(vector) == [1.0] * 4
+    assert told[-1] is None
+    queue.close()
 
 
 async def test_after_so_many_stuck_threads_nobody_gets_one_more(desks: Desks) -> None:
