@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 import httpx
 
@@ -292,7 +293,7 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
 def _why(failure: Exception) -> str:
     """The kind of failure in words. What httpx says is left out: it may quote an address with a key in it."""
     if isinstance(failure, httpx.ConnectError):
-        return "the server cannot be reached"
+        return _why_not_connected(failure)
     if isinstance(failure, httpx.TimeoutException):
         return "the server does not answer"
     if isinstance(failure, httpx.ProxyError):
@@ -304,3 +305,28 @@ def _why(failure: Exception) -> str:
     if isinstance(failure, UnicodeError):
         return "remote.base_url names a host that cannot be"
     return f"the connection broke off ({type(failure).__name__})"
+
+
+def _why_not_connected(failure: httpx.ConnectError) -> str:
+    for cause in _causes(failure):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return (
+                f"the server's certificate is not trusted ({cause.verify_message}): correct remote.base_url or the clock of"
+                " this machine, or start memd with SSL_CERT_FILE naming a file with the root certificates of your network"
+            )
+        if isinstance(cause, ssl.SSLError):
+            return "no encrypted connection can be made: see whether remote.base_url leads to a server that speaks HTTPS"
+        if isinstance(cause, socket.gaierror):
+            return (
+                "the name of the server, or of the proxy on the way, has no address: correct remote.base_url, or see to"
+                " the network and the DNS of this machine"
+            )
+    return "the server cannot be reached"
+
+
+def _causes(failure: BaseException) -> Iterator[BaseException]:
+    """What an exception was raised from, and what that was."""
+    cause = failure.__cause__ or failure.__context__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

@@ -2,13 +2,21 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from memd.embed.remote.account import Account
 from memd.embed.remote.call import Answer, BadReply, Call, Refused, TimedOut, Unanswered
@@ -331,6 +339,63 @@ async def test_whatever_the_library_lets_through_is_no_answer(
         assert str(failure.args[-1]) not in str(seen.value)
         with pytest.raises(Unanswered):
             await read(session)
+
+
+def untrusted(directory: Path) -> ssl.SSLContext:
+    """What a server speaks whose certificate is its own."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = directory / "server.pem"
+    file.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        + certificate.public_bytes(Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+async def told_by(url: str) -> str:
+    """What a person reads of a request to there."""
+    session = Session("openai", Account(url, "key"), None, 2)
+    with pytest.raises(Unanswered) as seen:
+        await session.send(Call("embeddings", b"{}"), 20)
+    await session.close()
+    return str(seen.value)
+
+
+async def test_why_no_connection_is_made_is_told_with_what_to_do(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate that is not trusted, a server without encryption, a name without an address, nobody who listens."""
+    listening = await asyncio.start_server(
+        lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=untrusted(tmp_path)
+    )
+    port = listening.sockets[0].getsockname()[1]
+    said = await told_by(f"https://localhost:{port}/v1")
+    assert "certificate is not trusted (" in said
+    assert "SSL_CERT_FILE" in said
+    listening.close()
+    assert "speaks HTTPS" in await told_by(server.url.replace("http://", "https://"))
+    assert await told_by(f"http://127.0.0.1:{port}/v1") == "openai: the server cannot be reached"
+
+    async def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+    assert "has no address" in await told_by("https://nowhere.invalid/v1")
 
 
 async def test_an_address_that_no_host_can_have_is_told(told: Told) -> None:
