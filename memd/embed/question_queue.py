@@ -6,6 +6,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 
+import structlog
+
 from memd.embed.provider import (
     EmbedsTogether,
     EmbedTerminal,
@@ -13,6 +15,10 @@ from memd.embed.provider import (
     Provider,
     Vector,
 )
+from memd.errors import MemdError
+from memd.postmortem import told
+
+log = structlog.get_logger()
 
 AT_ONCE = 2  # requests; an engine has as many connections beside those for documents
 TOGETHER_FIRST = 16  # questions of a request, until it is known how fast the provider is
@@ -154,22 +160,37 @@ class QuestionQueue:
 
     async def _put(self, some: Sequence[_Question]) -> None:
         began = self._clock()
+        outcomes: Sequence[Outcome] = [EmbedUnavailable("the question was given up")] * len(some)
         try:
             outcomes = await self._outcomes([question.text for question in some])
-        except (EmbedUnavailable, EmbedTerminal) as failure:
-            self._together = max(1, len(some) // 2)
-            outcomes = [failure] * len(some)
-        else:
             self._answered_at = self._clock()
             if len(some) == self._together and self._answered_at - began < self._longest_s / 20:
                 self._together = min(TOGETHER_MOST, 2 * self._together)
-        for question, outcome in zip(some, outcomes, strict=True):
-            self._settle(question, outcome)
+        except (EmbedUnavailable, EmbedTerminal) as failure:
+            self._together = max(1, len(some) // 2)
+            outcomes = [failure] * len(some)
+        except Exception as failure:
+            if not isinstance(failure, MemdError):
+                log.error("embed.question_failed", exc_info=failure)
+            self._together = max(1, len(some) // 2)
+            outcomes = [EmbedUnavailable(told(failure))] * len(some)
+        finally:
+            # Whatever happened: one that stays unanswered would be joined by all who ask the same, and asked never again.
+            for question, outcome in zip(some, outcomes, strict=True):
+                self._settle(question, outcome)
 
     async def _outcomes(self, texts: Sequence[str]) -> Sequence[Outcome]:
-        if isinstance(self.provider, EmbedsTogether):
-            return await self.provider.embed_queries(texts)
-        return [await self.provider.embed_query(text) for text in texts]
+        """One of each text.
+
+        Raises:
+            EmbedUnavailable, EmbedTerminal: of all of them.
+        """
+        if not isinstance(self.provider, EmbedsTogether):
+            return [await self.provider.embed_query(text) for text in texts]
+        outcomes = await self.provider.embed_queries(texts)
+        if len(outcomes) != len(texts):
+            raise EmbedUnavailable(f"the provider gave {len(outcomes)} vectors for {len(texts)} questions")
+        return outcomes
 
     def _settle(self, question: _Question, outcome: Outcome) -> None:
         self._unanswered.pop(question.key, None)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from memd.embed import question_queue
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Vector
@@ -16,6 +17,7 @@ from memd.embed.question_queue import (
     TOGETHER_MOST,
     QuestionQueue,
 )
+from memd.threads import NoThread
 from tests.clock import Clock, hastily, now_s
 from tests.fakes import HashingProvider
 from tests.wait import until_async
@@ -244,3 +246,51 @@ def test_a_question_waits_while_others_are_answered_and_not_for_ever() -> None:
         return now_s()
 
     assert LONGEST_S <= hastily(main()) <= LONGEST_S + 1
+
+
+class Odd(HashingProvider):
+    """Fails once, as nobody foresaw."""
+
+    def __init__(self, failure: BaseException) -> None:
+        super().__init__()
+        self.failures = [failure]
+
+    async def embed_query(self, text: str) -> Vector:
+        if self.failures:
+            raise self.failures.pop()
+        return await super().embed_query(text)
+
+
+class Short(Together):
+    """Answers one question less than it was asked, once."""
+
+    is_short = True
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector | EmbedUnavailable]:
+        outcomes = await super().embed_queries(texts)
+        if self.is_short:
+            self.is_short = False
+            outcomes.pop()
+        return outcomes
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        (Odd(NoThread("too many threads are running")), "too many threads are running"),
+        (Odd(KeyError("which?")), r"in an unexpected way \(KeyError\)"),
+        (Odd(MemoryError()), "no memory is left"),
+        (Odd(asyncio.CancelledError()), "given up"),
+        (Short(), "0 vectors for 1 question"),
+    ],
+)
+async def test_a_question_that_failed_in_whatever_way_is_asked_again(
+    provider: HashingProvider, said: str
+) -> None:
+    """It is told at once, however long its patience; who asks the same next gets the vector."""
+    queue = QuestionQueue(provider)
+    async with asyncio.timeout(20):
+        with capture_logs(), pytest.raises(EmbedUnavailable, match=said):
+            await queue.ask("which?", 3600)
+        np.testing.assert_array_equal(await queue.ask("which?", 3600), provider.embed(["which?"])[0])
+    queue.close()
