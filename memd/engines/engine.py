@@ -78,9 +78,11 @@ class Engine:
         before = [*self.members]
         self.choice, self.standing = choice, Well()
         self._primary = self._fallback = None
-        await self.begin()
-        for member in before:
-            await member.close()
+        try:
+            await self.begin()
+        finally:
+            for member in before:
+                await member.close()
 
     def ask_again(self) -> None:
         """Ask those that do not answer, or refuse, once more now; a fallback is left if the first one answers."""

@@ -47,8 +47,15 @@ class Engines:
         async with self._making:
             if wanted not in self._engines:
                 choice = await beside(self._choose, settings)
-                engine = self._engines[wanted] = Engine(settings, choice, self._tools, self._tell)
-                await engine.begin()
+                engine = Engine(settings, choice, self._tools, self._tell)
+                try:
+                    await engine.begin()
+                except (
+                    BaseException
+                ):  # half begun, it would be found here for as long as anybody asks for the same
+                    await engine.close()
+                    raise
+                self._engines[wanted] = engine
         supply = Supply(settings, self._engines[wanted], self, self._tools.cache)
         self._supplies.add(supply)
         return supply

@@ -167,7 +167,11 @@ class Member:
         from memd.engines.portraits import Portraits  # noqa: PLC0415
 
         acquaintance = Acquaintance(candidate, Portraits(self._tools.cache, candidate))
-        known = await acquaintance.recall()
+        try:
+            known = await acquaintance.recall()
+        except BaseException:
+            await acquaintance.close()
+            raise
         if known is not None:
             self._live(known)
         if at_once:
