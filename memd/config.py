@@ -1,5 +1,6 @@
 """The settings of a daemon, as the rest of the program sees them: complete, checked, and frozen."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -241,10 +242,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None  # None: no file, built-in defaults
 
 
-def differences(old: Config, new: Config) -> frozenset[str]:
-    """The ids of the agents that were added, removed or changed from one configuration to the next."""
-    return frozenset(
-        agent
-        for agent in old.agents.keys() | new.agents.keys()
-        if old.agents.get(agent) != new.agents.get(agent)
-    )
+def differences(old: Mapping[str, AgentSettings], new: Mapping[str, AgentSettings]) -> frozenset[str]:
+    """The ids of the agents that were added, removed or changed from some agents to others."""
+    return frozenset(agent for agent in old.keys() | new.keys() if old.get(agent) != new.get(agent))

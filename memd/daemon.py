@@ -292,7 +292,7 @@ async def serve(
                 keep,
                 most_agents(_open_files()),
             )
-            await fleet.follow(None, config)
+            await fleet.follow(config)
             limiting = tasks.create_task(limit.run())
             configuration = _configuration(places, environ, config, fleet, limit)
             reload = partial(_reload, configuration, engines, notifier)
@@ -485,10 +485,10 @@ def _configuration(
 ) -> Configuration:
     """What is in force, and how another configuration comes into force."""
 
-    async def apply(old: Config, new: Config) -> None:
+    async def apply(_: Config, new: Config) -> None:
         logs.set_level(new.daemon.log_level)
         limit.follow(new.daemon.memory_limit_mb)
-        await fleet.follow(old, new)
+        await fleet.follow(new)
 
     home = Path.home()
     file, _ = location(places.config, environ, home)

@@ -82,35 +82,38 @@ class Fleet:
         self._starting = asyncio.Lock()
         self._rng = Random()
 
-    async def follow(self, old: Config | None, new: Config) -> None:
+    async def follow(self, new: Config) -> None:
         """Stop what is gone or changed, start what is new or changed; the others are not disturbed.
 
-        Requests wait meanwhile: nobody is told of an agent that it is missing while it changes its settings.
+        Requests wait meanwhile: nobody is told of an agent that it is missing while it changes its settings. What is gone or
+        changed is told from what there is, so that whatever was given up half-way is made up for by the next call.
         """
-        changed = frozenset(new.agents) if old is None else differences(old, new)
+        there = {agent_id: running.agent.settings for agent_id, running in self._running.items()}
+        there |= {agent_id: absent.settings for agent_id, absent in self._absent.items()}
+        changed = differences(there, new.agents)
         # What an index was embedded with may still be needed by the agent as it is now.
         with self._agents.held(changed), self._engines.kept():
             async with self._starting:
-                for agent_id in sorted(changed & self._running.keys()):
-                    await self._stop(agent_id)
-                for agent_id in changed & self._absent.keys():
-                    self._forget(agent_id)
-                # At once: one that waits for its disk makes no other wait.
-                wanted = sorted(
-                    changed & new.agents.keys(), key=lambda agent_id: (agent_id != "main", agent_id)
-                )
-                starting = {agent_id: new.agents[agent_id] for agent_id in wanted}
-                reasons = await asyncio.gather(*(self._start(*each) for each in starting.items()))
-                for (agent_id, settings), reason in zip(starting.items(), reasons, strict=True):
-                    if reason is not None:
-                        absent = self._absent[agent_id] = _Absent(settings, reason)
-                        absent.task = self._tasks.create_task(self._keep_trying(agent_id, absent))
-                self._swap()
+                try:
+                    for agent_id in sorted(changed & self._running.keys()):
+                        await self._stop(agent_id)
+                    for agent_id in changed & self._absent.keys():
+                        self._forget(agent_id)
+                    # At once: one that waits for its disk makes no other wait.
+                    wanted = sorted(
+                        changed & new.agents.keys(), key=lambda agent_id: (agent_id != "main", agent_id)
+                    )
+                    starting = {agent_id: new.agents[agent_id] for agent_id in wanted}
+                    reasons = await asyncio.gather(*(self._start(*each) for each in starting.items()))
+                    for (agent_id, settings), reason in zip(starting.items(), reasons, strict=True):
+                        if reason is not None:
+                            absent = self._absent[agent_id] = _Absent(settings, reason)
+                            absent.task = self._tasks.create_task(self._keep_trying(agent_id, absent))
+                finally:
+                    self._swap()  # no request is to meet an agent that was stopped
 
     async def _start(self, agent_id: str, settings: AgentSettings) -> str | None:
         """Start an agent; why that cannot be done now, or None."""
-        if agent_id not in self._supplies:
-            self._supplies[agent_id] = await self._engines.supply(settings)
         if len(self._placed) >= self._most:
             return self._left_out(
                 agent_id,
@@ -119,19 +122,29 @@ class Fleet:
             )
         self._placed.add(agent_id)
         try:
+            if agent_id not in self._supplies:
+                self._supplies[agent_id] = await self._engines.supply(settings)
             agent = await self._build(agent_id, settings, self._supplies[agent_id])
         except (TransientError, StoreDamaged, StoreNewer, OSError) as failure:
             self._placed.discard(agent_id)
             return self._left_out(agent_id, str(failure))
+        except Exception as bug:  # noqa: BLE001 - it is told, and the other agents are to start
+            self._placed.discard(agent_id)
+            return self._left_out(agent_id, "memd failed at starting it; its log has the details", bug)
+        except asyncio.CancelledError:
+            self._placed.discard(agent_id)
+            self._give_back(agent_id)  # the next start may be with other settings
+            raise
         self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))
         log.info("agent.started", agent=agent_id, workspace=str(settings.workspace))
         return None
 
-    def _left_out(self, agent_id: str, reason: str) -> str:
+    def _left_out(self, agent_id: str, reason: str, bug: Exception | None = None) -> str:
         """The reason, which is told once."""
         before = self._absent.get(agent_id)
         if before is None or before.reason != reason:
-            log.error("agent.left_out", agent=agent_id, reason=reason)
+            trace = {} if bug is None else {"exc_info": bug}
+            log.error("agent.left_out", agent=agent_id, reason=reason, **trace)
         return reason
 
     def _swap(self) -> None:
@@ -165,18 +178,28 @@ class Fleet:
 
     def _forget(self, agent_id: str) -> None:
         absent = self._absent.pop(agent_id)
-        self._supplies.pop(agent_id).release()
+        self._give_back(agent_id)
         if absent.task is not None:
             absent.task.cancel()
         absent.tried.set()
 
+    def _give_back(self, agent_id: str) -> None:
+        """Have nothing embed for an agent any more, where something did."""
+        if (supply := self._supplies.pop(agent_id, None)) is not None:
+            supply.release()
+
     async def _stop(self, agent_id: str) -> None:
         running = self._running.pop(agent_id)
-        self._placed.discard(agent_id)
         running.task.cancel()
-        await asyncio.wait([running.task])
-        await running.agent.close()
-        self._supplies.pop(agent_id).release()
+        try:
+            await asyncio.wait([running.task])
+            await running.agent.close()
+        except Exception:
+            # It serves no more; the others are still to be stopped, and all of them to be started again.
+            log.exception("agent.close_failed", agent=agent_id)
+        finally:
+            self._placed.discard(agent_id)
+            self._give_back(agent_id)
         log.info("agent.stopped", agent=agent_id)
 
     async def close(self) -> None:

@@ -224,7 +224,7 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             ),
             lambda agent: agent.sync.run(),
         )
-        await fleet.follow(None, config)
+        await fleet.follow(config)
         control = Control(stop=lambda: None, reload=nothing_changed)
         handlers = Handlers(agents, Facts("0", home / "s", unchanging(config)), control)
         report = await handlers.handle(wire.Sync())
