@@ -299,7 +299,8 @@ async def serve(
             following = tasks.create_task(configuration.run())
             facts = Facts(VERSION, places.socket, configuration, cache=embeddings, memory=limit)
             control = Control(stop=partial(signals.want, Wish.STOP), reload=reload)
-            async with _listening(places.socket, given, Handlers(agents, facts, control), agents, tasks):
+            handlers = Handlers(agents, facts, control)
+            async with _listening(places.socket, given, handlers, agents, tasks):
                 manager = tasks.create_task(
                     _tell_manager(notifier, agents, notify.watchdog_interval_s(environ))
                 )
@@ -315,6 +316,7 @@ async def serve(
                 limiting.cancel()
                 async with configuration.unchanged():
                     following.cancel()
+                    await handlers.close()
             await fleet.close()
             await engines.close()
     log.info("daemon.stopped")

@@ -39,6 +39,7 @@ REVIVE_MS = 6000  # for an agent that could not be started: a store may be locke
 WARM_MS = 5000  # a session does not wait for longer before it begins
 WARM_KEYS = 10_000  # session keys that are remembered as warmed
 RELOADS = 16  # in the course of one request, without its coming to nothing
+CHANGES = 64  # that are under way at a time: those of clients that have gone away count, too
 AT_WORK = 8  # searches of one client that one agent is at; the others of a flood wait behind them, and nobody else does
 
 T = TypeVar("T")
@@ -95,6 +96,8 @@ class Handlers:
         self._control = control
         self._slow = Slow() if slow is None else slow
         self._warmed: dict[tuple[str, str], None] = {}  # in the order they came
+        self._changes: set[asyncio.Task[wire.Reply]] = set()  # that are under way, whoever asked for them
+        self._is_closed = False
 
     def of_client(self) -> Callable[[wire.Request], Awaitable[wire.Reply]]:
         """Answers the requests of one more client."""
@@ -102,11 +105,35 @@ class Handlers:
 
     async def handle(self, request: wire.Request, *, client: Client | None = None) -> wire.Reply:
         """Answer a request; whatever goes wrong becomes a Failure, and the connection lives."""
-        reply = await self._attempt(request, client or Client())
+        if isinstance(request, wire.Reload | wire.Embed):
+            reply = await self._to_its_end(request)
+        else:
+            reply = await self._attempt(request, client or Client())
         if isinstance(reply, wire.Failure) and reply.code == "unavailable" and not _is_private(request):
             # What is broken, and where, is for the owner.
             return wire.Failure(code=reply.code, message="memory cannot be asked just now")
         return reply
+
+    async def close(self) -> None:
+        """Give up the changes that are under way, and begin no more."""
+        self._is_closed = True
+        for change in self._changes:
+            change.cancel()
+        if self._changes:
+            await asyncio.wait(self._changes)
+
+    async def _to_its_end(self, request: wire.Reload | wire.Embed) -> wire.Reply:
+        """Answer a request that changes something in several steps: a client that goes away does not leave it half done."""
+        if self._is_closed or len(self._changes) >= CHANGES:
+            return wire.Failure(
+                code="unavailable",
+                message="memd is stopping" if self._is_closed else "too many changes are under way",
+                hint="Try again in a moment.",
+            )
+        change = asyncio.create_task(self._attempt(request, Client()))
+        self._changes.add(change)
+        change.add_done_callback(self._changes.discard)
+        return await asyncio.shield(change)
 
     async def _attempt(self, request: wire.Request, client: Client) -> wire.Reply:
         try:
@@ -395,7 +422,10 @@ class Handlers:
         told = await asyncio.gather(*(agent_status(agent, self._slow.searches(agent.id)) for agent in agents))
         by_id = dict(zip([agent.id for agent in agents], told, strict=True))
         report = self._facts.report(
-            {**by_id, **{name: left_out_status(each) for name, each in left_out.items()}}
+            {
+                **by_id,
+                **{name: left_out_status(each) for name, each in left_out.items()},
+            }
         )
         return report if request.session_key is None else for_session(report, is_private=_is_private(request))
 

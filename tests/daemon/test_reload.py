@@ -5,10 +5,14 @@ import contextlib
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
+from memd import daemon
+from memd.agents import Agent
+from memd.server.connection import Connection
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, reloaded, running, write
 from tests.fakes import HashingProvider
@@ -125,6 +129,44 @@ async def test_a_wait_for_vectors_ends_with_the_agent_that_comes_after(home: Pat
         await reloaded(home, 'provider = "none"', client)
         report = await waiting
         assert (report.files, report.vectors) == (1, "complete")
+
+
+async def test_a_reload_comes_to_its_end_though_its_client_goes_away(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted while its agents are stopped and not started yet, it leaves none of them stopped."""
+    build, lose = daemon.build_agent, Connection.connection_lost
+    begun, goes_on, lost = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(*parts: Any, **more: Any) -> Agent:
+        begun.set()
+        await goes_on.wait()
+        return await build(*parts, **more)
+
+    def noted(connection: Connection, exc: Exception | None) -> None:
+        lose(connection, exc)
+        lost.set()
+
+    write(home, "memory/a.md", RED)
+    both = f'[agents.work]\nworkspace = "{home}/work"\nprovider = "none"\n'
+    async with running(home, settings=f'provider = "none"\n{both}') as client:
+        await client.sync()
+        monkeypatch.setattr(daemon, "build_agent", slow)
+        monkeypatch.setattr(Connection, "connection_lost", noted)
+        configure(home, f'provider = "none"\nmax_file_mb = 3\n{both}max_file_mb = 3')
+        async with AsyncClient(socket=home / "s") as other:
+            reloading = asyncio.create_task(other.reload())
+            await begun.wait()
+            reloading.cancel()
+            await asyncio.wait([reloading])
+        await lost.wait()
+        goes_on.set()
+        assert [hit.path for hit in (await client.search("lighthouse", agent="main")).results] == [
+            "memory/a.md"
+        ]
+        assert not (await client.search("lighthouse", agent="work")).results
+        status = await client.status()
+        assert (sorted(status.agents), status.config_waiting) == (["main", "work"], [])
 
 
 async def test_an_agent_that_is_taken_out_keeps_its_store(home: Path) -> None:

@@ -20,7 +20,7 @@ from memd.configfile.load import ConfigError
 from memd.daemon import build_agent
 from memd.engines.supply import Supply
 from memd.model import Degraded, Hit, Kind, Trace
-from memd.server.handlers import AT_WORK, RELOADS, Client, Control, Handlers
+from memd.server.handlers import AT_WORK, CHANGES, RELOADS, Client, Control, Handlers
 from memd.server.report import Facts
 from memd.server.slow import Slow
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
@@ -597,6 +597,57 @@ async def test_an_agent_that_changes_holds_up_no_other(bench: Bench) -> None:
     assert isinstance(by_key, wire.Found)
     assert isinstance(new, wire.Failure)
     assert isinstance(status, wire.StatusReport)
+
+
+@pytest.mark.parametrize("request_", [wire.Reload(), wire.Embed(action="pause")])
+async def test_a_change_comes_to_its_end_though_nobody_waits_for_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, request_: wire.Request
+) -> None:
+    """A client that goes away while agents are stopped and started leaves none of them stopped."""
+    begun, goes_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def in_steps(*_: object) -> wire.Reply:
+        begun.set()
+        await goes_on.wait()
+        ended.set()
+        return wire.Reloaded()
+
+    monkeypatch.setattr(bench.handlers, "_dispatch", in_steps)
+    asking = asyncio.create_task(bench.handlers.handle(request_))
+    await begun.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    goes_on.set()
+    async with asyncio.timeout(10):
+        await ended.wait()
+
+
+async def test_changes_that_nobody_waits_for_are_bounded_and_end_with_the_daemon(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that ask and go away pile up nothing without end; what is begun after the end would have none."""
+    begun, ended = 0, 0
+
+    async def without_end(*_: object) -> wire.Reply:
+        nonlocal begun, ended
+        begun += 1
+        try:
+            return await asyncio.Future[wire.Reply]()
+        finally:
+            ended += 1
+
+    monkeypatch.setattr(bench.handlers, "_dispatch", without_end)
+    asking = [asyncio.create_task(bench.handlers.handle(wire.Reload())) for _ in range(CHANGES)]
+    await until_async(lambda: begun == CHANGES)
+    refused = await bench.handlers.handle(wire.Reload())
+    assert isinstance(refused, wire.Failure)
+    assert refused.code == "unavailable"
+    await bench.handlers.close()
+    await asyncio.wait(asking)
+    assert (begun, ended) == (CHANGES, CHANGES)
+    refused = await bench.handlers.handle(wire.Reload())
+    assert isinstance(refused, wire.Failure)
+    assert "stopping" in refused.message
 
 
 async def test_status_is_told_though_one_index_is_broken(bench: Bench) -> None:
