@@ -419,15 +419,35 @@ class Handlers:
             pass
         except AgentUnavailable as unavailable:
             left_out = {unavailable.agent_id: unavailable.left_out}
-        told = await asyncio.gather(*(agent_status(agent, self._slow.searches(agent.id)) for agent in agents))
+        told = await asyncio.gather(*(self._status_of(agent) for agent in agents))
         by_id = dict(zip([agent.id for agent in agents], told, strict=True))
         report = self._facts.report(
             {
                 **by_id,
-                **{name: left_out_status(each) for name, each in left_out.items()},
+                **{name: left_out_status(each.settings, each.reason) for name, each in left_out.items()},
             }
         )
         return report if request.session_key is None else for_session(report, is_private=_is_private(request))
+
+    async def _status_of(self, agent: Agent) -> wire.AgentStatus:
+        """How an agent is; one that cannot tell is no reason to tell nothing of the others.
+
+        Raises:
+            StoreClosed: another one is in its place by now.
+        """
+        try:
+            return await agent_status(agent, self._slow.searches(agent.id))
+        except StoreClosed:
+            await self._agents.settled()
+            if self._agents.all().get(agent.id) is not agent:
+                raise
+            reason = "its index is closed; start memd again with `memd-ctl service restart`"
+        except MemdError as trouble:
+            reason = str(trouble)
+        except Exception:
+            log.exception("server.status_failed", agent=agent.id)
+            reason = "memd failed at telling how it is; its log has the details"
+        return left_out_status(agent.settings, reason)
 
 
 class Patience:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from memd.agents import Agent, LeftOut
+from memd.agents import Agent
+from memd.config import AgentSettings
 from memd.configfile.following import digest
 from memd.footprint.limit import MB, MemoryLimit, Standing
 from memd.reload import Configuration
@@ -153,9 +154,8 @@ def _below(prefix: str, tallies: Mapping[str, int]) -> dict[str, int]:
     return {name.removeprefix(prefix): n for name, n in tallies.items() if name.startswith(prefix)}
 
 
-def left_out_status(left_out: LeftOut) -> wire.AgentStatus:
-    """An agent that cannot run, and why."""
-    settings = left_out.settings
+def left_out_status(settings: AgentSettings, reason: str) -> wire.AgentStatus:
+    """An agent of which no more can be told than why that is so."""
     return wire.AgentStatus(
         workspace=str(settings.workspace),
         backend=settings.backend,
@@ -173,7 +173,7 @@ def left_out_status(left_out: LeftOut) -> wire.AgentStatus:
         store_bytes=0,
         sources=list(settings.sources),
         extra_paths=[str(path) for path in settings.extra_paths],
-        store=_health(left_out.reason),
+        store=_health(reason),
     )
 
 

@@ -650,6 +650,33 @@ async def test_changes_that_nobody_waits_for_are_bounded_and_end_with_the_daemon
     assert "stopping" in refused.message
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (StoreClosed("closed"), "service restart"),
+        (StoreUnavailable("the disk is gone"), "the disk is gone"),
+        (RuntimeError("a bug"), "its log"),
+    ],
+)
+async def test_status_is_told_though_one_agent_cannot_tell_how_it_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, failure: Exception, told: str
+) -> None:
+    """Of that one, why; of the others, everything."""
+    await bench.serve("work")
+
+    async def fails(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(bench.agents.all()["work"].sync, "counts", fails)
+    status = await bench.handlers.handle(wire.Status())
+    assert isinstance(status, wire.StatusReport)
+    assert status.agents["main"].store.ok
+    work = status.agents["work"]
+    reasons = f"{work.store.reason} {work.keyword.reason}"
+    assert told in reasons
+    assert work.workspace == str(bench.home / "workspace")
+
+
 async def test_status_is_told_though_one_index_is_broken(bench: Bench) -> None:
     """An agent whose index cannot be read is named with the reason, and the others are as ever."""
     await bench.serve("work")
