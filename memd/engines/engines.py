@@ -40,6 +40,7 @@ class Engines:
         self._moved = asyncio.Event()
         self._kept = 0
         self._sweeping: asyncio.Task[None] | None = None
+        self._is_swept = True  # nobody has let go of any since a sweep looked
 
     async def supply(self, settings: AgentSettings) -> Supply:
         """What embeds for one more agent."""
@@ -75,6 +76,7 @@ class Engines:
         async with self._making:
             for engine in list(self._engines.values()):
                 await engine.renew(await beside(self._choose, engine.settings))
+        self._is_swept = False
         await self._sweep()
 
     async def close(self) -> None:
@@ -103,13 +105,20 @@ class Engines:
 
     def sweep_soon(self) -> None:
         """Close those that no agent needs any more."""
+        self._is_swept = False
         if not self._kept and (self._sweeping is None or self._sweeping.done()):
             self._sweeping = self._tools.tasks.create_task(self._sweep())
 
     async def _sweep(self) -> None:
+        # To close one takes its time, in which others may be let go of.
+        while not (self._is_swept or self._kept):
+            await self._close_unneeded()
+
+    async def _close_unneeded(self) -> None:
         async with self._making:
             if self._kept:
                 return
+            self._is_swept = True
             needed = {supply.engine for supply in self._supplies}
             for supply in self._supplies:
                 for space in supply.held:
