@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 import numpy as np
@@ -72,7 +72,7 @@ class Index:
         self._with_parts = False  # parts have vectors of that space, too; likewise
         self._changing = asyncio.Lock()
         self._following = Threads(1, f"memd-vectors-{file.stem}")
-        self._adding: set[asyncio.Task[int]] = set()
+        self._under_way: set[asyncio.Task[Any]] = set()  # changes of the file and of what is in memory
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
         self.version = 0  # another one whenever its files have changed; of this object alone
@@ -113,8 +113,30 @@ class Index:
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
         await self._database.close()
-        if self._adding:
-            await asyncio.wait(self._adding)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _carried_through(self, change: Callable[[], Awaitable[T]]) -> T:
+        """What a change of the file and of what is in memory returns, when no other one is under way.
+
+        Its transaction goes through whoever is cancelled, as an agent that is served no more is: so what is in memory
+        must follow all the same, or searches would see another state than the file's.
+        """
+
+        async def alone() -> T:
+            async with self._changing:
+                return await change()
+
+        changing = asyncio.create_task(alone())
+        self._under_way.add(changing)
+        changing.add_done_callback(self._have_changed)
+        await asyncio.wait([changing])
+        return changing.result()
+
+    def _have_changed(self, changing: asyncio.Task[Any]) -> None:
+        self._under_way.discard(changing)
+        if not changing.cancelled():
+            changing.exception()  # where nobody waits any more, nobody asks for it
 
     # --- what it was built for
 
@@ -139,7 +161,9 @@ class Index:
             StoreUnavailable: nothing can be written, and what there is does not fit.
             StoreDamaged.
         """
+        await self._carried_through(partial(self._adopt, fingerprint))
 
+    async def _adopt(self, fingerprint: meta.Fingerprint) -> None:
         def prepare(connection: apsw.Connection) -> Held | None:
             stored = meta.get_fingerprint(connection)
             keywords.begin(connection)
@@ -159,19 +183,18 @@ class Index:
                 return None
             return self._hold(connection, fingerprint.dimensions)
 
-        async with self._changing:
+        try:
+            loaded = await self._database.write(prepare)
+            self._unwritten = None
+        except StoreUnavailable as trouble:
             try:
-                loaded = await self._database.write(prepare)
-                self._unwritten = None
-            except StoreUnavailable as trouble:
-                try:
-                    loaded = await self._database.read(as_it_is)
-                except StoreUnavailable:
-                    raise trouble from None
-                self._unwritten = fingerprint
-            if loaded is not None:
-                self._held, self._space = loaded, fingerprint.space
-                self._with_parts = fingerprint.parts
+                loaded = await self._database.read(as_it_is)
+            except StoreUnavailable:
+                raise trouble from None
+            self._unwritten = fingerprint
+        if loaded is not None:
+            self._held, self._space = loaded, fingerprint.space
+            self._with_parts = fingerprint.parts
 
     def _hold(self, connection: apsw.Connection, dimensions: int) -> Held | None:
         take = vectors.loaded if self.is_to_be_resident else vectors.shelved
@@ -194,12 +217,14 @@ class Index:
             vectors.prepare(connection, wanted.dimensions)
             return self._hold(connection, wanted.dimensions)
 
-        async with self._changing:
+        async def change() -> None:
             if self._space is None:
                 loaded = await self._database.write(prepare)
                 if loaded is not None:
                     self._held, self._space = loaded, wanted.space
                     self._with_parts = wanted.parts
+
+        await self._carried_through(change)
 
     async def settle(self) -> None:
         """Catch up on what could not be written when the index was opened; nothing to do for most.
@@ -283,15 +308,18 @@ class Index:
             space: That the vectors and refusals belong to; None: that of the index.
         """
 
-        def replace_each(connection: apsw.Connection) -> list[files.Replaced]:
-            return [files.replace(connection, change, usable, unusable) for change in changes]
-
-        async with self._changing:
+        async def change() -> list[files.Replaced]:
             usable, unusable = self._fitting(vector_of, refused, space)
+
+            def replace_each(connection: apsw.Connection) -> list[files.Replaced]:
+                return [files.replace(connection, one, usable, unusable) for one in changes]
+
             done = await self._database.write_more(_size(changes, usable), replace_each)
             self._note_change()
             await self._follow_all(done)
-        return done
+            return done
+
+        return await self._carried_through(change)
 
     def _fitting(
         self, vector_of: Mapping[TextHash, bytes], refused: frozenset[TextHash], space: Space | None
@@ -329,15 +357,18 @@ class Index:
             of that one was changed; it is to be read again.
         """
 
-        def replace_each(connection: apsw.Connection) -> list[files.Replaced | None]:
-            return [files.replace_session(connection, change, usable, unusable) for change in changes]
-
-        async with self._changing:
+        async def change() -> list[files.Replaced | None]:
             usable, unusable = self._fitting(vector_of, refused, space)
+
+            def replace_each(connection: apsw.Connection) -> list[files.Replaced | None]:
+                return [files.replace_session(connection, one, usable, unusable) for one in changes]
+
             done = await self._database.write_more(_size(changes, usable), replace_each)
             self._note_change()
             await self._follow_all([replaced for replaced in done if replaced is not None])
-        return done
+            return done
+
+        return await self._carried_through(change)
 
     async def session(self, path: str) -> sessions.StoredSession | None:
         """What is kept of a transcript beside its turns, if it is indexed.
@@ -373,10 +404,13 @@ class Index:
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Take files out, in one transaction."""
-        async with self._changing:
+
+        async def change() -> None:
             removed = await self._database.write(files.remove, paths)
             self._note_change()
             await self._follow(removed, ())
+
+        await self._carried_through(change)
 
     async def _follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
         """Have what is in memory follow a change of the file, one change after the other.
@@ -446,27 +480,16 @@ class Index:
             rows: Chunks with their vectors.
             space: That the vectors belong to: none is stored beside those of another one. None: that of the index.
         """
-        # A transaction goes through whoever is cancelled, as an agent that is served no more is: no search would see
-        # what it brought, if what is in memory did not follow.
-        adding = asyncio.create_task(self._add_vectors(rows, space))
-        self._adding.add(adding)
-        adding.add_done_callback(self._have_added)
-        await asyncio.wait([adding])
-        return adding.result()
 
-    async def _add_vectors(self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None) -> int:
-        async with self._changing:
+        async def change() -> int:
             if self._held is None or space not in {None, self._space}:
                 return 0
             size = sum(len(vector) for _, _, vector in rows)
             stored, parts_stored = await self._database.write_more(size, vectors.add, rows)
             await self._follow((), stored)
-        return len(stored) + parts_stored
+            return len(stored) + parts_stored
 
-    def _have_added(self, adding: asyncio.Task[int]) -> None:
-        self._adding.discard(adding)
-        if not adding.cancelled():
-            adding.exception()  # where nobody waits any more, nobody asks for it
+        return await self._carried_through(change)
 
     async def set_aside(self, text_hash: TextHash, space: Space | None = None) -> None:
         """Mark the chunks of a text that its provider will never embed.

@@ -1,17 +1,20 @@
 import asyncio
 import sqlite3
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import numpy as np
 import pytest
 
-from memd.model import Kind
+from memd.model import Chunk, Kind, Turn
 from memd.store import matrix, vectors
 from memd.store.database import READERS, Database
 from memd.store.index import AT_ONCE, Index
 from memd.store.meta import Fingerprint, why_rebuild
+from memd.store.sessions import SessionChange
 from memd.store.trouble import StoreDamaged
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
@@ -242,7 +245,84 @@ async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Ind
     adding.cancel()
     await index.close()
     other.close()
-    assert not index._adding
+    assert not index._under_way
+
+
+NEW = chunk_of("new")
+FILE = found_file("memory/a.md")
+
+
+@pytest.mark.parametrize(
+    ("step", "change", "left"),
+    [
+        ("write", lambda index: index.remove([FILE.path]), 0),
+        ("write_more", lambda index: index.replace(FILE, b"2", [], {}, frozenset()), 0),
+        (
+            "write_more",
+            lambda index: index.replace(
+                FILE, b"2", [NEW, chunk_of("old")], {NEW.hash: vector_of(2)}, frozenset()
+            ),
+            2,
+        ),
+        (
+            "write_more",
+            lambda index: index.replace_sessions([transcript(NEW)], {NEW.hash: vector_of(2)}, frozenset()),
+            2,
+        ),
+    ],
+)
+async def test_what_is_in_memory_follows_the_file_though_who_changes_it_is_cancelled(
+    index: Index,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    change: Callable[[Index], Coroutine[Any, Any, object]],
+    left: int,
+) -> None:
+    """From the moment that the transaction is over; and whoever waits for a change is told of this one."""
+    old = chunk_of("old")
+    await index.replace(FILE, b"1", [old], {old.hash: vector_of(1)}, frozenset())
+    version = index.version
+    is_written, may_end = asyncio.Event(), asyncio.Event()
+    write = getattr(Database, step)
+
+    async def held(database: Database, *args: Any) -> Any:
+        done = await write(database, *args)
+        is_written.set()
+        await may_end.wait()
+        return done
+
+    monkeypatch.setattr(Database, step, held)
+    changing = asyncio.create_task(change(index))
+    await is_written.wait()
+    changing.cancel()
+    await asyncio.wait([changing])
+    may_end.set()
+    await index.at_rest()
+    assert (await index.counts()).done == left
+    assert index.has_vectors == (left > 0)
+    if left:
+        assert (
+            len(matrix.nearest(_resident(index), np.frombuffer(vector_of(1), np.float32), 10, EVERYTHING))
+            == left
+        )
+    assert index.version != version
+
+
+def transcript(chunk: Chunk) -> SessionChange:
+    """One of a turn."""
+    numbered = msgspec.structs.replace(chunk, numbers=(1,), turn=0)
+    return SessionChange(
+        found=found_file("sessions/here/a.jsonl", kind=Kind.SESSION),
+        hash=b"h" * 32,
+        progress=b"p1",
+        since=None,
+        turns_from=0,
+        turns=[Turn("id0", "user", 1.5, 1, 2, chunk.text)],
+        chunks_from=0,
+        chunks=[numbered],
+        resume=0,
+        tally={},
+    )
 
 
 def _resident(index: Index) -> matrix.Rows:
