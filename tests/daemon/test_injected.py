@@ -1,6 +1,5 @@
 """How much of memory an agent reads at most, and what it can cite, whichever engine answers."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,11 +113,9 @@ def test_citations_are_for_whom_they_are_configured(daemon: Daemon, backend: str
         configure(daemon, backend, citations=f'"{mode}"')
         if mode == "auto":
             daemon.start()
-        else:
-            daemon.process.send_signal(signal.SIGHUP)
         with daemon.client(timeout=60) as client:
+            client.reload()
             client.sync()
-            until(lambda of=of_owner: client.search("lighthouse").citations is of, 20)  # type: ignore[misc]
             for key, wanted in ((None, of_owner), ("agent:main:main", of_owner), (GROUP, of_group)):
                 found = searched(client, backend, session_key=key)
                 assert found.citations is wanted
