@@ -197,7 +197,8 @@ class Builtin:
                         redactor=self._redactor,
                     )
         except (NoRoot, Unreadable, notes.TooLarge) as failure:
-            raise FilesBlocked(str(failure)) from failure
+            why = "its directory is not there" if isinstance(failure, NoRoot) else failure.reason
+            raise FilesBlocked(f"{path} cannot be read just now: {why}.") from failure
         except SourceError:
             return None
         except TimeoutError as timeout:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from memd_client import AsyncClient
+from memd_client import AsyncClient, RequestFailed
 from tests.daemon.contents import contents, differences
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
@@ -173,7 +173,8 @@ async def test_a_workspace_that_vanishes_whole_loses_nothing(home: Path) -> None
         report = await client.sync()
         assert (report.files, report.chunks, report.removed) == (21, chunks, 0)
         assert await finds(client, "lighthouse painted red", "memory/a.md")
-        assert (await client.get("memory/a.md")).missing
+        with pytest.raises(RequestFailed, match="cannot be read just now: its directory is not there"):
+            await client.get("memory/a.md")
         (away / "memory" / "a.md").write_text("The lighthouse was painted green.\n")
         away.rename(home / "workspace")
 
