@@ -1,6 +1,7 @@
 """How much of memory an agent reads at most, and what it can cite, whichever engine answers."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,11 @@ def cited(path: str, start_line: int, end_line: int) -> str:
     return f"{path}#L{start_line}" + (f"-L{end_line}" if end_line != start_line else "")
 
 
+def is_cited(client: Client, key: str | None, *, wanted: bool) -> bool:
+    """Whether hits are cited as they should be: a reload takes a moment."""
+    return client.search("lighthouse", session_key=key).citations is wanted
+
+
 @BACKENDS
 def test_citations_are_for_whom_they_are_configured(daemon: Daemon, backend: str) -> None:
     """On for everybody, off for nobody, and auto for who is alone with the agent."""
@@ -117,6 +123,7 @@ def test_citations_are_for_whom_they_are_configured(daemon: Daemon, backend: str
             client.reload()
             client.sync()
             for key, wanted in ((None, of_owner), ("agent:main:main", of_owner), (GROUP, of_group)):
+                until(partial(is_cited, client, key, wanted=wanted), 20)
                 found = searched(client, backend, session_key=key)
                 assert found.citations is wanted
                 for hit in found.results:
