@@ -31,6 +31,7 @@ log = structlog.get_logger()
 
 LOOK_AHEAD = 400  # chunks that are looked up in the cache at once
 STALLED_S = 60.0  # no vector for so long: whoever waits for the rest is told
+AGAIN_S = 30.0  # until it is written again that a confirmation is used up
 UNSTORED = 2  # requests of an agent that are under way or not stored yet, for each that may be under way
 
 
@@ -353,8 +354,16 @@ class VectorQueue:
         ):
             return
         served.unconfirmed = None
-        if self._wishes.of(served.agent).confirmed:
-            await self._cached.unless_broken(self._wishes.confirm(served.agent, confirmed=False), None)
+        if self._wishes.of(served.agent).confirmed or self._wishes.is_unkept(served.agent):
+            is_kept = await self._cached.unless_broken(
+                self._use_up_confirmation(served.agent), otherwise=False
+            )
+            if not is_kept:  # after a restart it would be paid for unasked
+                asyncio.get_running_loop().call_later(AGAIN_S, served.wake)
+
+    async def _use_up_confirmation(self, agent: str) -> bool:
+        await self._wishes.confirm(agent, confirmed=False)
+        return True
 
     async def _let_recover(self, served: Served, reason: str) -> None:
         failures = served.store.failures + 1 if isinstance(served.store, BackingOff) else 1

@@ -1,5 +1,6 @@
 """What a person wished of embedding, kept where it survives a restart."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -75,52 +76,73 @@ class Wishes:
         """
         self._of_space = documents(space)
         self._of_any = documents(_ANY)
-        self._wishes: dict[str, Wish] = {}  # by agent
+        self._paused: dict[str, bool] = {}  # by agent
+        self._confirmed: dict[str, bool] = {}  # by agent
+        # Of these, what the document says; None where a write has not succeeded, which may have been done all the same.
+        self._kept: dict[str, bool | None] = {}
+        self._writing = asyncio.Lock()
 
     def of(self, agent: str) -> Wish:
         """What is wished for an agent, as far as it was read."""
-        return self._wishes.get(agent, Wish())
+        return Wish(paused=self._paused.get(agent, False), confirmed=self._confirmed.get(agent, False))
 
     async def read(self, agent: str) -> Wish:
         """What is wished for an agent; what cannot be read was not wished."""
-        if agent not in self._wishes:
-            wish = Wish(
-                paused=await _read(self._of_any, f"{_PAUSED}:{agent}"),
-                confirmed=await _read(self._of_space, f"{_CONFIRMED}:{agent}"),
-            )
-            self._wishes.setdefault(agent, wish)  # else a person was quicker
-        return self._wishes[agent]
+        # Where setdefault finds something, a person was quicker.
+        if agent not in self._paused:
+            paused = await _read(self._of_any, f"{_PAUSED}:{agent}")
+            self._paused.setdefault(agent, paused is True)
+        if agent not in self._confirmed:
+            async with self._writing:
+                confirmed = await _read(self._of_space, f"{_CONFIRMED}:{agent}")
+                self._confirmed.setdefault(agent, confirmed is True)
+                if confirmed is not None:
+                    self._kept[agent] = confirmed
+        return self.of(agent)
 
     def forget(self, agent: str) -> None:
         """Read again what is wished for an agent: it may be asked for at another provider meanwhile."""
-        self._wishes.pop(agent, None)
+        self._paused.pop(agent, None)
+        if not self.is_unkept(agent):  # else what would be read is not what was wished
+            self._confirmed.pop(agent, None)
+            self._kept.pop(agent, None)
+
+    def is_unkept(self, agent: str) -> bool:
+        """Whether a confirmation, or that there is none any more, holds only until the daemon ends."""
+        return agent in self._kept and self._kept[agent] != self._confirmed.get(agent)
 
     async def pause(self, agent: str, *, paused: bool) -> None:
         """Pause an agent, or no longer.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: it holds until the daemon ends.
+            StoreUnavailable: it holds until the daemon ends.
         """
-        self._wishes[agent] = msgspec.structs.replace(self.of(agent), paused=paused)
+        self._paused[agent] = paused
         await self._of_any.put_document(f"{_PAUSED}:{agent}", msgspec.json.encode(paused))
 
     async def confirm(self, agent: str, *, confirmed: bool) -> None:
-        """Let an agent send whatever it has, or no longer.
+        """Let an agent send whatever it has, or no longer. Nothing is written where that is known to be written.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: it holds until the daemon ends.
+            StoreUnavailable: it holds until the daemon ends.
         """
-        if self.of(agent).confirmed != confirmed:
-            self._wishes[agent] = msgspec.structs.replace(self.of(agent), confirmed=confirmed)
+        self._confirmed[agent] = confirmed
+        self._kept.setdefault(agent, None)
+        async with self._writing:
+            if self._kept[agent] == confirmed:
+                return
+            self._kept[agent] = None
             await self._of_space.put_document(f"{_CONFIRMED}:{agent}", msgspec.json.encode(confirmed))
+            self._kept[agent] = confirmed
 
 
-async def _read(documents: Documents, name: str) -> bool:
+async def _read(documents: Documents, name: str) -> bool | None:
+    """What a document says; False where there is none, None where that cannot be known."""
     try:
         content = await documents.document(name)
     except (TransientError, MemdError) as failure:
         log.warning("embed.wish_unreadable", wish=name.partition(":")[0], reason=str(failure))
-        return False
+        return None
     try:
         return content is not None and msgspec.json.decode(content, type=bool)
     except msgspec.DecodeError:

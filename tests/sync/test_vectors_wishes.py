@@ -11,6 +11,8 @@ import pytest
 
 from memd.store.embeddings import EmbeddingStore
 from memd.store.providers import ProviderStore
+from memd.store.trouble import StoreUnavailable
+from memd.sync import vectors
 from memd.sync.cached import CacheBound
 from memd.sync.served import Customer
 from memd.sync.standing import Paused, WaitingForConfirmation, Working
@@ -89,6 +91,34 @@ async def test_what_is_under_way_at_a_pause_is_stored(tmp_path: Path, cache: Emb
         await until_async(lambda: queue._served["main"].is_idle)
         assert (await index.counts()).done == asked(provider) < 100
     await index.close()
+
+
+async def test_a_confirmation_that_is_used_up_is_gone_after_a_restart_though_the_disk_was_full(
+    tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written again until it is kept, without anything else to do; else the next burst would be paid for unasked."""
+    monkeypatch.setattr(vectors, "AGAIN_S", 0.0)
+    put, failures, is_kept = ProviderStore.put_document, 3, asyncio.Event()
+
+    async def put_or_fail(self: ProviderStore, name: str, content: bytes) -> None:
+        nonlocal failures
+        if content == b"false" and failures:
+            failures -= 1
+            raise StoreUnavailable("the disk is full")
+        await put(self, name, content)
+        if content == b"false":
+            is_kept.set()
+
+    monkeypatch.setattr(ProviderStore, "put_document", put_or_fail)
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(50)])
+    queue = queue_of(HashingProvider(), cache, confirm_above=20)
+    await queue.confirm("main")
+    async with running(queue, index):
+        queue.serve(Customer("main", index, use_cache=True))
+        assert await queue.wait_for(index) == (0, None)
+        async with asyncio.timeout(20):
+            await is_kept.wait()
+        assert await ProviderStore(cache, queue.known.space).document("confirmed:main") == b"false"
 
 
 async def test_much_work_waits_until_it_is_confirmed(tmp_path: Path, cache: EmbeddingStore) -> None:
