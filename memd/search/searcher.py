@@ -10,6 +10,7 @@ import msgspec
 
 from memd.config import AgentSettings
 from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
+from memd.errors import TransientError
 from memd.model import ChunkId, Degraded, Hit, Kind, Source, Trace
 from memd.search import query, rank
 from memd.search.fuse import Candidate as Found
@@ -27,7 +28,7 @@ from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
 from memd.store.shelf import Listed, Near
-from memd.store.trouble import StoreDamaged
+from memd.store.trouble import StoreClosed, StoreDamaged
 from memd.threads import Threads
 
 CANDIDATES = 200  # a side, of each source
@@ -56,7 +57,13 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Keywords(msgspec.Struct, frozen=True):
     matches: dict[ChunkId, Match]  # best first
-    trouble: str | None = None
+    damage: str | None = None  # of the keyword index
+    failure: TransientError | None = None  # it cannot be read just now
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there are no matches."""
+        return self.damage if self.failure is None else str(self.failure)
 
 
 class _Meant(msgspec.Struct, frozen=True):
@@ -146,7 +153,8 @@ class Searcher:
     ) -> Searched:
         """Find what answers a question.
 
-        No side fails the search: the other answers, and what is missing is named.
+        No side fails the search: the other answers, and what is missing is named. Only where keywords cannot be looked
+        for just now and there is no meaning either, the search fails.
 
         Args:
             text: The question.
@@ -154,6 +162,9 @@ class Searcher:
             max_results: How many hits at most. A larger number only appends to the hits of a smaller one.
             min_score: 0..1, the least score of a hit.
             today: The day on which it is asked; None: nobody knows.
+
+        Raises:
+            TransientError: the index cannot be read just now.
         """
         asked = query.parse(text, today)
 
@@ -164,8 +175,15 @@ class Searcher:
         return self._searched(keywords, meaning, hits)
 
     async def warm(self) -> str | None:
-        """Read the keyword index, as the first search would; what is wrong with it, or None."""
-        return (await self._ask_keywords(query.parse("memory"), frozenset(Kind))).trouble
+        """Read the keyword index, as the first search would; what is wrong with it, or None.
+
+        Raises:
+            TransientError: it cannot be read just now.
+        """
+        keywords = await self._ask_keywords(query.parse("memory"), frozenset(Kind))
+        if keywords.failure is not None:
+            raise keywords.failure
+        return keywords.damage
 
     async def explain(
         self,
@@ -230,13 +248,15 @@ class Searcher:
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
         asking = asyncio.create_task(self._ask_keywords(asked, kinds))
-        keywords, meaning = await asyncio.gather(asking, self._ask_vectors(interpreter, asked, kinds, asking))
+        keywords, meaning = await asyncio.gather(asking, self._ask_meaning(interpreter, asked, kinds, asking))
+        if keywords.failure is not None and isinstance(meaning, _NoMeaning):
+            raise keywords.failure
         known = meaning.meant.calibration if isinstance(meaning, _Meaning) else None
         calibration = known or Calibration()
         near = meaning.near if isinstance(meaning, _Meaning) else ()
         usual = meaning.usual if isinstance(meaning, _Meaning) else 0.0
         if isinstance(meaning, _Meaning) and not self._settings.query.hybrid.enabled:
-            keywords = _Keywords({}, keywords.trouble)
+            keywords = msgspec.structs.replace(keywords, matches={})
 
         def put_together(reader: Reader) -> tuple[T, bool]:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
@@ -302,7 +322,7 @@ class Searcher:
             hits=tuple(hits),
             mode=self._mode(keywords, meaning),
             degraded=self._degraded(keywords, meaning),
-            keyword_trouble=keywords.trouble,
+            keyword_trouble=keywords.damage,
             vector_trouble=meaning.damage if isinstance(meaning, _NoMeaning) else None,
             provider=provider,
             model=model,
@@ -317,6 +337,25 @@ class Searcher:
                 return _Keywords(dict(await self._index.keywords(asked.match, self._candidates, kinds)))
         except StoreDamaged as damage:
             return _Keywords({}, str(damage))
+        except StoreClosed:
+            raise  # another index takes the place of this one, and answers
+        except TransientError as failure:
+            return _Keywords({}, failure=failure)
+
+    async def _ask_meaning(
+        self,
+        interpreter: _Interpreter,
+        asked: Query,
+        kinds: frozenset[Kind],
+        keywords: asyncio.Task[_Keywords],
+    ) -> _Meaning | _NoMeaning:
+        """As _ask_vectors; where a disk or a thread cannot be had just now, keywords answer alone."""
+        try:
+            return await self._ask_vectors(interpreter, asked, kinds, keywords)
+        except StoreClosed:
+            raise
+        except TransientError as failure:
+            return _NoMeaning(Degraded("vector", str(failure)))
 
     async def _ask_vectors(
         self,

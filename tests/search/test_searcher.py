@@ -1,8 +1,8 @@
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,7 +18,8 @@ from memd.store.database import READERS, Database
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
-from memd.threads import Threads
+from memd.store.trouble import StoreClosed, StoreRefused, StoreUnavailable
+from memd.threads import NoMemory, NoThread, Threads
 from tests.clock import Clock
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider
@@ -120,6 +121,69 @@ async def test_an_index_without_text_lacks_nothing(tmp_path: Path) -> None:
     await index.set_aside(chunk_of("text 1").hash)
     found = await searcher.search("anything", kinds=KINDS, max_results=6, min_score=0.0)
     assert found.degraded == ()
+    await index.close()
+
+
+FAILURES = {
+    "a thread": NoThread("no thread can be started"),
+    "memory": NoMemory("no memory is left"),
+    "a disk": StoreUnavailable("it is busy"),
+    "a statement": StoreRefused("SQLite does not take a statement"),
+}
+
+
+def failing(failure: Exception) -> Callable[..., Coroutine[Any, Any, Any]]:
+    async def fails(*_: object, **__: object) -> None:
+        raise failure
+
+    return fails
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("is_on_disk", [False, True])
+async def test_what_cannot_be_had_for_a_moment_takes_one_side_from_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, *, is_on_disk: bool
+) -> None:
+    """The other side answers, and what is missing is told, which is no damage; without both there is no answer."""
+    index, _ = await filled(tmp_path / "main.sqlite", ["kettle ledger 400", "kettle other 401"])
+    computing = Threads(2, "computing")
+    settings = AgentSettings(workspace=Path("/nowhere"))
+    searcher = Searcher(index, settings, OneSpeaker(Leaning()), computing)
+    if is_on_disk:
+        await index.shelve()
+
+    async def found() -> tuple[str, int, list[tuple[str, str]]]:
+        one = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+        assert (one.keyword_trouble, one.vector_trouble) == (None, None)
+        return one.mode, len(one.hits), [(missing.part, missing.reason) for missing in one.degraded]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Index, "keywords", failing(failure))
+        assert await found() == ("vector", 2, [("keyword", str(failure))])
+        with pytest.raises(type(failure)):
+            await searcher.warm()
+    with monkeypatch.context() as patched:
+        patched.setattr(computing, "run", failing(failure))
+        patched.setattr(Index, "nearest", failing(failure))
+        assert await found() == ("keyword", 2, [("vector", str(failure))])
+        patched.setattr(Index, "keywords", failing(failure))
+        with pytest.raises(type(failure)):
+            await found()
+    assert await found() == ("hybrid", 2, [])
+    await index.close()
+
+
+async def test_a_search_of_an_index_that_is_closed_is_put_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not answered by one side of what is going."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle ledger 400"])
+    for owner, name in ((index, "keywords"), (index, "nearest")):
+        await index.shelve()
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, failing(StoreClosed("the store is closing")))
+            with pytest.raises(StoreClosed):
+                await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     await index.close()
 
 
