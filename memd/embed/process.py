@@ -17,6 +17,7 @@ from memd.errors import TransientError
 # Sent by the kernel when memory is short, by a service manager, or by a person: never by what the worker does itself.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 
+STEPS = 10  # that the patience with a worker is counted in
 KILLED_S = 5.0  # a killed process is gone long before, unless the disk it waits for is
 
 
@@ -119,8 +120,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     async def _receive(self, patience_s: float) -> Ready | Embedded:
         try:
-            async with asyncio.timeout(patience_s):
-                message = await self._inbox.get()
+            message = await self._next_message(patience_s)
         except TimeoutError:
             is_stopped = _is_stopped(self.pid)
             await self.stop(grace_s=0)
@@ -132,6 +132,26 @@ class Worker(asyncio.SubprocessProtocol):
             self._inbox.put_nowait(None)
             raise self._death()
         return message
+
+    async def _next_message(self, patience_s: float) -> Ready | Embedded | None:
+        """What comes next; None: nothing does.
+
+        A container or a machine may be paused, and the worker with it: the loop then runs a timer that is long due before
+        it reads an answer that is there, or the worker has had none of the time that has passed. So a step that took
+        far too long is not counted.
+
+        Raises:
+            TimeoutError: nothing came in so many seconds in which the daemon ran.
+        """
+        loop, step_s, left = asyncio.get_running_loop(), patience_s / STEPS, STEPS
+        while left:
+            began = loop.time()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(step_s):
+                    return await self._inbox.get()
+            if loop.time() - began < 2 * step_s:
+                left -= 1
+        raise TimeoutError
 
     async def _expelled(self) -> WorkerDied:
         self._broken = True

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from memd.embed import bundled
-from memd.embed.process import Worker, WorkerDied
-from memd.embed.protocol import Ready
+from memd.embed.process import STEPS, Worker, WorkerDied
+from memd.embed.protocol import Embedded, Ready, encode
 from tests.embed import standin
 from tests.embed.processes import is_alive
 
@@ -50,6 +50,66 @@ async def test_a_death_says_how_and_whose_doing(text: str, how: str, by_itself: 
     assert died.value.by_itself is by_itself
     assert worker.ended
     assert not is_alive(worker.pid)
+
+
+class Pausing(asyncio.SelectorEventLoop):
+    """Its time goes on by leaps, as it does for a machine that was paused."""
+
+    leapt_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.leapt_s
+
+    async def leap(self, seconds: float) -> None:
+        """Let time pass in which nothing runs, and then all that is due by then."""
+        self.leapt_s += seconds
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
+class Transport(asyncio.SubprocessTransport):
+    """Of a process that does nothing until it is killed."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self._worker = worker
+
+    def get_pid(self) -> int:
+        return os.getpid()
+
+    def get_pipe_transport(self, _: int) -> None:
+        return None
+
+    def kill(self) -> None:
+        self._worker.connection_lost(None)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("is_pause", [True, False])
+def test_time_in_which_a_machine_was_paused_is_not_held_against_a_worker(*, is_pause: bool) -> None:
+    """However often, and though the time is up before the answer is read; time in which the daemon runs is."""
+    loop = Pausing()
+
+    async def main() -> None:
+        worker = Worker()
+        worker.connection_made(Transport(worker))
+        worker.pipe_data_received(1, encode(Ready("1", 3)))
+        asked = asyncio.create_task(worker.embed("text", 120.0))
+        await loop.leap(0)
+        for _ in range(STEPS):
+            assert not asked.done()
+            await loop.leap(1000.0 if is_pause else 120.0 / STEPS + 0.01)
+        if is_pause:
+            worker.pipe_data_received(1, encode(Embedded(1, bytes(12))))
+            assert len(await asked) == 3
+        else:
+            with pytest.raises(WorkerDied, match=r"did not answer in 120\.0 s"):
+                await asked
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(main())
 
 
 async def test_asking_the_dead_is_another_death(worker: Worker) -> None:
