@@ -24,7 +24,7 @@ from memd.spent import spent
 from memd.store import matrix
 from memd.store.chunks import Place, StoredChunk
 from memd.store.embeddings import Space
-from memd.store.index import Index, Reader
+from memd.store.index import REST_S, Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
 from memd.store.shelf import Listed, Near
@@ -59,6 +59,7 @@ class _Keywords(msgspec.Struct, frozen=True):
     matches: dict[ChunkId, Match]  # best first
     damage: str | None = None  # of the keyword index
     failure: TransientError | None = None  # it cannot be read just now
+    is_whole: bool = True  # False: the index has changed before they were put together with the rest
 
     @property
     def trouble(self) -> str | None:
@@ -221,17 +222,18 @@ class Searcher:
         """
         interpreter = _Interpreter(self._speakers, asked.embed_text)
         try:
+            is_at_rest = True
             for _ in range(ATTEMPTS):
                 keywords, meaning, used, is_whole = await self._ask_once(
                     asked, kinds, min_score, interpreter, use, with_cut=with_cut
                 )
-                if is_whole:
+                if is_whole or not is_at_rest:
                     break
                 with spent("waiting for a change of the index"):
-                    await self._index.at_rest()
+                    is_at_rest = await self._index.at_rest(REST_S)
         finally:
             interpreter.close()
-        return keywords, meaning, used
+        return msgspec.structs.replace(keywords, is_whole=is_whole), meaning, used
 
     async def _ask_once(
         self,
@@ -386,8 +388,9 @@ class Searcher:
                 except StoreDamaged as damage:
                     return _NoMeaning(Degraded("vector", str(damage)), str(damage))
                 if found is None:
-                    await self._index.at_rest()
-                    continue
+                    if await self._index.at_rest(REST_S):
+                        continue
+                    break
                 usual = background(*found.usual, meant.calibration)
                 return _Meaning(space, meant, found.rows, tuple(found.chunk_ids), usual)
             with spent("vectors"):
@@ -431,6 +434,10 @@ class Searcher:
             found.append(Degraded("keyword", keywords.trouble))
         if isinstance(meaning, _NoMeaning) and meaning.trouble is not None:
             found.append(meaning.trouble)
+        if not keywords.is_whole:
+            found.append(
+                Degraded("store", "the index changed while it was searched: some hits may be missing")
+            )
         return tuple(found)
 
 

@@ -20,6 +20,7 @@ from memd.store.embeddings import Space
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.threads import NoMemory, NoThread, Threads
 
+REST_S = 1.0  # for which a search waits for the end of a change that it has met
 ANEW_S = 1.0  # between two attempts at reading from the file what memory had no room for
 # Vectors that are taken in or forgotten in a few hundred microseconds.
 AT_ONCE = 500
@@ -547,10 +548,19 @@ class Index:
         """
         return await self._database.read(keywords.search, match, limit, kinds)
 
-    async def at_rest(self) -> None:
-        """Wait for the end of the change that is under way, if one is: content and vectors are of one state then."""
-        async with self._changing:
-            return
+    async def at_rest(self, most_s: float) -> bool:
+        """Wait for the end of the change that is under way, if one is: content and vectors are of one state then.
+
+        Args:
+            most_s: How long, at most: on a slow disk a change takes its time, and others may wait before.
+
+        Returns:
+            Whether none is under way any more.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most_s), self._changing:
+                return True
+        return False
 
     @property
     def space(self) -> Space | None:
@@ -602,8 +612,8 @@ class Index:
         try:
             return await self._database.read(look)
         except ValueError as error:
-            await self.at_rest()
-            if self._held is None or self._held.dimensions != len(query):
+            is_at_rest = await self.at_rest(REST_S)
+            if not is_at_rest or self._held is None or self._held.dimensions != len(query):
                 return None  # they are those of another model by now
             raise StoreDamaged(f"{self.file}: vectors in it are not of {len(query)} dimensions") from error
 

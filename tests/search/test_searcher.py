@@ -15,7 +15,7 @@ from memd.model import ChunkId, Kind
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.spent import Account
 from memd.store.database import READERS, Database
-from memd.store.index import Index, Reader
+from memd.store.index import REST_S, Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
 from memd.store.trouble import StoreClosed, StoreRefused, StoreUnavailable
@@ -247,6 +247,8 @@ class Followed(Index):
         self.wanted: list[int] = []
         self.is_waited_for = asyncio.Event()
         self.before_reading: Callable[[], Awaitable[None]] | None = None
+        self.rests: list[float] = []  # for how long a search would have waited
+        self.is_slow = False  # no change ends in time
 
     async def read(self, fn: Callable[[Reader], T]) -> T:
         if self.before_reading is not None:
@@ -257,9 +259,10 @@ class Followed(Index):
         self.wanted.append(limit)
         return await super().keywords(match, limit, kinds)
 
-    async def at_rest(self) -> None:
+    async def at_rest(self, most_s: float) -> bool:
+        self.rests.append(most_s)
         self.is_waited_for.set()
-        await super().at_rest()
+        return not self.is_slow and await super().at_rest(20)
 
 
 @pytest.mark.parametrize(("multiplier", "wanted"), [(1, CANDIDATES), (20, 20 * MAX_RESULTS)])
@@ -323,4 +326,33 @@ async def test_a_search_that_an_index_always_changes_under_ends(tmp_path: Path) 
     found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     assert len(index.wanted) == ATTEMPTS
     assert found.hits == ()
+    assert [one.part for one in found.degraded] == ["vector", "store"]
+    index.is_slow = True
+    index.wanted.clear()
+    index.rests.clear()
+    found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+    assert (len(index.wanted), index.rests) == (2, [REST_S]), "it is not waited for once more"
+    assert [one.part for one in found.degraded] == ["vector", "store"]
+    index.before_reading = None
+    found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+    assert (len(found.hits), [one.part for one in found.degraded]) == (1, ["vector"])
+    await index.close()
+
+
+async def test_a_search_does_not_wait_for_vectors_on_disk_that_are_being_replaced_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keywords answer, and what is missing is told."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"], made=Followed)
+    assert isinstance(index, Followed)
+    await index.shelve()
+    index.is_slow = True
+
+    async def of_another_model(*_: object, **__: object) -> None:
+        return None
+
+    monkeypatch.setattr(Index, "nearest", of_another_model)
+    found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
+    assert (found.mode, len(found.hits), [one.part for one in found.degraded]) == ("keyword", 2, ["rebuild"])
+    assert index.rests == [REST_S]
     await index.close()

@@ -296,8 +296,9 @@ async def test_what_is_in_memory_follows_the_file_though_who_changes_it_is_cance
     await is_written.wait()
     changing.cancel()
     await asyncio.wait([changing])
+    assert not await index.at_rest(0.001)
     may_end.set()
-    await index.at_rest()
+    assert await index.at_rest(20)
     assert (await index.counts()).done == left
     assert index.has_vectors == (left > 0)
     if left:
