@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 from tests.daemon.process import Daemon
+from tests.wait import until
 
 _LIMITS = "/proc/sys/user"
 
@@ -18,8 +19,15 @@ class Namespaced(Daemon):
 
     def inside(self, *command: str | Path) -> None:
         """Run a command where the daemon is."""
+        assert self._succeeds(*command)
+
+    def unmount(self, point: Path) -> None:
+        """Take a mount away, as soon as the daemon does not happen to be reading below it."""
+        until(lambda: self._succeeds("umount", point), 20)
+
+    def _succeeds(self, *command: str | Path) -> bool:
         into = ["nsenter", "--target", str(self.process.pid), "--user", "--mount", "--preserve-credentials"]
-        subprocess.run([*into, *map(str, command)], check=True, timeout=20)
+        return subprocess.run([*into, *map(str, command)], check=False, timeout=20).returncode == 0
 
     def as_seen(self, path: Path) -> Path:
         """Where this process finds what the daemon finds at a path."""

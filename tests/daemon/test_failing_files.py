@@ -89,7 +89,7 @@ def test_a_note_that_the_disk_cannot_read_keeps_what_it_said(home: Path) -> None
         assert hits(client, "chapel novelty")[:1] == ["memory/b.md"]
         with pytest.raises(RequestFailed, match="Input/output error"):
             client.get("memory/a.md")
-        daemon.inside("umount", note)
+        daemon.unmount(note)
         note.write_text("The lighthouse was painted green.\n", encoding="utf-8")
         until(
             lambda: client.search("painted green").results[0].snippet == "The lighthouse was painted green.",

@@ -138,7 +138,7 @@ def test_a_disk_that_is_not_mounted_is_waited_for(own: Namespaced, home: Path, p
     (own.as_seen(point) / "a.md").write_text("walrus\n")
     with own.client() as client:
         assert shown(client, "walrus") == (1, False, False)
-        own.inside("umount", point)
+        own.unmount(point)
         assert shown(client, "walrus") == (1, True, True)
         client.sync(force=True, vectors=False)
         assert shown(client, "walrus") == (1, True, True)
@@ -178,11 +178,11 @@ def test_a_disk_that_comes_and_goes_between_two_looks(own: Namespaced, home: Pat
             else:
                 (own.as_seen(point) / below).write_text(f"walrus{number} walrus{number}\n")
                 client.sync(vectors=False)
-            own.inside("umount", point)
+            own.unmount(point)
             assert shown(client, f"walrus{number}") == (1, True, True)
             own.inside("mount", "--bind", disk, point)
             assert shown(client, f"walrus{number}") == (1, False, False)
-            own.inside("umount", point)
+            own.unmount(point)
             assert shown(client, f"walrus{number}") == (1, True, True)
 
 

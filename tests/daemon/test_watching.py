@@ -114,7 +114,7 @@ def test_a_disk_comes_goes_and_returns(own: Namespaced, home: Path, place: str) 
     own.inside("mount", "--bind", elsewhere, point)
     has_files(own, 2)
 
-    own.inside("umount", point)
+    own.unmount(point)
     # Something lies in the place of the disk, and is found: that the disk is gone has been noticed.
     below = own.workspace / ("memory" if place == "." else place) / "here.md"
     below.parent.mkdir(exist_ok=True)
