@@ -17,6 +17,7 @@ def test_every_field_is_named() -> None:
                 "snippet": "x",
                 "source": "memory",
                 "citation": None,
+                "own_scale": False,
             }
         ],
         "backend": "builtin",
