@@ -26,7 +26,7 @@ def scripts(text: str) -> Mapping[str, float]:
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
     numbers = _number_of[units]
     if (numbers == _UNKNOWN).any():
-        for unit in np.unique(units[numbers == _UNKNOWN]).tolist():
+        for unit in set(units[numbers == _UNKNOWN].tolist()):  # np.unique would import numpy.ma
             script = _script_of(chr(unit))
             _number_of[unit] = (
                 _NUMBERS[script] if script in _NUMBERS else _NUMBERS.setdefault(script, next(_NEXT))
