@@ -1,8 +1,8 @@
 """A store of an earlier memd is brought up to date behind a copy, which goes when what came of it is proven."""
 
 import asyncio
+import encodings.utf_8_sig
 import encodings.utf_16_le  # noqa: F401 - the other user may not read the interpreter's files
-import encodings.utf_8_sig  # noqa: F401 - likewise
 import hashlib
 import importlib.readers  # noqa: F401 - likewise
 import os
