@@ -9,6 +9,8 @@ from typing import Self
 import h11
 import msgspec
 
+_STEPS = 5  # of the loop, from a connection that is taken, or closed, to the end of that
+
 
 class Request(msgspec.Struct, frozen=True):
     """What came in."""
@@ -91,11 +93,18 @@ class Server:
         self._loop.run_forever()
         if self._listening is not None:
             self._listening.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._run_on()  # a connection that was just taken gets to whoever will close it
+        while tasks := asyncio.all_tasks(self._loop):
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.wait(tasks))
+        self._run_on()  # what was closed is
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
+
+    def _run_on(self) -> None:
+        for _ in range(_STEPS):
+            self._loop.run_until_complete(asyncio.sleep(0))
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open_connections += 1
