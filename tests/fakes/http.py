@@ -71,8 +71,7 @@ class Server:
         """Break off every connection, and refuse new ones."""
 
         async def end() -> None:
-            if self._listening is not None:
-                self._listening.close()
+            await self._stop_listening()
             for writer in self._writers:
                 writer.transport.abort()
 
@@ -91,20 +90,31 @@ class Server:
         self._loop.run_until_complete(self._listen())
         self._started.set()
         self._loop.run_forever()
-        if self._listening is not None:
-            self._listening.close()
-        self._run_on()  # a connection that was just taken gets to whoever will close it
+        self._loop.run_until_complete(self._stop_listening())
         while tasks := asyncio.all_tasks(self._loop):
             for task in tasks:
                 task.cancel()
             self._loop.run_until_complete(asyncio.wait(tasks))
-        self._run_on()  # what was closed is
+        self._loop.run_until_complete(self._run_on())  # what was closed is
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
-    def _run_on(self) -> None:
+    async def _stop_listening(self) -> None:
+        """Take no more connections; one that was just taken gets to whoever will close it.
+
+        `asyncio.Server.close` forgets the connections that it is still setting up: their sockets stay open.
+        """
+        if self._listening is None:
+            return
+        for listening in self._listening.sockets:
+            self._loop.remove_reader(listening.fileno())
+        await self._run_on()
+        self._listening.close()
+        self._listening = None
+
+    async def _run_on(self) -> None:
         for _ in range(_STEPS):
-            self._loop.run_until_complete(asyncio.sleep(0))
+            await asyncio.sleep(0)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open_connections += 1
