@@ -23,7 +23,8 @@ class Questions(Generic[Model]):
     """One question at a time, each on the thread and the model of this moment.
 
     A thread cannot be ended from outside. One that is stuck is given up, and another one with a model of its own answers
-    the next questions; after some of them it is the model that is at fault, and nobody waits for it any more.
+    the next questions; after some of them it is the model that is at fault, and nobody waits for it any more. A thread that
+    still loads its model is not stuck: another one would load it from the same slow disk.
     """
 
     def __init__(
@@ -53,27 +54,29 @@ class Questions(Generic[Model]):
         """What use gives for the model; it runs on a thread, also when nobody waits for it any more.
 
         Raises:
-            EmbedUnavailable: the model is at another question, and has been for long, or at this one; or no thread can
-                be started.
+            EmbedUnavailable: the model is at another question, and has been for long, or at this one; or it is still
+                being loaded; or no thread can be started.
         """
-        busy_s = self._seat.threads.busy_s()
-        if busy_s > self._stuck_s and self._given_up < REPLACED:
+        seat = self._seat
+        busy_s = seat.threads.busy_s()
+        if busy_s > self._stuck_s and self._given_up < REPLACED and not seat.is_loading:
             self._given_up += 1
-            self._seat = _Seat(self._load)
+            seat = self._seat = _Seat(self._load)
             log.error("embed.question_stuck", stuck_s=round(busy_s, 1), times=self._given_up)
         elif busy_s > self._slow_s:
-            raise EmbedUnavailable(self._why(busy_s))
-        seat = self._seat
+            raise EmbedUnavailable(self._why(seat, busy_s))
         try:
             # Who asks puts one question at a time: waiting on would keep all later ones from here for ever.
             async with asyncio.timeout(self._wait_s):
                 return await seat.threads.run(seat.answered, use)
         except TimeoutError as late:
-            raise EmbedUnavailable(self._why(max(self._wait_s, seat.threads.busy_s()))) from late
+            raise EmbedUnavailable(self._why(seat, max(self._wait_s, seat.threads.busy_s()))) from late
         except Starved as failure:
             raise EmbedUnavailable(str(failure)) from failure
 
-    def _why(self, busy_s: float) -> str:
+    def _why(self, seat: "_Seat[Model]", busy_s: float) -> str:
+        if seat.is_loading:
+            return f"The bundled model has been loading for {busy_s:.0f} s."
         still = f"The bundled model has been at one question for {busy_s:.0f} s"
         return f"{still}: restart memd." if self._given_up == REPLACED else f"{still}."
 
@@ -88,9 +91,14 @@ class _Seat(Generic[Model]):
     def __init__(self, load: Callable[[], Model]) -> None:
         self._load = load
         self._model: Model | None = None  # touched on the thread alone
+        self.is_loading = False  # set on the thread
         self.threads = Threads(1, "memd-question")
 
     def answered(self, use: Callable[[Model], Answer]) -> Answer:
         if self._model is None:
-            self._model = self._load()
+            self.is_loading = True
+            try:
+                self._model = self._load()
+            finally:
+                self.is_loading = False
         return use(self._model)
