@@ -230,9 +230,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     meaning: float = 0.0  # what its vectors give to the score
     by_words: float = 0.0  # what its words give to the score
     places: dict[str, list[int]] = {}  # term -> the lines of the window that it begins on
-    chosen: str | None = (
-        None  # why this window: whole | terms | part | beginning | rest (of what others show)
-    )
+    chosen: str | None = None  # why this window: whole | terms | part | beginning | rest (not in others)
     others: list[int] = []  # places of those that show the same text, or some of its lines
     owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
     foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query
@@ -430,9 +428,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     store: Health = Health()  # whether the index can be opened, read and written
     damaged: list[str] = []  # files of it that were damaged and are kept, the newest first
     embedding: Embedding | None = None  # None: nothing embeds
-    endpoint: str | None = (
-        None  # the host that notes and questions are sent to; None: they stay on this machine
-    )
+    endpoint: str | None = None  # the host that texts are sent to; None: they stay on this machine
     chosen: str = ""  # why it is this provider
     passed_over: list[PassedOver] = []  # providers that were considered before it, in that order
     fallback: FallbackStatus | None = None  # None: none is configured
