@@ -20,6 +20,8 @@ FallbackName = Literal["none", Embedder]
 
 LEAST_LIMIT_MB = 64
 """What memd holds before it has read a note, more or less: a smaller limit could never be kept."""
+WORTH_READING = 0.35
+"""The score from which on a hit is worth reading."""
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +62,7 @@ class Query(_Section, frozen=True):
     """What a search returns where the request does not say."""
 
     max_results: Annotated[int, Meta(ge=1, le=50)] = 6
-    min_score: Share = 0.35
+    min_score: Share = WORTH_READING
     hybrid: Hybrid = Hybrid()
 
 

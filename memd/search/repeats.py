@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from memd.config import WORTH_READING
 from memd.model import Kind
 from memd.search.fuse import Scored, relevance
 from memd.search.query import Query
@@ -13,7 +14,7 @@ from memd.speech import CONTINUED, header_in
 from memd.store.chunks import StoredChunk
 from memd.text import tokens
 
-_EVIDENCE = math.atanh(0.35)  # gives the score from which on a hit is worth reading
+_EVIDENCE = math.atanh(WORTH_READING)
 
 # So many words in a row of the question say nothing of their own: they are a part of it, of a turn that was cut. Fewer may
 # be an answer: "we deploy on Friday" stands in "Do we deploy on Friday?".
