@@ -2,6 +2,9 @@
 
 from random import Random
 
+LONGEST_WAIT_S = 30.0
+"""Between two attempts of what shows in an answer while it fails: a pass, a rebuild, the start of an agent."""
+
 
 def delay_s(failures: int, rng: Random, *, first_s: float = 1.0, cap_s: float = 60.0) -> float:
     """Exponential backoff with full upper-half jitter, in seconds.

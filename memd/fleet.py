@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from memd.agents import Agent, Agents, LeftOut
-from memd.backoff import delay_s
+from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.config import AgentSettings, Config, differences
 from memd.engines.engines import Engines
 from memd.engines.supply import Supply
@@ -19,7 +19,6 @@ from memd.store.trouble import StoreDamaged, StoreNewer
 
 log = structlog.get_logger()
 
-LONGEST_WAIT_S = 30.0  # between two attempts to start an agent
 
 Build = Callable[[str, AgentSettings, Supply], Awaitable[Agent]]
 Keep = Callable[[Agent], Awaitable[None]]

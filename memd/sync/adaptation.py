@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from memd.backoff import LONGEST_WAIT_S
 from memd.config import AgentSettings
 from memd.embed.provider import space_of
 from memd.errors import FatalError, MemdError
@@ -14,7 +15,7 @@ from memd.store.trouble import StoreDamaged
 from memd.sync.embedders import Embedders
 from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.permission import Permission
-from memd.sync.renewal import LONGEST_WAIT_S, Renewal
+from memd.sync.renewal import Renewal
 from memd.sync.spaces import Spaces
 from memd.sync.waiting import first_of
 

@@ -8,14 +8,13 @@ from random import Random
 import msgspec
 import structlog
 
-from memd.backoff import delay_s
+from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.errors import FatalError, TransientError
 from memd.postmortem import told
 from memd.spent import Account
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.intake import Done
-from memd.sync.renewal import LONGEST_WAIT_S
 from memd.sync.slow import SlowPasses
 
 log = structlog.get_logger()

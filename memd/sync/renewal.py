@@ -11,7 +11,7 @@ from random import Random
 import structlog
 
 from memd.allocator import give_back_beside
-from memd.backoff import delay_s
+from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.errors import FatalError, MemdError
 from memd.postmortem import told
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
@@ -23,7 +23,6 @@ from memd.sync.refill import refill
 
 log = structlog.get_logger()
 
-LONGEST_WAIT_S = 30.0  # between two attempts
 ROOM = 3  # times what the index takes: with so much room a rebuild has enough
 CALM_S = 600.0  # damage that comes back sooner is a failing disk: it is given longer and longer
 

@@ -8,13 +8,14 @@ from typing import cast
 import pytest
 from structlog.testing import capture_logs
 
+from memd.backoff import LONGEST_WAIT_S
 from memd.config import AgentSettings
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.adaptation import Adaptation
 from memd.sync.embedders import Embedders
 from memd.sync.permission import Permission
-from memd.sync.renewal import LONGEST_WAIT_S, Renewal
+from memd.sync.renewal import Renewal
 from memd.sync.spaces import Spaces
 from tests.clock import hastily
 from tests.store.conftest import FINGERPRINT

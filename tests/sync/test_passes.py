@@ -11,7 +11,7 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from memd.backoff import delay_s
+from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.errors import MemdError
 from memd.postmortem import told
 from memd.sources.scan import Scan, scan
@@ -22,7 +22,6 @@ from memd.sync import intake
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.intake import Done
 from memd.sync.passes import OUTCOMES, Passes, PassFailed
-from memd.sync.renewal import LONGEST_WAIT_S
 from memd.watch.debounce import Debouncer
 from tests.clock import Clock, Ticking
 from tests.sync.looping import FINGERPRINT, Bench, HeldIndex, running
