@@ -11,11 +11,11 @@ from memd.config import AgentSettings
 from memd.embed.provider import space_of
 from memd.engines.supply import Supply
 from memd.errors import MemdError, TransientError
-from memd.paths import Root
 from memd.store.index import Index
 from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop
 from memd.sync.vectors import VectorQueue
+from memd.text.memory_paths import Root
 from memd_client import session_key
 
 

@@ -43,7 +43,6 @@ from memd.fleet import Fleet
 from memd.footprint.limit import MemoryLimit
 from memd.learn import learn_types
 from memd.logfile import LogFile
-from memd.paths import Root
 from memd.reload import Configuration, stamp_of
 from memd.search.searcher import Searcher
 from memd.server import listener
@@ -66,6 +65,7 @@ from memd.sync.poll import look_by_scan
 from memd.sync.rebuild import discard_all
 from memd.sync.timetable import scan_now_and_then
 from memd.sync.treatment import treatment_of
+from memd.text.memory_paths import Root
 from memd.threads import Starved, Threads
 from memd.version import VERSION
 from memd.watch.debounce import Debouncer

@@ -13,7 +13,6 @@ from memd.backends import turns
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.errors import TransientError
 from memd.model import Degraded, FallbackUse, Kind, Trace
-from memd.paths import Root
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
 from memd.sources.fence import NoRoot, SourceError, Unreadable
@@ -23,6 +22,7 @@ from memd.store.embeddings import Space
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.loop import SyncLoop
+from memd.text.memory_paths import Root
 from memd.threads import Threads
 
 log = structlog.get_logger()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from memd.model import Hit
-from memd.text import safe_end
+from memd.text.tokens import safe_end
 
 STUMP_CHARS = 40  # less than this of a snippet tells nothing
 

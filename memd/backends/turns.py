@@ -6,9 +6,9 @@ from itertools import groupby
 
 from memd.backends.backend import Excerpt
 from memd.model import Turn
-from memd.speech import spoken
 from memd.store.sessions import Stretch
-from memd.text import safe_end
+from memd.text.tokens import safe_end
+from memd.text.turn_header import spoken
 
 # A line of a note, or what is said on one line of a transcript, may be too long for one excerpt. Where to read on is then
 # the number of characters that were read, times this, plus the line: no file has so many lines, and a double holds the

@@ -2,7 +2,7 @@
 
 import re
 
-from memd.text import width
+from memd.text.tokens import width
 
 # A chunk says many things, and its vector a little of each. Paraphrases are found .57 of the time instead of .33 where
 # parts of this width have vectors beside it; with single lines as parts .57 to .65, and less across languages and of

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from memd.chunk.page import Page, heading_of
 from memd.model import Document
-from memd.text import cut, is_mostly_cjk
+from memd.text.tokens import cut, is_mostly_cjk
 
 Heading = tuple[int, str]  # level, words
 

@@ -5,7 +5,7 @@ from bisect import bisect_left
 
 import msgspec
 
-from memd.text import DEAREST_QUARTERS, quarter_tokens, safe_end, word_end
+from memd.text.tokens import DEAREST_QUARTERS, quarter_tokens, safe_end, word_end
 
 _SENTENCE_END = re.compile(r"[。！？；…][”’」』）】]?|[.!?][\"')\]]?(?=\s)")
 

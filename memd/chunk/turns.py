@@ -12,7 +12,7 @@ from memd.chunk.parts import parts_of
 from memd.chunk.place import context_of, day_told
 from memd.chunk.room import Room, fit_end, piece_end
 from memd.model import Chunk, TextHash, Turn, embedded_text
-from memd.speech import CONTINUED, day_of, header, set_off
+from memd.text.turn_header import CONTINUED, day_of, header, set_off
 
 # A smaller chunk would be all header.
 _MIN_TOKENS = 32

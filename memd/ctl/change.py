@@ -8,8 +8,8 @@ import msgspec
 from memd.config import AgentSettings
 from memd.ctl.directory import Directory
 from memd.ctl.failures import UsageError
-from memd.paths import Sessions, Tree, descends, only_file, parts_below
 from memd.sources.roots import roots_of
+from memd.text.memory_paths import Sessions, Tree, descends, only_file, parts_below
 
 
 class AlreadySearched(msgspec.Struct, frozen=True):

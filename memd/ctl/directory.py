@@ -7,7 +7,7 @@ import msgspec
 
 from memd.ctl.failures import UsageError
 from memd.ctl.words import shown, visible
-from memd.paths import MEMORY_DIRECTORY
+from memd.text.memory_paths import MEMORY_DIRECTORY
 
 _LONG_TERM = "memory.md"  # in any case of letters
 

@@ -7,10 +7,10 @@ from typing import get_args
 import msgspec
 
 from memd.config import PresetName
-from memd.paths import Root
 from memd.sources.fence import Exhausted
 from memd.sources.roots import notes_of, transcripts_of
 from memd.sources.scan import scan
+from memd.text.memory_paths import Root
 
 NAMES: Mapping[PresetName, str] = MappingProxyType(
     {"openclaw": "OpenClaw", "claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}

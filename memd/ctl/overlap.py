@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from memd.config import AgentSettings
-from memd.paths import (
+from memd.sources.roots import roots_of
+from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Root,
     Sessions,
@@ -17,7 +18,6 @@ from memd.paths import (
     only_file,
     parts_below,
 )
-from memd.sources.roots import roots_of
 
 
 class Overlap(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from memd.config import AgentSettings, Config
 from memd.ctl.installed import NAMES
 from memd.ctl.places import Places
 from memd.ctl.words import shown
-from memd.layouts import transcript
-from memd.paths import MEMORY_DIRECTORY
 from memd.sources.roots import databases_of, notes_of, transcripts_of
+from memd.text.memory_paths import MEMORY_DIRECTORY
+from memd.text.transcript_files import transcript
 
 
 def remarks_on_sources(config: Config, environ: Mapping[str, str], places: Places) -> Iterator[str]:

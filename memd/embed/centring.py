@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.embed.provider import Vectors
-from memd.text import cjk_share
+from memd.text.tokens import cjk_share
 
 VERSION = 1  # raised with any change here: vectors of different versions do not meet
 
@@ -64,7 +64,7 @@ def centred(vectors: Vectors, texts: Sequence[str], of: Line) -> Vectors:
 
 
 def centred_at(vectors: Vectors, shares: Sequence[float], of: Line) -> Vectors:
-    """The same, where of each text no more is known than its share of CJK (memd.text.cjk_share), 0..1."""
+    """The same, where of each text no more is known than its share of CJK (memd.text.tokens.cjk_share), 0..1."""
     left = vectors - np.frombuffer(of.mean, "<f4")
     left -= np.array(shares, np.float32)[:, None] * np.frombuffer(of.slope, "<f4")
     lengths = np.sqrt(np.vecdot(left, left))[:, None]

@@ -11,10 +11,10 @@ import msgspec
 from memd.config import AgentSettings
 from memd.inspection.facts import Disk, Ground, NotesOf, Root
 from memd.model import Kind
-from memd.paths import Root as Place
-from memd.paths import Sessions, Tree, is_session, only_file
 from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import Skip, scan
+from memd.text.memory_paths import Root as Place
+from memd.text.memory_paths import Sessions, Tree, is_session, only_file
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.survey import survey
 

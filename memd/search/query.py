@@ -9,7 +9,7 @@ import msgspec
 
 from memd.search.days import days_named
 from memd.store.keywords import ALTERNATIVE
-from memd.text import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
+from memd.text.tokens import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
 SUPPORT = 0.5  # the share of the words that a text holds to be supported by them
 

@@ -10,9 +10,9 @@ from memd.model import Kind
 from memd.search.fuse import Scored, relevance
 from memd.search.query import Query
 from memd.search.terms import held
-from memd.speech import CONTINUED, header_in
 from memd.store.chunks import StoredChunk
-from memd.text import tokens
+from memd.text.tokens import tokens
+from memd.text.turn_header import CONTINUED, header_in
 
 _EVIDENCE = math.atanh(WORTH_READING)
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 from memd.chunk.parts import Span
 from memd.model import Window
 from memd.search.terms import occurrences
-from memd.text import safe_end
+from memd.text.tokens import safe_end
 
 _PART = -1  # among the numbers of terms: the part of the chunk that is closest to the question
 

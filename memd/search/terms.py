@@ -7,7 +7,7 @@ from itertools import chain
 
 import msgspec
 
-from memd.text import fts_text, is_cjk, tokens, words_beginning
+from memd.text.tokens import fts_text, is_cjk, tokens, words_beginning
 
 _ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|ly|y|e)$")
 _VOWEL = re.compile("[aeiouy]")

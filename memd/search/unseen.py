@@ -9,8 +9,8 @@ from memd.model import Window
 from memd.search.query import Query
 from memd.search.snippet import window
 from memd.search.terms import held
-from memd.speech import CONTINUED, header_in
 from memd.store.chunks import StoredChunk
+from memd.text.turn_header import CONTINUED, header_in
 
 # Where a line is: its number in a file; in a transcript, where all lines of a turn have one number, the turn as it is in
 # the chunk, and which of its lines it is.

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memd.errors import MemdError, TransientError
-from memd.paths import Parts, nfc
+from memd.text.memory_paths import Parts, nfc
 
 # Enough to pass through a directory. Where the system has O_PATH, that needs no permission to list it.
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -7,8 +7,8 @@ nothing: a person may have emptied it, or made it anew. What says that a disk is
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from memd.paths import Root, descends, is_under, is_under_any, parts_below, prefix_of
 from memd.sources.scan import Blind, MountPoint, Scan
+from memd.text.memory_paths import Root, descends, is_under, is_under_any, parts_below, prefix_of
 
 
 def kept(

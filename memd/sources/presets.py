@@ -10,8 +10,8 @@ from typing import assert_never
 import msgspec
 
 from memd.config import PresetName
-from memd.layouts import Layout
-from memd.paths import Parts
+from memd.text.memory_paths import Parts
+from memd.text.transcript_files import Layout
 from memd_client import paths
 
 _OPENCLAW = ".openclaw"

@@ -9,8 +9,9 @@ from typing import get_args
 import msgspec
 
 from memd.config import AgentSettings, PresetName
-from memd.layouts import transcript
-from memd.paths import (
+from memd.sources import presets
+from memd.sources.presets import Homes, Shelf
+from memd.text.memory_paths import (
     Exclude,
     Root,
     Sessions,
@@ -24,8 +25,7 @@ from memd.paths import (
     is_utf8,
     nfc,
 )
-from memd.sources import presets
-from memd.sources.presets import Homes, Shelf
+from memd.text.transcript_files import transcript
 
 
 class _Disk(msgspec.Struct, frozen=True):

@@ -18,9 +18,25 @@ from typing import assert_never
 
 import msgspec
 
-from memd.layouts import first_is_free, transcript
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import (
+from memd.sources.fence import (
+    Exhausted,
+    Held,
+    Missing,
+    NoRoot,
+    OutsideFence,
+    SourceError,
+    Unexpected,
+    Unreadable,
+    is_spelled_so,
+    on_disk,
+    open_directory,
+    refusal,
+    root_opened,
+)
+from memd.sources.mountpoint import is_mount_point
+from memd.sources.notes import TooLarge
+from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Parts,
     Root,
@@ -45,23 +61,7 @@ from memd.paths import (
     prefix_of,
     transcript_at,
 )
-from memd.sources.fence import (
-    Exhausted,
-    Held,
-    Missing,
-    NoRoot,
-    OutsideFence,
-    SourceError,
-    Unexpected,
-    Unreadable,
-    is_spelled_so,
-    on_disk,
-    open_directory,
-    refusal,
-    root_opened,
-)
-from memd.sources.mountpoint import is_mount_point
-from memd.sources.notes import TooLarge
+from memd.text.transcript_files import first_is_free, transcript
 
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from memd.store import keywords, vectors
-from memd.text import fts_text
+from memd.text.tokens import fts_text
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):

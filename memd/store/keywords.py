@@ -1,4 +1,4 @@
-"""The keyword index: FTS5 over terms as memd.text writes them."""
+"""The keyword index: FTS5 over terms as memd.text.tokens writes them."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -8,7 +8,7 @@ import msgspec
 
 from memd.model import ChunkId, Kind, Source
 from memd.store import meta
-from memd.text import fts_text
+from memd.text.tokens import fts_text
 
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
 CONTEXT_WEIGHT = 1.0

@@ -7,7 +7,7 @@ import msgspec
 
 from memd.store.trouble import StoreDamaged
 
-# Raised by whoever changes what memd.chunk or memd.text.fts_text gives for the same file: indexes are
+# Raised by whoever changes what memd.chunk or memd.text.tokens.fts_text gives for the same file: indexes are
 # then rebuilt.
 CHUNKING = 4
 TOKENIZER = 2

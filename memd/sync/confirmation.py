@@ -10,7 +10,7 @@ from memd.sync.moves import Moves
 from memd.sync.served import Served
 from memd.sync.standing import WaitingForConfirmation
 from memd.sync.wishes import Wishes
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 
 log = structlog.get_logger()
 

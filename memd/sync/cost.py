@@ -13,7 +13,7 @@ from memd.store.parts import hash_of
 from memd.sync.apply import read_and_cut, unexpected
 from memd.sync.apply_sessions import read_and_cut_session
 from memd.sync.treatment import Treatment
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 from memd.threads import NoMemory, Threads
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace, is_markdown
+from memd.text.memory_paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace, is_markdown
 
 NEWEST = 24
 

@@ -14,7 +14,6 @@ import structlog
 
 from memd.config import SessionSettings
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import Sessions, is_under, is_utf8, prefix_of
 from memd.sources.fence import Held, Missing, NoRoot, Unreadable
 from memd.sources.losses import mounts_after, still_covered
 from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
@@ -31,6 +30,7 @@ from memd.sync.peek import Peek
 from memd.sync.plan import Plan, groups, plan
 from memd.sync.treatment import Treatment
 from memd.sync.waiting import first_of
+from memd.text.memory_paths import Sessions, is_under, is_utf8, prefix_of
 from memd.threads import Threads
 from memd.watch.backlog import Backlog
 

@@ -12,10 +12,10 @@ import structlog
 
 from memd import postmortem
 from memd.model import Stamp
-from memd.paths import Root
 from memd.sources.notes import settled
 from memd.sources.scan import scan
 from memd.sync.dirty import Dirty
+from memd.text.memory_paths import Root
 from memd.threads import Threads
 
 log = structlog.get_logger()

@@ -11,7 +11,7 @@ from memd.model import ChunkId, TextHash
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
 from memd.sync.standing import BackingOff, WaitingForConfirmation, Working
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 
 
 class Customer(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from datetime import tzinfo
 import msgspec
 
 from memd.config import AgentSettings, Chunking
-from memd.paths import Root
 from memd.sources.redact.engine import Redactor
+from memd.text.memory_paths import Root
 from memd.zone import LocalZone
 
 

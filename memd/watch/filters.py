@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from watchfiles import Change
 
-from memd.paths import Root, Sessions, admits, descends, only_file, parts_below
+from memd.text.memory_paths import Root, Sessions, admits, descends, only_file, parts_below
 from memd.watch.survey import Survey
 
 

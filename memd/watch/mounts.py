@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.paths import Root, descends, only_file, parts_below
+from memd.text.memory_paths import Root, descends, only_file, parts_below
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 # The process has no descriptor, or no memory, to look with: that says nothing of what there is.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.paths import (
+from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Parts,
     Root,

@@ -17,7 +17,7 @@ import structlog
 from memd import postmortem
 from memd.backoff import delay_s
 from memd.beat import until_beat_s
-from memd.paths import Root, Sessions, only_file
+from memd.text.memory_paths import Root, Sessions, only_file
 from memd.threads import Starved, Threads
 from memd.watch.backlog import Backlog
 from memd.watch.debounce import Debouncer

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from memd.backends.backend import Excerpt
 from memd.backends.turns import PARTS_FROM, excerpt, line_of
 from memd.model import Kind, Turn
-from memd.speech import spoken
 from memd.store import sessions
 from memd.store.sessions import SessionChange
+from memd.text.turn_header import spoken
 from tests.store.conftest import found_file
 
 PATH = "sessions/plain/a.jsonl"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memd.chunk.markdown import LONGEST, chunk
 from memd.model import Chunk, Document, Kind, embedded_text
 from memd.sources.notes import lines_of
-from memd.text import estimate_tokens, fts_text
+from memd.text.tokens import estimate_tokens, fts_text
 from tests.awkward import markdown as awkward
 from tests.work import calls, peak_bytes
 

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.chunk.parts import LEAST, MOST, parts_of
-from memd.text import width
+from memd.text.tokens import width
 
 TEXTS = st.lists(
     st.sampled_from(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memd.chunk.turns import Cut, chunk_turns
 from memd.model import Role, Turn, embedded_text
-from memd.speech import CONTINUED, header_in
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
+from memd.text.turn_header import CONTINUED, header_in
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()
 LONG = "The migration was done step by step. " * 60

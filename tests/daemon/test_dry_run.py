@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from memd.model import embedded_text
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 from memd_client import AsyncClient
 from memd_client.messages import ReindexReport
 from tests.daemon.contents import contents

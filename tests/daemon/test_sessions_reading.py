@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from memd.speech import header_in
+from memd.text.turn_header import header_in
 from memd_client.telling import encoded
 from memd_client.tools import AsyncTools
 from tests.daemon.inprocess import running, write

@@ -4,7 +4,7 @@ import pytest
 from memd.embed import probe
 from memd.embed.centring import centred
 from memd.embed.provider import READABLE, Vectors
-from memd.text import is_mostly_cjk
+from memd.text.tokens import is_mostly_cjk
 
 HALF = len(probe.QUESTIONS) // 2
 

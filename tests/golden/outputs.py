@@ -18,7 +18,7 @@ from memd.sources.sessions import format as formats
 from memd.store import meta
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.text import cjk_share, fts_text
+from memd.text.tokens import cjk_share, fts_text
 from tests.golden import corpus
 from tests.store.conftest import chunk_of, found_file
 from tests.sync.transcribed import apply, held, opened, shelf, treatment

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memd.search.query import left_out, parse
 from memd.search.terms import held
 from memd.store import keywords
-from memd.text import fts_text, tokens
+from memd.text.tokens import fts_text, tokens
 from tests.awkward import markdown
 from tests.awkward.characters import characters
 from tests.bounds import shipped

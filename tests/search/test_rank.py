@@ -11,8 +11,8 @@ from memd.search.fuse import Scored
 from memd.search.query import parse
 from memd.search.rank import IN_A_ROW, hits, verdicts, worth_reading
 from memd.search.repeats import Repeats
-from memd.speech import CONTINUED
 from memd.store.chunks import StoredChunk
+from memd.text.turn_header import CONTINUED
 
 OPEN = 0.0
 DEFAULT = 0.35

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.search.terms import held, occurrences, root
-from memd.text import tokens
+from memd.text.tokens import tokens
 
 
 @pytest.mark.parametrize(

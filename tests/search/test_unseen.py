@@ -8,8 +8,8 @@ from memd.chunk.turns import chunk_turns
 from memd.model import ChunkId, Kind, Turn
 from memd.search.query import parse
 from memd.search.unseen import Part, Shown, fresh_part
-from memd.speech import header_in
 from memd.store.chunks import StoredChunk
+from memd.text.turn_header import header_in
 
 AT = datetime(2026, 3, 2, 9, 2, tzinfo=UTC).timestamp()
 CODE = "Do it so:\n\n" + "\n".join(f"step {n} " + "of the way " * 5 + "\n\n}" for n in range(40))

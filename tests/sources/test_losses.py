@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
 from memd.sources.losses import kept, mounts_after, still_covered
 from memd.sources.scan import Blind, MountPoint, Scan, scan
+from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
 
 DISK = MountPoint("/ws/memory/disk", "memory/disk")
 VAULT = MountPoint("/vault", "/vault")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from memd.config import Redact
 from memd.model import Document, Kind, Stamp
-from memd.paths import Root, SingleFile, Tree, Workspace
 from memd.sources.fence import Missing, OutsideFence, SourceError
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
 from memd.sources.redact.engine import Redactor
+from memd.text.memory_paths import Root, SingleFile, Tree, Workspace
 from tests.awkward import markdown as awkward
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory

@@ -9,10 +9,10 @@ import pytest
 
 from memd.config import AgentSettings, SessionSettings
 from memd.model import Kind
-from memd.paths import Sessions, SingleFile, Tree, Workspace, admits, find_place, only_file
 from memd.sources.notes import read_note
 from memd.sources.roots import roots_as_written, roots_of, transcripts_of
 from memd.sources.scan import scan
+from memd.text.memory_paths import Sessions, SingleFile, Tree, Workspace, admits, find_place, only_file
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ARCHIVED, NOTES, SESSIONS, write_homes
 

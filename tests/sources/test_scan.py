@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
 from memd.sources.fence import Exhausted, OutsideFence, SourceError, Unreadable
 from memd.sources.notes import TooLarge, read_note
 from memd.sources.scan import Blind, MountPoint, Scan, Skip, scan, skip_of
+from memd.text.memory_paths import Root, SingleFile, Tree, Workspace, exclude_of
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 
@@ -408,7 +408,7 @@ def test_deep_trees(base: Path) -> None:
         deep.mkdir()
         (deep / "a.md").touch()
     seen = look(Tree(base / "vault"))
-    assert len(seen.found) == shipped("memd.paths._MAX_DEPTH") - 1
+    assert len(seen.found) == shipped("memd.text.memory_paths._MAX_DEPTH") - 1
     assert list(seen.skipped.values()) == [Skip.TOO_DEEP]
 
 
@@ -425,7 +425,7 @@ def test_a_path_that_is_too_long_to_be_watched(base: Path) -> None:
     os.close(above)
     seen = look(Tree(directory))
     longest = max(len(str(found.file.parent)) for found in seen.found.values())
-    assert 0 <= shipped("memd.paths._MAX_BYTES") - longest <= 250
+    assert 0 <= shipped("memd.text.memory_paths._MAX_BYTES") - longest <= 250
     assert list(seen.skipped.values()) == [Skip.TOO_DEEP]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memd.paths import Root, SingleFile, Tree, Workspace
 from memd.sources.fence import is_spelled_so
 from memd.sources.scan import Scan, scan
+from memd.text.memory_paths import Root, SingleFile, Tree, Workspace
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the stand-in asks /proc; elsewhere is the real one"

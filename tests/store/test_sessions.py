@@ -15,7 +15,7 @@ from memd.store.files import Change
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
 from memd.store.trouble import StoreDamaged, StoreRefused
-from memd.text import fts_text
+from memd.text.tokens import fts_text
 from tests.daemon.contents import contents, differences
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 

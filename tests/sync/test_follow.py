@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from memd.model import Stamp
-from memd.paths import Tree
 from memd.sync.dirty import Dirty
 from memd.sync.follow import follow
 from memd.sync.poll import Looks, PollPace, look_by_scan
+from memd.text.memory_paths import Tree
 from memd.watch.debounce import Debouncer
 from memd.watch.raw import Batch
 from memd.watch.survey import Survey

@@ -2,8 +2,8 @@ import os
 from pathlib import Path
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.paths import Tree, Workspace
 from memd.sync.glance import NEWEST, Glance
+from memd.text.memory_paths import Tree, Workspace
 
 
 def found(file: Path) -> FoundFile:

@@ -8,7 +8,6 @@ from typing import Any
 import apsw
 
 from memd.config import Chunking, Redact
-from memd.paths import Root, Sessions
 from memd.sources.redact.engine import Redactor
 from memd.sources.scan import scan
 from memd.store.index import Index
@@ -16,6 +15,7 @@ from memd.store.meta import Fingerprint
 from memd.sync.apply import Applied
 from memd.sync.apply_sessions import apply_sessions
 from memd.sync.treatment import Treatment
+from memd.text.memory_paths import Root, Sessions
 from memd.threads import Threads
 
 REDACTOR = Redactor(Redact())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from watchfiles import Change
 
-from memd.paths import Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import Sessions, SingleFile, Tree, Workspace
 from memd.watch.filters import sight
 from memd.watch.survey import Footing, Survey
 

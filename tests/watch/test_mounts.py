@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.paths import Root, SingleFile, Tree, Workspace, exclude_of
+from memd.text.memory_paths import Root, SingleFile, Tree, Workspace, exclude_of
 from memd.watch.mounts import concerning, parsed, read_mounts, unseen
 
 DISK = "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"

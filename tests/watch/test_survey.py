@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
+from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
 from memd.watch.survey import Survey, footing_of, survey
 from tests.otheruser import as_other_user, shared_directory
 

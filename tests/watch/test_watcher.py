@@ -16,7 +16,7 @@ import pytest
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import Change
 
-from memd.paths import Root, Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace
 from memd.watch.backlog import Backlog
 from memd.watch.inotify import InotifyFeed
 from memd.watch.library import LibraryFeed

@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from memd.search.query import Query
-from memd.text import is_cjk, tokens
+from memd.text.tokens import is_cjk, tokens
 
 MOST_TERMS = 12
 _MOST_CHARS = 2_000

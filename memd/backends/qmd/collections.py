@@ -10,7 +10,7 @@ import msgspec
 from memd.backends.qmd.parse import Listed
 from memd.config import Collection
 from memd.model import Kind
-from memd.paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace
 
 MARKDOWN = "**/*.md"
 CURATED = "{MEMORY,USER}.md"

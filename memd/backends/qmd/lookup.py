@@ -8,8 +8,8 @@ from memd.backends.qmd.collections import Wanted
 from memd.backends.qmd.manifest import Entry as Exported
 from memd.backends.qmd.parse import Entry
 from memd.model import Kind
-from memd.paths import Root, Sessions, admits, find_place, name_of, parts_below
 from memd.store.files import KnownFile
+from memd.text.memory_paths import Root, Sessions, admits, find_place, name_of, parts_below
 
 _OTHER = re.compile(r"[\W_]+")
 

@@ -6,7 +6,7 @@ from datetime import tzinfo
 import msgspec
 
 from memd.model import Turn
-from memd.speech import spoken
+from memd.text.turn_header import spoken
 
 VERSION = 1  # of how a page is made: with another one, pages are made anew
 

@@ -9,7 +9,7 @@ from memd.ctl.checkup.scene import Scene, quoted
 from memd.ctl.words import counted, one_line, size, visible
 from memd.inspection.facts import Cache, Ground, Store
 from memd.inspection.facts import Root as Place
-from memd.paths import (
+from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Root,
     Sessions,

@@ -19,7 +19,7 @@ from memd.ctl.showcase.questions import (
 from memd.ctl.showcase.scratch import Scratch, daemon, scratch
 from memd.ctl.showcase.workspace import daily, write
 from memd.ctl.words import counted
-from memd.paths import is_curated
+from memd.text.memory_paths import is_curated
 from memd_client.blocking import Client
 from memd_client.messages import Hit
 

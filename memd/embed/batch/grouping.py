@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from memd.embed.batch.dialect import BatchDialect
 from memd.embed.remote.provider import sendable
 from memd.model import TextHash
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 
 
 def groups(dialect: BatchDialect, texts: Mapping[TextHash, str]) -> Iterator[dict[TextHash, str]]:

@@ -28,7 +28,7 @@ from memd.embed.remote.http import Session
 from memd.embed.remote.retry import INDEXING, Retries
 from memd.errors import MemdError, TransientError
 from memd.model import TextHash
-from memd.text import cjk_share
+from memd.text.tokens import cjk_share
 from memd.threads import beside
 
 log = structlog.get_logger()

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from memd.embed.provider import Limits, Vector, Vectors
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 
 _BREAKS = ("\n\n", "\n", "。", ". ", " ")
 

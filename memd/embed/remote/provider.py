@@ -26,7 +26,7 @@ from memd.embed.remote.dialect import Dialect
 from memd.embed.remote.identify import Portrait
 from memd.embed.remote.packing import Piece, pieces, requests, split, whole, whole_ones
 from memd.embed.remote.retry import ASKING, INDEXING, Retries
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 
 REQUEST_TIMEOUT_S = 60.0
 SMALLEST_PIECE = 16  # estimated tokens; a text that is refused for its size at this length has another fault

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from memd.model import FoundFile
-from memd.paths import Root
 from memd.sources.fence import refusal
 from memd.sources.sessions.opened import open_transcript
 from memd.sources.sessions.progress import Progress
+from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 16
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from memd.model import FoundFile, Stamp
-from memd.paths import Parts, Root, Sessions, admits, name_of, parts_below
 from memd.sources.fence import Missing, open_inside, refusal
+from memd.text.memory_paths import Parts, Root, Sessions, admits, name_of, parts_below
 
 PACKED_SUFFIX = ".zst"
 

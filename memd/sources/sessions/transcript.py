@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from memd.model import FoundFile, Stamp, Turn
-from memd.paths import Root
 from memd.sources.fence import refusal
 from memd.sources.notes import settled
 from memd.sources.sessions.events import Learnt
@@ -17,6 +16,7 @@ from memd.sources.sessions.lines import Continued, Cutter
 from memd.sources.sessions.opened import Opened, open_transcript
 from memd.sources.sessions.packed import unpacked
 from memd.sources.sessions.progress import EDGE_BYTES, Mark, Progress, mark_of
+from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 20
 

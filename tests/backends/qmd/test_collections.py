@@ -7,7 +7,7 @@ from memd.backends.qmd.collections import NOTES, Added, Wanted, as_added, reache
 from memd.backends.qmd.parse import Listed
 from memd.config import Collection
 from memd.model import Kind
-from memd.paths import Root, Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace
 
 ROOTS: tuple[Root, ...] = (
     Workspace(Path("/w")),

@@ -7,8 +7,8 @@ from memd.backends.qmd.lookup import by_likeness, directly
 from memd.backends.qmd.manifest import Entry as Exported
 from memd.backends.qmd.parse import Entry
 from memd.model import Kind, Stamp
-from memd.paths import Root, Tree, Workspace
 from memd.store.files import KnownFile
+from memd.text.memory_paths import Root, Tree, Workspace
 
 BASE = Path("/state/main.qmd")
 ROOTS: tuple[Root, ...] = (Workspace(Path("/w")), Tree(Path("/x")))

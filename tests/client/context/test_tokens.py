@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd import text as daemon
+from memd.text import tokens as daemon
 from memd_client.context import tokens
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.showcase.workspace import notes, write
-from memd.text import is_mostly_cjk
+from memd.text.tokens import is_mostly_cjk
 
 _TODAY = date(2026, 3, 2)
 

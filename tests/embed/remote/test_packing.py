@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from memd.embed.provider import Limits
 from memd.embed.remote.packing import Piece, pieces, requests, split, whole
-from memd.text import estimate_tokens
+from memd.text.tokens import estimate_tokens
 
 TEXT = st.text(alphabet="ab c\n.。数据库é\u0301👩\u200d💻", max_size=300)
 

@@ -16,7 +16,6 @@ from memd.chunk.markdown import LONGEST
 from memd.chunk.turns import chunk_turns
 from memd.config import Redact
 from memd.model import Stamp, Turn
-from memd.paths import Sessions, Tree
 from memd.sources.fence import Missing, OutsideFence, SourceError, Unreadable
 from memd.sources.notes import TooLarge
 from memd.sources.redact.engine import Redactor
@@ -24,7 +23,8 @@ from memd.sources.sessions import packed as packing
 from memd.sources.sessions.lines import MAX_LINE_BYTES
 from memd.sources.sessions.progress import EDGE_BYTES, encoded
 from memd.sources.sessions.transcript import read_transcript
-from memd.text import fts_text
+from memd.text.memory_paths import Sessions, Tree
+from memd.text.tokens import fts_text
 from tests.awkward import transcripts as awkward
 from tests.awkward.streams import pieces
 from tests.bounds import shipped

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from memd.model import FoundFile, Kind, Stamp, Turn
-from memd.paths import Root, Sessions
 from memd.sources.sessions.hearing import Redactor
 from memd.sources.sessions.progress import Progress, decoded, encoded
 from memd.sources.sessions.transcript import Grown, Reading, Same, Whole, read_transcript
+from memd.text.memory_paths import Root, Sessions
 
 LATER_NS = 4_000_000_000_000_000_000
 

@@ -30,7 +30,7 @@ CREATE INDEX chunks_by_hash ON chunks (hash);
 CREATE INDEX chunks_waiting ON chunks (file_id) WHERE vector = 0;
 CREATE INDEX chunks_set_aside ON chunks (file_id) WHERE vector = 2;
 
--- Contentless: the text is in chunks. The rows hold terms as memd.text.fts_text writes them.
+-- Contentless: the text is in chunks. The rows hold terms as memd.text.tokens.fts_text writes them.
 CREATE VIRTUAL TABLE keywords USING fts5 (
     text, context,
     content = '', contentless_delete = 1,

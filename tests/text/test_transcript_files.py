@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.layouts import Layout, descends, first_is_free, transcript
+from memd.text.transcript_files import Layout, descends, first_is_free, transcript
 
 UUID = "019dec85-7a1c-7d2e-9f00-0123456789ab"
 OTHER = "3f2a9d10-1111-4222-8333-444455556666"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd import text
+from memd.text import tokens as text
 from tests.awkward.characters import characters
 from tests.bounds import shipped
 
@@ -173,7 +173,7 @@ def test_a_cut_through_endless_marks_still_cuts() -> None:
 
 def test_the_longest_character_is_left_out_whole() -> None:
     """What has more marks is none, and is cut where told."""
-    longest = shipped("memd.text._LONGEST_CLUSTER")
+    longest = shipped("memd.text.tokens._LONGEST_CLUSTER")
     given = "xa" + "\u0301" * (longest - 1) + "b"
     assert given[-2:] != "ab"
     assert len(text.cut(given, len(given) - 2)) == 1

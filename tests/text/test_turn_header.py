@@ -2,7 +2,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from memd.speech import day_of, header, header_in, spoken
+from memd.text.turn_header import day_of, header, header_in, spoken
 
 MORNING = 1_772_442_120.0  # 2026-03-02 09:02 UTC
 

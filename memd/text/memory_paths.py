@@ -14,8 +14,8 @@ from typing import assert_never
 
 import msgspec
 
-from memd import layouts
-from memd.layouts import Layout, Transcript
+from memd.text import transcript_files
+from memd.text.transcript_files import Layout, Transcript
 
 Parts = tuple[str, ...]
 
@@ -170,7 +170,7 @@ def name_of(root: Root, parts: Parts) -> str:
 
 def transcript_at(root: Sessions, parts: Parts) -> Transcript | None:
     """What a file at these parts below a root of transcripts is, if its name is that of one."""
-    session = layouts.transcript(root.layout, parts)
+    session = transcript_files.transcript(root.layout, parts)
     return msgspec.structs.replace(session, archived=True) if session and root.archived else session
 
 
@@ -253,7 +253,7 @@ def admits_file(root: Root, parts: Parts) -> bool:
         case SingleFile():
             fits = len(parts) == 1 and nfc(name) == nfc(root.file)
         case Sessions():
-            session = layouts.transcript(root.layout, parts)
+            session = transcript_files.transcript(root.layout, parts)
             fits = session is not None and (root.subagents or not session.subagent)
             if root.file is not None:
                 fits = fits and len(parts) == 1 and nfc(name) == nfc(root.file)
@@ -305,7 +305,9 @@ def _reaches(root: Root, parts: Parts) -> bool:
         case SingleFile():
             return False
         case Sessions():
-            return root.file is None and layouts.descends(root.layout, parts, subagents=root.subagents)
+            return root.file is None and transcript_files.descends(
+                root.layout, parts, subagents=root.subagents
+            )
         case _:
             assert_never(root)
 

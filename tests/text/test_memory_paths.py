@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.paths import (
+from memd.text.memory_paths import (
     Root,
     Sessions,
     SingleFile,
