@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memd.interrupts import end_quietly
-from memd.streams import open_streams
+from memd.runtime.interrupts import end_quietly
+from memd.runtime.standard_streams import open_streams
 from memd.version import VERSION
 
 

@@ -22,12 +22,10 @@ import msgspec
 import structlog
 import uvloop
 
-from memd import logs, notify, postmortem
 from memd.agents import Agent, Agents
 from memd.backends.builtin import Builtin
 from memd.backends.choice import Around, chosen
 from memd.backends.qmd.embedding import EmbedTurn
-from memd.beat import until_beat_s
 from memd.config import AgentSettings, Config
 from memd.configfile.load import ConfigError, load, location
 from memd.embed.choose import Choice, choose
@@ -41,9 +39,14 @@ from memd.engines.supply import Supply
 from memd.errors import FatalError, MemdError
 from memd.fleet import Fleet
 from memd.footprint.limit import MemoryLimit
-from memd.learn import learn_types
-from memd.logfile import LogFile
 from memd.reload import Configuration, stamp_of
+from memd.runtime import logs, safe_traceback, sd_notify
+from memd.runtime.debounce import Debouncer
+from memd.runtime.log_file import LogFile
+from memd.runtime.msgspec_warmup import learn_types
+from memd.runtime.signals import Signals, Wish
+from memd.runtime.threads import Starved, Threads
+from memd.runtime.ticks import until_beat_s
 from memd.search.searcher import Searcher
 from memd.server import listener
 from memd.server.acceptor import Acceptor, most_agents, most_connections
@@ -51,7 +54,6 @@ from memd.server.connection import Connection
 from memd.server.handlers import Control, Handlers
 from memd.server.report import Facts
 from memd.server.single_instance import sole_daemon
-from memd.signals import Signals, Wish
 from memd.sources.roots import roots_as_written, roots_of
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
@@ -66,9 +68,7 @@ from memd.sync.rebuild import discard_all
 from memd.sync.timetable import scan_now_and_then
 from memd.sync.treatment import treatment_of
 from memd.text.memory_paths import Root
-from memd.threads import Starved, Threads
 from memd.version import VERSION
-from memd.watch.debounce import Debouncer
 from memd.watch.watcher import Health, watch
 from memd_client import paths
 
@@ -144,7 +144,7 @@ def main(
     logs.configure(
         "info", sys.stderr, terminal=terminal, color=logs.wants_color(os.environ, terminal=terminal)
     )
-    postmortem.catch_strays(_stray_failed)
+    safe_traceback.catch_strays(_stray_failed)
     try:
         places = _places(config, state_dir, socket)
         uvloop.run(serve(places, os.environ, choose or _choose_here, on_stop=_end_in_time), loop_factory=Loop)
@@ -255,7 +255,7 @@ async def serve(
     """
     learn_types()
     asyncio.get_running_loop().set_exception_handler(_callback_failed)
-    notifier = notify.Notifier(environ)
+    notifier = sd_notify.Notifier(environ)
     given = listener.given(environ, places.socket)
     # Listening first: a reload that is wished for while the file is read is one of what it says afterwards.
     signals = Signals(asyncio.get_running_loop(), on_stop)
@@ -302,7 +302,7 @@ async def serve(
             handlers = Handlers(agents, facts, control)
             async with _listening(places.socket, given, handlers, agents, tasks):
                 manager = tasks.create_task(
-                    _tell_manager(notifier, agents, notify.watchdog_interval_s(environ))
+                    _tell_manager(notifier, agents, sd_notify.watchdog_interval_s(environ))
                 )
                 notifier.ready()
                 log.info(
@@ -498,7 +498,7 @@ def _configuration(
 
 
 async def _reload(
-    configuration: Configuration, engines: Engines, notifier: notify.Notifier
+    configuration: Configuration, engines: Engines, notifier: sd_notify.Notifier
 ) -> tuple[str, ...]:
     """Bring the whole file into force, and have providers that refused asked again; the settings that were not in force.
 
@@ -556,7 +556,7 @@ async def _keep_listening(listening: listener.Listening, acceptor: Acceptor) -> 
             log.warning("server.socket_bound_again", reason="its file was deleted")
 
 
-async def _tell_manager(notifier: notify.Notifier, agents: Agents, watchdog_s: float | None) -> None:
+async def _tell_manager(notifier: sd_notify.Notifier, agents: Agents, watchdog_s: float | None) -> None:
     """Tell the service manager, where there is one, what goes on, and that the loop runs."""
     if not notifier.is_heard:
         return

@@ -10,11 +10,11 @@ import msgspec
 import structlog
 
 from memd.agents import Agent, Agents, LeftOut
-from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.config import AgentSettings, Config, differences
 from memd.engines.engines import Engines
 from memd.engines.supply import Supply
 from memd.errors import TransientError
+from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.store.trouble import StoreDamaged, StoreNewer
 
 log = structlog.get_logger()

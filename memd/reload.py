@@ -7,11 +7,11 @@ from pathlib import Path
 
 import structlog
 
-from memd.beat import until_beat_s
 from memd.config import Config
 from memd.configfile.following import changed_settings, followed
 from memd.configfile.load import ConfigError, ConfigUnreadable
-from memd.threads import Starved, Threads
+from memd.runtime.threads import Starved, Threads
+from memd.runtime.ticks import until_beat_s
 
 log = structlog.get_logger()
 

@@ -14,7 +14,7 @@ from memd.config import AgentSettings, Config, DaemonSettings
 from memd.engines.engines import Engines
 from memd.engines.supply import Supply
 from memd.fleet import Fleet
-from memd.threads import NoThread
+from memd.runtime.threads import NoThread
 
 IDS = ("a", "b", "main")
 

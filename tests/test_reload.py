@@ -11,7 +11,7 @@ import pytest
 from memd.config import Config
 from memd.configfile.load import ConfigError, load
 from memd.reload import Configuration, stamp_of
-from memd.threads import NoThread
+from memd.runtime.threads import NoThread
 from tests.wait import until_async
 
 

@@ -14,7 +14,7 @@ from memd.backends.backend import MAX_CHARS, Answer, Backend, Excerpt, Question
 from memd.backends.standing import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
-from memd.spent import spent
+from memd.runtime.timing import spent
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()

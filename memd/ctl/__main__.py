@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from memd.interrupts import STATUS, quiet
+from memd.runtime.interrupts import STATUS, quiet
 
 
 def main(argv: Sequence[str] | None = None) -> int:

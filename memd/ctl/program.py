@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from memd import postmortem
 from memd.ctl import arguments
 from memd.ctl.call import Call
 from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, explained
 from memd.ctl.places import places
 from memd.ctl.screen import Outcome, Screen, of_process
 from memd.errors import MemdError
-from memd.streams import open_streams
+from memd.runtime import safe_traceback
+from memd.runtime.standard_streams import open_streams
 from memd_client.errors import MemdClientError
 
 
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except Exception as bug:  # noqa: BLE001  the top: Python would print what it quotes, into the log of an agent
-        postmortem.print_account("memd-ctl", bug)
+        safe_traceback.print_account("memd-ctl", bug)
         status = ERROR
     # An agent's program may take another status for a veto.
     return 0 if arguments.is_hook(typed) else status

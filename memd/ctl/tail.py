@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from memd.logfile import KEPT, rotated
+from memd.runtime.log_file import KEPT, rotated
 
 _BLOCK = 1 << 16
 _STEP_S = 0.2

@@ -10,7 +10,6 @@ from typing import Protocol
 import numpy as np
 import structlog
 
-from memd.backoff import delay_s
 from memd.embed import bundled, centring
 from memd.embed.clean import fit
 from memd.embed.process import Worker, WorkerDied
@@ -24,6 +23,7 @@ from memd.embed.provider import (
     Vectors,
 )
 from memd.embed.questions import Questions
+from memd.runtime.backoff import delay_s
 
 log = structlog.get_logger()
 

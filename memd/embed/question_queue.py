@@ -16,7 +16,7 @@ from memd.embed.provider import (
     Vector,
 )
 from memd.errors import MemdError
-from memd.postmortem import told
+from memd.runtime.safe_traceback import told
 
 log = structlog.get_logger()
 

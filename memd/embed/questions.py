@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from memd.embed.provider import EmbedUnavailable
-from memd.threads import Starved, Threads
+from memd.runtime.threads import Starved, Threads
 
 log = structlog.get_logger()
 

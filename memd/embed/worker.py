@@ -18,11 +18,11 @@ from typing import NoReturn, Protocol
 
 import msgspec
 
-from memd import postmortem
 from memd.embed import bundled
 from memd.embed.environment import prepare_environment
 from memd.embed.protocol import BrokenFrame, Embedded, FrameReader, Passage, Ready, encode
 from memd.embed.provider import Vector
+from memd.runtime import safe_traceback
 
 NICE = 10
 MAX_THREADS = 8
@@ -135,7 +135,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 def main() -> NoReturn:
     """Serve the bundled model, at low priority."""
-    postmortem.catch_strays(postmortem.print_account)
+    safe_traceback.catch_strays(safe_traceback.print_account)
     yield_to_others()
     prepare_environment(os.environ, engine_threads())
     serve(bundled.find().version, bundled.load)

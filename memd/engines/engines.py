@@ -12,9 +12,9 @@ from memd.embed.choose import Choice, shared
 from memd.engines.engine import Engine
 from memd.engines.member import Member, Tools
 from memd.engines.supply import Supply
+from memd.runtime.threads import beside
 from memd.store.embeddings import Space
 from memd.sync.cached import CacheBound
-from memd.threads import beside
 
 log = structlog.get_logger()
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from memd.backoff import delay_s
 from memd.config import AgentSettings, Cache
 from memd.embed.choose import Candidate
 from memd.embed.provider import (
@@ -28,6 +27,7 @@ from memd.embed.remote.recipe import Recipe
 from memd.engines.standing import Patience
 from memd.engines.watched import Failure, watched
 from memd.errors import MemdError
+from memd.runtime.backoff import delay_s
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.store.providers import ProviderStore
 from memd.sync.cached import CacheBound

@@ -11,11 +11,11 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from memd import allocator
-from memd.beat import until_beat_s
 from memd.errors import MemdError
 from memd.footprint import policy, processes
 from memd.footprint.policy import Holding, Seen
+from memd.runtime import malloc
+from memd.runtime.ticks import until_beat_s
 
 log = structlog.get_logger()
 
@@ -120,7 +120,7 @@ class MemoryLimit:
             self._seen, self._trouble, self._told_at = (), None, policy.NEVER
             self._given_up.clear()
             if limit_mb:
-                allocator.return_large_blocks()
+                malloc.return_large_blocks()
             self._changed.set()
 
     def standing(self) -> Standing | None:
@@ -154,7 +154,7 @@ class MemoryLimit:
         if decision.give_up or self._gave_up:
             # Once more after a while: a search may have held on to them until now.
             self._gave_up = bool(decision.give_up)
-            await allocator.give_back_beside()
+            await malloc.give_back_beside()
         for agent in decision.take_back:
             await self._take_back(agent)
         if held is not None:
@@ -237,7 +237,7 @@ class MemoryLimit:
             with contextlib.suppress(MemdError, TimeoutError):
                 async with asyncio.timeout(self._patience_s):
                     await vectors.release_pages()
-        await allocator.give_back_beside()
+        await malloc.give_back_beside()
 
     def _in_vectors(self) -> int:
         """Memory that vectors take which could be given up."""

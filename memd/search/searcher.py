@@ -12,6 +12,8 @@ from memd.config import AgentSettings
 from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
 from memd.errors import TransientError
 from memd.model import ChunkId, Degraded, Hit, Kind, Source, Trace
+from memd.runtime.threads import Threads
+from memd.runtime.timing import spent
 from memd.search import query, rank
 from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Scored, Weights, background, fuse
@@ -20,7 +22,6 @@ from memd.search.rank import Verdict
 from memd.search.scripts import foreign, scripts
 from memd.search.speakers import Speakers
 from memd.search.trace import Asked, Sides, told
-from memd.spent import spent
 from memd.store import matrix
 from memd.store.chunks import Place, StoredChunk
 from memd.store.embeddings import Space
@@ -29,7 +30,6 @@ from memd.store.keywords import Match
 from memd.store.matrix import Rows
 from memd.store.shelf import Listed, Near
 from memd.store.trouble import StoreClosed, StoreDamaged
-from memd.threads import Threads
 
 CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50

@@ -19,14 +19,14 @@ from memd.backends.clamp import clamp
 from memd.config import AgentSettings
 from memd.configfile.load import ConfigError
 from memd.errors import MemdError, TransientError
+from memd.runtime.local_time import LocalZone
+from memd.runtime.timing import spent
 from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
 from memd.server.slow import Slow
-from memd.spent import spent
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer
 from memd.sync.passes import PassFailed, PassReport
 from memd.sync.vectors import VectorQueue
-from memd.zone import LocalZone
 from memd_client import messages as wire
 from memd_client import session_key
 

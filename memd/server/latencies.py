@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from memd.spent import Account, in_ms, told
+from memd.runtime.timing import Account, in_ms, told
 from memd_client import messages as wire
 
 LAST = 100

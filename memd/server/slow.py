@@ -8,9 +8,9 @@ from typing import Literal
 
 import structlog
 
-from memd.seldom import Seldom
+from memd.runtime.rate_limit import Seldom
+from memd.runtime.timing import Account, in_ms, told
 from memd.server.latencies import Latencies
-from memd.spent import Account, in_ms, told
 from memd_client import messages as wire
 
 log = structlog.get_logger()

@@ -16,6 +16,7 @@ import apsw
 import msgspec
 import structlog
 
+from memd.runtime.threads import Starved, Threads
 from memd.store import copies, migrations, newer, ondisk, soundness
 from memd.store.trouble import (
     StoreClosed,
@@ -27,7 +28,6 @@ from memd.store.trouble import (
     full,
     mapped_errors,
 )
-from memd.threads import Starved, Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")

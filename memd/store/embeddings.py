@@ -11,8 +11,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 import structlog
 
-from memd.backoff import delay_s
 from memd.model import TextHash
+from memd.runtime.backoff import delay_s
 from memd.store import aside, salvage
 from memd.store.copies import Copy
 from memd.store.database import Database

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
+from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.store import aside, chunks, files, keywords, matrix, meta, parts, sessions, shelf, vectors
 from memd.store.copies import Copy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.trouble import StoreDamaged, StoreUnavailable
-from memd.threads import NoMemory, NoThread, Threads
 
 REST_S = 1.0  # for which a search waits for the end of a change that it has met
 ANEW_S = 1.0  # between two attempts at reading from the file what memory had no room for

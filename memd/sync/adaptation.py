@@ -4,11 +4,12 @@ import asyncio
 
 import structlog
 
-from memd.backoff import LONGEST_WAIT_S
 from memd.config import AgentSettings
 from memd.embed.provider import space_of
 from memd.errors import FatalError, MemdError
-from memd.postmortem import told
+from memd.runtime.backoff import LONGEST_WAIT_S
+from memd.runtime.first_completed import first_of
+from memd.runtime.safe_traceback import told
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors
 from memd.store.trouble import StoreDamaged
@@ -17,7 +18,6 @@ from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.permission import Permission
 from memd.sync.renewal import Renewal
 from memd.sync.spaces import Spaces
-from memd.sync.waiting import first_of
 
 log = structlog.get_logger()
 

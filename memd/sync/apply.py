@@ -9,15 +9,15 @@ import structlog
 from memd.chunk import markdown
 from memd.errors import MemdError
 from memd.model import Chunk, FoundFile, Kind, TextHash
+from memd.runtime.threads import NoMemory, Threads
+from memd.runtime.timing import spent
 from memd.sources import notes
 from memd.sources.fence import SourceError, Unexpected
 from memd.sources.notes import Reading
-from memd.spent import spent
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import Change, KnownFile
 from memd.store.index import Index
 from memd.sync.treatment import Treatment
-from memd.threads import NoMemory, Threads
 
 log = structlog.get_logger()
 

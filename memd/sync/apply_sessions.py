@@ -8,16 +8,16 @@ import msgspec
 
 from memd.chunk.turns import Cut, chunk_turns
 from memd.model import FoundFile, Turn
+from memd.runtime.threads import Threads
+from memd.runtime.timing import spent
 from memd.sources.fence import SourceError
 from memd.sources.sessions.progress import Progress, decoded, encoded
 from memd.sources.sessions.transcript import Grown, Reading, Same, Whole, read_transcript
-from memd.spent import spent
 from memd.store.embeddings import KnownVectors
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
 from memd.sync.apply import Applied, known_vectors
 from memd.sync.treatment import Treatment
-from memd.threads import Threads
 
 # By the name of the format.
 _AGENTS = {"openclaw": "OpenClaw", "claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini"}

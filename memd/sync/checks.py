@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
-from memd.beat import until_beat_s
+from memd.runtime.ticks import until_beat_s
 from memd.store.index import Index
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 

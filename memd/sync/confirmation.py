@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import structlog
 
+from memd.runtime.change_event import Moves
 from memd.sync.cached import Cached
-from memd.sync.moves import Moves
 from memd.sync.served import Served
 from memd.sync.standing import WaitingForConfirmation
 from memd.sync.wishes import Wishes

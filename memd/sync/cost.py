@@ -6,6 +6,7 @@ import msgspec
 
 from memd.errors import MemdError
 from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
+from memd.runtime.threads import NoMemory, Threads
 from memd.sources.fence import SourceError
 from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
@@ -14,7 +15,6 @@ from memd.sync.apply import read_and_cut, unexpected
 from memd.sync.apply_sessions import read_and_cut_session
 from memd.sync.treatment import Treatment
 from memd.text.tokens import estimate_tokens
-from memd.threads import NoMemory, Threads
 
 
 class Cost(msgspec.Struct, frozen=True):

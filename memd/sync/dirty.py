@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from memd.runtime.debounce import Debouncer
 from memd.store.trouble import StoreClosed
-from memd.watch.debounce import Debouncer
 
 
 class Taken(msgspec.Struct, frozen=True):

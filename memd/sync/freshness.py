@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from memd.spent import spent
+from memd.runtime.timing import spent
 from memd.sync.dirty import Dirty
 from memd.sync.passes import Passes
 from memd.sync.peek import LOOK_S, Peek

@@ -9,6 +9,7 @@ import msgspec
 
 from memd.config import SessionSettings
 from memd.model import FoundFile, Stamp
+from memd.runtime.threads import Threads
 from memd.sources.fence import SourceError
 from memd.sources.sessions.growth import growth
 from memd.sources.sessions.progress import Progress, decoded
@@ -16,7 +17,6 @@ from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.sync.quiet import due_at
 from memd.text.memory_paths import Root
-from memd.threads import Threads
 
 _TOGETHER_S = 1.0  # those that are due so soon after one another are marked at once
 

@@ -7,9 +7,9 @@ from weakref import WeakSet
 
 from memd.embed.provider import Limits
 from memd.model import TextHash
+from memd.runtime.change_event import Moves
 from memd.sync.bulk import Bulk
 from memd.sync.cached import Cached
-from memd.sync.moves import Moves
 from memd.sync.respondent import Outcome, Partly, Respondent, embedded
 from memd.sync.served import Request, Served, batch
 from memd.sync.standing import BackingOff

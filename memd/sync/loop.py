@@ -9,6 +9,7 @@ import msgspec
 
 from memd.config import AgentSettings
 from memd.embed.provider import space_of
+from memd.runtime.threads import Threads
 from memd.store.chunks import Counts
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -34,7 +35,6 @@ from memd.sync.tidy import Tidy
 from memd.sync.treatment import Treatment
 from memd.sync.vectors import STALLED_S, VectorQueue
 from memd.sync.wipe import keep_wiping
-from memd.threads import Threads
 from memd.watch.backlog import Backlog
 
 READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild

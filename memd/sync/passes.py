@@ -8,10 +8,10 @@ from random import Random
 import msgspec
 import structlog
 
-from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.errors import FatalError, TransientError
-from memd.postmortem import told
-from memd.spent import Account
+from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.safe_traceback import told
+from memd.runtime.timing import Account
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.intake import Done

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from memd.errors import MemdError
 from memd.model import FoundFile
+from memd.runtime.threads import Threads
 from memd.sync import glance
 from memd.sync.glance import Glance
 from memd.sync.poll import Comparison, Look
-from memd.threads import Threads
 from memd.watch.survey import Identity, listable, replaced
 
 LOOK_S = 0.1  # what a look may take that a search waits for, however little it is to wait

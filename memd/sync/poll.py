@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from memd import postmortem
 from memd.model import Stamp
+from memd.runtime import safe_traceback
+from memd.runtime.threads import Threads
 from memd.sources.notes import settled
 from memd.sources.scan import scan
 from memd.sync.dirty import Dirty
 from memd.text.memory_paths import Root
-from memd.threads import Threads
 
 log = structlog.get_logger()
 
@@ -104,7 +104,7 @@ async def poll(
         try:
             changed = await threads.run(comparison.changed, wanted)
         except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on: the next look may succeed
-            reason = postmortem.cause(failure)
+            reason = safe_traceback.cause(failure)
             if reason != failed:
                 log.warning("poll.failed", reason=reason)
             failed = reason

@@ -10,10 +10,10 @@ from random import Random
 
 import structlog
 
-from memd.allocator import give_back_beside
-from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.errors import FatalError, MemdError
-from memd.postmortem import told
+from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.malloc import give_back_beside
+from memd.runtime.safe_traceback import told
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

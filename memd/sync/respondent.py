@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import structlog
 
-from memd.backoff import delay_s
 from memd.embed.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vector, Vectors
 from memd.model import TextHash
-from memd.sync.moves import Moves
+from memd.runtime.backoff import delay_s
+from memd.runtime.change_event import Moves
 from memd.sync.rate import Rate
 from memd.sync.standing import BackingOff, Provided, Stopped, Working, failed, failures_after
 

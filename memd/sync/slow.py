@@ -2,8 +2,8 @@
 
 import structlog
 
-from memd.seldom import Seldom
-from memd.spent import Account, in_ms, told
+from memd.runtime.rate_limit import Seldom
+from memd.runtime.timing import Account, in_ms, told
 from memd.sync.intake import Done
 
 log = structlog.get_logger()

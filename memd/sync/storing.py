@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from memd.model import ChunkId, TextHash
+from memd.runtime.change_event import Moves
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import Space
 from memd.sync.cached import Cached
-from memd.sync.moves import Moves
 from memd.sync.respondent import Partly
 from memd.sync.served import Customer, Request, Served, rows
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from memd.beat import until_beat_s
+from memd.runtime.ticks import until_beat_s
 from memd.sync.dirty import Dirty
 
 log = structlog.get_logger()

@@ -6,9 +6,9 @@ from datetime import tzinfo
 import msgspec
 
 from memd.config import AgentSettings, Chunking
+from memd.runtime.local_time import LocalZone
 from memd.sources.redact.engine import Redactor
 from memd.text.memory_paths import Root
-from memd.zone import LocalZone
 
 
 class Treatment(msgspec.Struct, frozen=True):

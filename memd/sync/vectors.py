@@ -9,10 +9,11 @@ from random import Random
 
 import structlog
 
-from memd.backoff import delay_s
 from memd.embed.provider import Provider
 from memd.errors import TransientError
 from memd.model import TextHash
+from memd.runtime.backoff import delay_s
+from memd.runtime.change_event import Moves
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 from memd.store.trouble import StoreClosed, StoreDamaged
@@ -20,7 +21,6 @@ from memd.sync.bulk import Bulk
 from memd.sync.cached import CacheBound, Cached
 from memd.sync.confirmation import Confirmations
 from memd.sync.lanes import Lanes, UnderWay, end_all
-from memd.sync.moves import Moves
 from memd.sync.respondent import Respondent
 from memd.sync.served import Customer, Served
 from memd.sync.standing import BURST_S, BackingOff, Paused, Provided, State, Stopped, Working, in_words

@@ -5,8 +5,8 @@ from random import Random
 
 import structlog
 
-from memd.backoff import delay_s
 from memd.errors import TransientError
+from memd.runtime.backoff import delay_s
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from watchfiles import Change
 
-from memd.threads import Threads
+from memd.runtime.threads import Threads
 from memd.watch.mounts import MountEvents
 from memd.watch.raw import Batch, Broken, RawEvent, Tap
 from memd.watch.survey import Survey

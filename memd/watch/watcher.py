@@ -14,13 +14,13 @@ from zlib import crc32
 import msgspec
 import structlog
 
-from memd import postmortem
-from memd.backoff import delay_s
-from memd.beat import until_beat_s
+from memd.runtime import safe_traceback
+from memd.runtime.backoff import delay_s
+from memd.runtime.debounce import Debouncer
+from memd.runtime.threads import Starved, Threads
+from memd.runtime.ticks import until_beat_s
 from memd.text.memory_paths import Root, Sessions, only_file
-from memd.threads import Starved, Threads
 from memd.watch.backlog import Backlog
-from memd.watch.debounce import Debouncer
 from memd.watch.filters import Sighting, sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.library import LibraryFeed
@@ -147,7 +147,7 @@ async def watch(
                 _log.warning("watch.broken", reason=str(failure))
             broken = str(failure)
         except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on
-            said, broken = broken, postmortem.cause(failure)
+            said, broken = broken, safe_traceback.cause(failure)
             if broken != said:
                 _log.exception("watch.failed")
         reason = "watching began again"

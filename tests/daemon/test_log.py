@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memd.ctl.tail import follow
-from memd.logfile import LIMIT_BYTES, rotated
+from memd.runtime.log_file import LIMIT_BYTES, rotated
 from tests.daemon.process import ROOT, Daemon
 from tests.wait import until
 

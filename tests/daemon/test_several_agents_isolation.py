@@ -23,10 +23,10 @@ from memd.engines.engines import Engines
 from memd.engines.member import Tools
 from memd.engines.standing import Patience
 from memd.fleet import Fleet
+from memd.runtime.threads import Threads
 from memd.server.handlers import Control, Handlers
 from memd.server.report import Facts
 from memd.store.embeddings import EmbeddingStore
-from memd.threads import Threads
 from memd_client import messages as wire
 from tests.fakes import HashingProvider
 from tests.unchanging import nothing_changed, unchanging

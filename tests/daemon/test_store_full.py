@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd import logs
+from memd.runtime import logs
 from memd.store.index import Index
 from memd.store.trouble import StoreFull
 from memd_client import AsyncClient, Client, RequestFailed

@@ -13,8 +13,8 @@ from memd.agents import Agent
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.config import AgentSettings
+from memd.runtime.threads import NoThread, Threads
 from memd.store import database
-from memd.threads import NoThread, Threads
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import reloaded, running, write
 from tests.daemon.trouble import RED, bugs, comes_true, is_well

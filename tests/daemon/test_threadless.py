@@ -11,8 +11,8 @@ import pytest
 
 from memd import daemon
 from memd.daemon import Loop
-from memd.signals import Signals, Wish
-from memd.threads import NoThread
+from memd.runtime.signals import Signals, Wish
+from memd.runtime.threads import NoThread
 from memd_client import MemdClientError
 from tests.daemon.process import Daemon
 from tests.daemon.threadless import REFUSED

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 import structlog
 
-from memd import logs
+from memd.runtime import logs
 from memd.store import meta
 from memd.store.copies import KEPT_S
 from memd.store.migrations import newest

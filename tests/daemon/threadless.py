@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from memd import daemon
-from memd.threads import Threads
+from memd.runtime.threads import Threads
 
 REFUSED = "MEMD_TEST_REFUSED"  # the file
 

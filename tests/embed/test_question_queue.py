@@ -17,7 +17,7 @@ from memd.embed.question_queue import (
     TOGETHER_MOST,
     QuestionQueue,
 )
-from memd.threads import NoThread
+from memd.runtime.threads import NoThread
 from tests.clock import Clock, hastily, now_s
 from tests.fakes import HashingProvider
 from tests.wait import until_async

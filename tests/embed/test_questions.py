@@ -11,7 +11,7 @@ from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Vector
 from memd.embed.question_queue import QuestionQueue
 from memd.embed.questions import REPLACED, SLOW_S, STUCK_S, Questions
 from memd.engines.watched import watched
-from memd.threads import Threads
+from memd.runtime.threads import Threads
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 

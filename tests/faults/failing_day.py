@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 import uvloop
 
-from memd import logs
+from memd.runtime import logs
 from memd_client import AsyncClient, RequestFailed
 from memd_client.messages import Found
 from tests.daemon.inprocess import running

@@ -34,7 +34,7 @@ settings.register_profile(
 settings.load_profile("fuzz")
 
 # After the profile, which the tests take at their definition.
-from memd import logs  # noqa: E402
+from memd.runtime import logs  # noqa: E402
 from tests.backends.qmd import test_parse  # noqa: E402
 from tests.chunk import test_markdown, test_turns  # noqa: E402
 from tests.client import (  # noqa: E402

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import uvloop
 
-from memd import daemon, logs
+from memd import daemon
 from memd.config import AgentSettings
 from memd.embed.choose import Choice
+from memd.runtime import logs
 from tests.daemon.inprocess import configure, running
 from tests.fakes import HashingProvider
 from tests.faults.scratch import ScratchDirectory

@@ -19,7 +19,7 @@ import apsw
 import msgspec
 import uvloop
 
-from memd import logs
+from memd.runtime import logs
 from memd.store import database
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import running

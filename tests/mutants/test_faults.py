@@ -51,7 +51,11 @@ def test_every_fault_of_the_product_is_a_program() -> None:
     [
         ("memd/chunk/room.py", "tests/chunk/test_room.py", "tests/chunk"),
         ("memd/sources/redact/engine.py", "tests/sources/redact/test_engine.py", "tests/sources"),
-        ("memd/zone.py", "tests/test_zone.py", "tests/test_zone.py"),
+        (
+            "memd/runtime/local_time.py",
+            "tests/runtime/test_local_time.py",
+            "tests/runtime/test_local_time.py",
+        ),
         ("client/memd_client/context/days.py", "tests/client/context/test_days.py", "tests/client"),
         ("memd/store/files.py", "tests/store", "tests/store"),
     ],

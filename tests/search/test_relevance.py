@@ -13,10 +13,10 @@ from memd.embed.centring import centred
 from memd.embed.local import CALIBRATION, LIMITS
 from memd.embed.provider import Calibration, Identity, Limits, Provider, Vector, Vectors, space_of
 from memd.model import Document, Hit, Kind
+from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.threads import Threads
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.search.library import NOTES, QUESTIONS, Asked

@@ -12,14 +12,14 @@ from memd.config import AgentSettings, Hybrid
 from memd.config import Query as QuerySettings
 from memd.embed.provider import Calibration, Vector, Vectors, space_of
 from memd.model import ChunkId, Kind
+from memd.runtime.threads import NoMemory, NoThread, Threads
+from memd.runtime.timing import Account
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
-from memd.spent import Account
 from memd.store.database import READERS, Database
 from memd.store.index import REST_S, Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
 from memd.store.trouble import StoreClosed, StoreRefused, StoreUnavailable
-from memd.threads import NoMemory, NoThread, Threads
 from tests.clock import Clock
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider

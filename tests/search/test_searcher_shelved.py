@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from memd.config import AgentSettings
 from memd.embed.provider import Calibration, space_of
 from memd.model import Chunk, Kind
+from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.threads import Threads
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file

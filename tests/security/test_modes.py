@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.logfile import LIMIT_BYTES, rotated
+from memd.runtime.log_file import LIMIT_BYTES, rotated
 from tests.daemon.process import Daemon
 from tests.fakes.qmd_standin import Standin
 from tests.security.onlooker import Onlooker

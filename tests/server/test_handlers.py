@@ -20,12 +20,12 @@ from memd.configfile.load import ConfigError
 from memd.daemon import build_agent
 from memd.engines.supply import Supply
 from memd.model import Degraded, Hit, Kind, Trace
+from memd.runtime.local_time import LocalZone
+from memd.runtime.threads import Threads
 from memd.server.handlers import AT_WORK, CHANGES, RELOADS, Client, Control, Handlers
 from memd.server.report import Facts
 from memd.server.slow import Slow
 from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
-from memd.threads import Threads
-from memd.zone import LocalZone
 from memd_client import messages as wire
 from tests.clock import Clock
 from tests.engines.supplies import silent

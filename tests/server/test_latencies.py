@@ -2,8 +2,8 @@
 
 import pytest
 
+from memd.runtime.timing import Account, spent
 from memd.server.latencies import LAST, WORTH_S, Latencies
-from memd.spent import Account, spent
 from tests.clock import Clock
 
 

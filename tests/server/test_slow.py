@@ -6,8 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
+from memd.runtime.timing import spent
 from memd.server.slow import Slow, What
-from memd.spent import spent
 from tests.clock import Clock
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from memd.config import AgentSettings, SyncSettings
 from memd.model import Kind
+from memd.runtime.debounce import Debouncer
 from memd.sources.roots import roots_of
 from memd.store.files import Replaced
 from memd.store.index import Index
@@ -18,7 +19,6 @@ from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop
 from memd.sync.treatment import treatment_of
 from memd.text.memory_paths import Root
-from memd.watch.debounce import Debouncer
 
 FINGERPRINT = Fingerprint("c1", "t1", ("memory",))
 EVERYTHING = frozenset(Kind)

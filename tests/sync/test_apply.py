@@ -11,6 +11,7 @@ import pytest
 
 from memd.config import Chunking
 from memd.model import ChunkId, FoundFile, Kind, Stamp
+from memd.runtime.threads import NoMemory, Threads
 from memd.sources.fence import Missing, OutsideFence
 from memd.sources.notes import TooLarge
 from memd.sources.scan import Skip, scan, skip_of
@@ -21,7 +22,6 @@ from memd.store.trouble import StoreUnavailable
 from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.treatment import Treatment
 from memd.text.memory_paths import Root, Workspace
-from memd.threads import NoMemory, Threads
 
 MAX_BYTES = 1000
 SOME = [ChunkId(number) for number in range(1, 10)]

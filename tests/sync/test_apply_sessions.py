@@ -9,6 +9,7 @@ import pytest
 
 from memd.chunk.turns import Cut, chunk_turns
 from memd.model import Kind, Turn
+from memd.runtime.threads import Threads
 from memd.sources.fence import Missing, Unreadable
 from memd.sources.scan import scan
 from memd.sources.sessions.events import Learnt
@@ -16,7 +17,6 @@ from memd.sources.sessions.progress import Progress, mark_of
 from memd.store.index import Index
 from memd.sync import apply_sessions as applying
 from memd.sync.apply_sessions import apply_sessions, place_of, read_and_cut_session
-from memd.threads import Threads
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
 from tests.sources.sessions.transcripts import append, replace, said
 from tests.sync.transcribed import REDACTOR, apply, held, opened, shelf, treatment

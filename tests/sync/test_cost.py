@@ -7,10 +7,10 @@ import pytest
 from memd.chunk import markdown
 from memd.config import AgentSettings
 from memd.model import Chunk, Document, TextHash
+from memd.runtime.threads import NoMemory, Threads
 from memd.sources.roots import roots_of
 from memd.sync.cost import Cost, cost
 from memd.sync.treatment import treatment_of
-from memd.threads import NoMemory, Threads
 
 
 class Counted(frozenset[TextHash]):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.runtime.debounce import Debouncer
 from memd.sync.dirty import Dirty
-from memd.watch.debounce import Debouncer
 
 
 class Clock:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from memd.model import Stamp
+from memd.runtime.debounce import Debouncer
 from memd.sync.dirty import Dirty
 from memd.sync.follow import follow
 from memd.sync.poll import Looks, PollPace, look_by_scan
 from memd.text.memory_paths import Tree
-from memd.watch.debounce import Debouncer
 from memd.watch.raw import Batch
 from memd.watch.survey import Survey
 from memd.watch.watcher import Changed, Event, Health, Rescan, Ways, watch

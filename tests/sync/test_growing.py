@@ -7,10 +7,10 @@ import pytest
 
 from memd.config import SessionSettings
 from memd.model import FoundFile
+from memd.runtime.threads import Threads
 from memd.sources.scan import scan
 from memd.store.index import Index
 from memd.sync.growing import Growing
-from memd.threads import Threads
 from tests.sources.sessions.transcripts import append, replace, said
 from tests.sync.transcribed import apply, opened, shelf, treatment
 from tests.wait import until_async

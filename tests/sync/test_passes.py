@@ -11,9 +11,10 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from memd.backoff import LONGEST_WAIT_S, delay_s
 from memd.errors import MemdError
-from memd.postmortem import told
+from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.debounce import Debouncer
+from memd.runtime.safe_traceback import told
 from memd.sources.scan import Scan, scan
 from memd.store.files import Replaced
 from memd.store.index import Index
@@ -22,7 +23,6 @@ from memd.sync import intake
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.intake import Done
 from memd.sync.passes import OUTCOMES, Passes, PassFailed
-from memd.watch.debounce import Debouncer
 from tests.clock import Clock, Ticking
 from tests.sync.looping import FINGERPRINT, Bench, HeldIndex, running
 from tests.wait import until_async

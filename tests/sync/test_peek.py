@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from memd.model import Stamp
+from memd.runtime.threads import Threads
 from memd.sources.fence import Exhausted
 from memd.sync.glance import Glance
 from memd.sync.peek import LOOK_S, Peek
 from memd.sync.poll import Looks
 from memd.text.memory_paths import Root, Tree
-from memd.threads import Threads
 from memd.watch.survey import identities_of
 from tests.wait import until_async
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from memd.model import Stamp
+from memd.runtime.debounce import Debouncer
 from memd.sync.dirty import Dirty
 from memd.sync.poll import Looks, PollPace, Unseen, differences, look_by_scan, poll
 from memd.text.memory_paths import SingleFile, Tree
-from memd.watch.debounce import Debouncer
 from tests.wait import until_async
 
 OLD, NEW = Stamp(1, 1, 1), Stamp(1, 2, 1)

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Vectors
 from memd.model import TextHash
-from memd.sync.moves import Moves
+from memd.runtime.change_event import Moves
 from memd.sync.respondent import Partly, Respondent
 from memd.sync.standing import BackingOff, Stopped, Working
 from tests.clock import Clock

@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from memd.spent import Account, spent
+from memd.runtime.timing import Account, spent
 from memd.sync import slow
 from memd.sync.intake import Done
 from memd.sync.slow import SlowPasses, allowed_s

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from memd.runtime.debounce import Debouncer
 from memd.sync.dirty import Dirty
 from memd.sync.timetable import Reading, Timetable, read_clocks, scan_now_and_then
-from memd.watch.debounce import Debouncer
 from tests.bounds import shipped
 from tests.wait import until_async
 

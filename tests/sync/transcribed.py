@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 
 from memd.config import Chunking, Redact
+from memd.runtime.threads import Threads
 from memd.sources.redact.engine import Redactor
 from memd.sources.scan import scan
 from memd.store.index import Index
@@ -16,7 +17,6 @@ from memd.sync.apply import Applied
 from memd.sync.apply_sessions import apply_sessions
 from memd.sync.treatment import Treatment
 from memd.text.memory_paths import Root, Sessions
-from memd.threads import Threads
 
 REDACTOR = Redactor(Redact())
 

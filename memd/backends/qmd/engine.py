@@ -23,17 +23,17 @@ from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.upkeep import Upkeep, Vectors, mode_of
 from memd.config import AgentSettings
 from memd.model import Degraded, Hit
+from memd.runtime.threads import Threads
+from memd.runtime.timing import spent
 from memd.search.query import SUPPORT, Query
 from memd.search.query import parse as parse_question
 from memd.search.terms import held
 from memd.sources.redact.engine import rules_key
-from memd.spent import spent
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.loop import SyncLoop
 from memd.sync.treatment import Treatment
-from memd.threads import Threads
 
 PROBE_S = 5.0
 WAIT_S = 0.5  # for an update that runs, or takes in what has just changed

@@ -12,9 +12,9 @@ from memd.backends.qmd.environment import Places
 from memd.backends.qmd.manifest import Entry, Manifest, Source
 from memd.backends.qmd.reading import Reading
 from memd.model import Kind
+from memd.runtime.threads import Threads
 from memd.store.files import KnownFile
 from memd.text.memory_paths import SESSIONS
-from memd.threads import Threads
 
 CURATED = "curated"
 NOTES = "notes"

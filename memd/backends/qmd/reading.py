@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 from memd.backends.qmd.failure import QmdFailed
 from memd.backends.qmd.page import Page, page
 from memd.model import Kind
+from memd.runtime.threads import Threads
 from memd.sources import notes
 from memd.sources.fence import SourceError
 from memd.store.index import Index
 from memd.sync.treatment import Treatment
-from memd.threads import Threads
 
 READ_S = 5.0  # a file that has not been read by then is on a disk that does not answer
 

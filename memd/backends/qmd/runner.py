@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memd.backends.qmd import parse, process
 from memd.backends.qmd.failure import QmdFailed
-from memd.spent import QUEUED, spent
+from memd.runtime.timing import QUEUED, spent
 
 SEARCHES = 4  # at a time: each is a process of its own that takes a processor for 0.15 s
 

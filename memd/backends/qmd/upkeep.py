@@ -23,11 +23,11 @@ from memd.backends.qmd.timetable import Cleanings, Embeddings, Pace, Updates
 from memd.config import Qmd as Settings
 from memd.errors import TransientError
 from memd.model import Kind
+from memd.runtime.threads import Threads
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.trouble import StoreClosed, StoreDamaged
 from memd.text.memory_paths import SESSIONS, Root, find_place
-from memd.threads import Threads
 
 log = structlog.get_logger()
 

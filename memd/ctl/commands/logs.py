@@ -10,7 +10,7 @@ from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.logline import readable
 from memd.ctl.screen import Outcome
 from memd.ctl.tail import follow, last_of, lines_of
-from memd.logfile import all_of
+from memd.runtime.log_file import all_of
 
 _BLOCK = 1 << 16
 _BEFORE_FOLLOWING = 10  # lines, as tail has it

@@ -8,13 +8,13 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from memd.backoff import delay_s
 from memd.embed.batch.dialect import BatchDialect
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.embed.remote.call import Call, NotSupported
 from memd.embed.remote.http import Session
 from memd.embed.remote.retry import INDEXING, Retries
 from memd.errors import MemdError
+from memd.runtime.backoff import delay_s
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from memd.embed.batch.grouping import lines
 from memd.embed.provider import EmbedUnavailable
 from memd.embed.remote.call import Call, RateLimited
 from memd.model import TextHash
-from memd.threads import beside
+from memd.runtime.threads import beside
 
 MOST_PAGES = 20  # of the list of jobs: a job of ours that is sought began a short while ago
 

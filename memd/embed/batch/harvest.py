@@ -15,7 +15,7 @@ from memd.embed.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.embed.remote import replies
 from memd.embed.remote.call import BadReply
 from memd.model import TextHash
-from memd.threads import beside
+from memd.runtime.threads import beside
 
 AT_ONCE = 256  # vectors in memory
 SPARE_LINES = 1000  # beyond one a text; a file that has no end is not read to it

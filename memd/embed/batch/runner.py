@@ -9,7 +9,6 @@ from random import Random
 
 import structlog
 
-from memd.backoff import delay_s
 from memd.config import Batch
 from memd.embed.batch import standing
 from memd.embed.batch.asking import Asking, JobFailed, Patience
@@ -28,8 +27,9 @@ from memd.embed.remote.http import Session
 from memd.embed.remote.retry import INDEXING, Retries
 from memd.errors import MemdError, TransientError
 from memd.model import TextHash
+from memd.runtime.backoff import delay_s
+from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
-from memd.threads import beside
 
 log = structlog.get_logger()
 

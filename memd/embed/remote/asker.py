@@ -9,7 +9,7 @@ from memd.embed.remote.call import NotSupported, Refused, Side
 from memd.embed.remote.dialect import Dialect
 from memd.embed.remote.http import Session
 from memd.embed.remote.retry import Retries
-from memd.threads import beside
+from memd.runtime.threads import beside
 
 
 class Asker:

@@ -12,7 +12,7 @@ from memd.configfile import address
 from memd.embed.remote.account import Account
 from memd.embed.remote.call import Answer, BadReply, Call, Refused, TimedOut, Unanswered
 from memd.errors import MemdError
-from memd.threads import beside
+from memd.runtime.threads import beside
 from memd.version import VERSION
 
 CONNECT_S = 10.0

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from memd.runtime.timing import spent
 from memd.sources.sessions import detect
 from memd.sources.sessions.events import Event, Learnt, Said, Unread
 from memd.sources.sessions.fold import Fold
 from memd.sources.sessions.format import Format
 from memd.sources.sessions.progress import Progress
-from memd.spent import spent
 
 
 class Redacted(Protocol):

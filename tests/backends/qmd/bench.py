@@ -17,6 +17,8 @@ from memd.backends.qmd.engine import Qmd
 from memd.config import AgentSettings, SyncSettings
 from memd.config import Qmd as Settings
 from memd.model import Kind
+from memd.runtime.debounce import Debouncer
+from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.sources.roots import roots_of
 from memd.store.index import Index
@@ -24,8 +26,6 @@ from memd.store.meta import Fingerprint
 from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop
 from memd.sync.treatment import treatment_of
-from memd.threads import Threads
-from memd.watch.debounce import Debouncer
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.wait import until_async

@@ -10,7 +10,7 @@ from memd.backends.backend import Question
 from memd.backends.qmd.failure import QmdFailed, QmdUnavailable
 from memd.config import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
-from memd.spent import Account
+from memd.runtime.timing import Account
 from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript
 from tests.clock import Ticking
 from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says

@@ -11,7 +11,7 @@ from memd.backends.qmd.export import Export
 from memd.backends.qmd.failure import QmdFailed
 from memd.backends.qmd.reading import Reading
 from memd.config import Redact, SessionSettings, UserRule
-from memd.threads import Threads
+from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript
 
 SOURCES = ("memory", "sessions")

@@ -4,7 +4,7 @@ from memd.backends.qmd.page import Page
 from memd.backends.qmd.reading import Reading
 from memd.config import Redact, UserRule
 from memd.model import Kind
-from memd.threads import Threads
+from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import indexing
 
 

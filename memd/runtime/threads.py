@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from memd.errors import TransientError
-from memd.spent import Errand
+from memd.runtime.timing import Errand
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memd.threads import NoMemory, NoThread, Threads, beside
+from memd.runtime.threads import NoMemory, NoThread, Threads, beside
 from tests.wait import until_async
 
 
@@ -209,7 +209,7 @@ async def test_what_must_not_fail_is_done_without_a_thread_too(monkeypatch: pyte
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("memd.threads._BESIDE", Threads(1, "beside", idle_s=0.01))
+    monkeypatch.setattr("memd.runtime.threads._BESIDE", Threads(1, "beside", idle_s=0.01))
     here = threading.get_ident()
     assert await beside(threading.get_ident) != here
     await until_async(lambda: _counted("beside") == 0)

@@ -3,13 +3,13 @@
 import subprocess
 import sys
 
-from memd.allocator import give_back
+from memd.runtime.malloc import give_back
 
 MB = 1_000_000
 
 PROGRAM = """
 import numpy, os
-from memd.allocator import give_back
+from memd.runtime.malloc import give_back
 from memd.footprint.processes import resident_bytes
 # The allocator takes large blocks for ordinary ones once such a block was freed.
 del [numpy.ones(1 << 20)][:]
@@ -33,7 +33,7 @@ def test_what_is_freed_goes_back_to_the_system() -> None:
 
 PROGRAM_OF_LARGE = """
 import numpy, os
-from memd.allocator import return_large_blocks
+from memd.runtime.malloc import return_large_blocks
 from memd.footprint.processes import resident_bytes
 # 16 MB: the allocator takes smaller blocks for ordinary ones once such a block was freed.
 del [numpy.ones(1 << 21)][:]

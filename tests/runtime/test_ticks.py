@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.beat import until_beat_s
+from memd.runtime.ticks import until_beat_s
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Where the time of one piece of work goes: its parts, which add up to the whole.
 
 Whoever wants to know does the work within an account, ``with Account() as account:``, and whatever is done there says
-what it is, ``with spent("keywords"):``. Tasks that are begun there, and functions that run on ``memd.threads``, count for
+what it is, ``with spent("keywords"):``. Tasks that are begun there, and functions that run on ``memd.runtime.threads``, count for
 the same account. Without one, nothing is measured.
 """
 

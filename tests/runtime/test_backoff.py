@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from memd.backoff import delay_s
+from memd.runtime.backoff import delay_s
 
 
 @pytest.mark.parametrize(("failures", "full"), [(1, 1.0), (2, 2.0), (4, 8.0), (7, 60.0), (5000, 60.0)])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memd.zone import LocalZone
+from memd.runtime.local_time import LocalZone
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd import interrupts
+from memd.runtime import interrupts
 
 _INTERRUPTED = """
 import os, runpy, signal, sys

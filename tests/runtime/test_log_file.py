@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memd import logfile
-from memd.logfile import LogFile, all_of, rotated
+from memd.runtime import log_file
+from memd.runtime.log_file import LogFile, all_of, rotated
 
 
 @pytest.fixture
@@ -121,5 +121,5 @@ def test_whoever_reads_always_finds_a_log(file: Path, stream: int) -> None:
 def test_so_many_full_files_are_kept(file: Path, stream: int) -> None:
     """However much is written."""
     log = LogFile(file, (stream,), limit_bytes=20)
-    written(stream, log, range(4 * (logfile.KEPT + 4)))
-    assert len(list(file.parent.iterdir())) == logfile.KEPT + 1
+    written(stream, log, range(4 * (log_file.KEPT + 4)))
+    assert len(list(file.parent.iterdir())) == log_file.KEPT + 1

@@ -2,7 +2,7 @@ import asyncio
 import os
 import signal
 
-from memd.signals import Signals, Wish
+from memd.runtime.signals import Signals, Wish
 
 
 async def test_wishes_come_in_their_order() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.seldom import Seldom
+from memd.runtime.rate_limit import Seldom
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 An event is a name and values: ``log.info("sync.finished", files=3)``. Memory text is none of them. That is the duty
 of whoever logs; what is here keeps a slip small. A text under a name that carries memory is replaced by its length,
 any other is cut, and of an object only the type is told, since its repr may hold anything. Of an exception is written
-what memd.postmortem lets through, and of a line of a library's only what stands so in its source: either may quote what
+what memd.runtime.safe_traceback lets through, and of a line of a library's only what stands so in its source: either may quote what
 it was given. Messages of memd's own exceptions are written: do not put memory into one.
 """
 
@@ -19,7 +19,7 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from memd import postmortem
+from memd.runtime import safe_traceback
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -142,7 +142,7 @@ def _find_exception(exc_info: Any) -> BaseException | None:
 
 def _traceback(failure: BaseException) -> str:
     """Where it happened, without local variables and without words that may quote; each line cut."""
-    return "\n".join(map(_cut, postmortem.account(failure).split("\n")))
+    return "\n".join(map(_cut, safe_traceback.account(failure).split("\n")))
 
 
 def _foreign_words(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -153,7 +153,7 @@ def _foreign_words(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 def _told(record: logging.LogRecord, given: object) -> str:
     template = str(record.msg)
-    if not postmortem.is_literal(template, _callers()):
+    if not safe_traceback.is_literal(template, _callers()):
         return f"<{len(template)} characters> ({record.module}.py:{record.lineno})"
     values = given if isinstance(given, tuple) else ()
     try:
@@ -167,7 +167,7 @@ def _foreign_value(value: object) -> object:
         case numbers.Number():
             return value
         case BaseException():
-            return postmortem.cause(value)
+            return safe_traceback.cause(value)
         case str():
             return f"<{len(value)} characters>"
         case _:
@@ -195,7 +195,7 @@ def _plain(value: Any, depth: int = 0, *, is_memory: bool = False) -> Any:
         case str() | PurePath():
             plain = _cut(str(value))
         case BaseException():
-            plain = _cut(postmortem.cause(value))
+            plain = _cut(safe_traceback.cause(value))
         case Mapping() if depth < _DEEPEST and not is_memory:
             plain = {
                 _cut(str(name)): _plain(value[name], depth + 1, is_memory=name in _MEMORY)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.notify import Notifier, watchdog_interval_s
+from memd.runtime.sd_notify import Notifier, watchdog_interval_s
 
 
 @pytest.fixture

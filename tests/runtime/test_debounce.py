@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.watch.debounce import Debouncer
+from memd.runtime.debounce import Debouncer
 
 
 @pytest.mark.parametrize(

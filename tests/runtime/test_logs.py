@@ -18,9 +18,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd import logs
 from memd.errors import MemdError
 from memd.model import Chunk, TextHash
+from memd.runtime import logs
 from tests.bounds import shipped
 
 log = structlog.get_logger()  # as every module has one, made before the configuration
@@ -163,8 +163,8 @@ def _nested(depth: int, inside: object = 1) -> object:
     return inside if not depth else [_nested(depth - 1, inside)]
 
 
-DEEPEST = shipped("memd.logs._DEEPEST")
-LONGEST, MOST = shipped("memd.logs._LONGEST"), shipped("memd.logs._MOST")
+DEEPEST = shipped("memd.runtime.logs._DEEPEST")
+LONGEST, MOST = shipped("memd.runtime.logs._LONGEST"), shipped("memd.runtime.logs._MOST")
 
 
 class _Colour(IntEnum):

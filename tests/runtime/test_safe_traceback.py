@@ -14,8 +14,8 @@ import httpx
 import msgspec
 import pytest
 
-from memd import postmortem
 from memd.errors import MemdError
+from memd.runtime import safe_traceback
 from memd.store.trouble import StoreRefused, mapped_errors
 from memd_client.errors import TimedOut
 from tests.bounds import shipped
@@ -80,11 +80,11 @@ def test_no_failure_quotes_what_it_failed_at(fail: Callable[[], Any]) -> None:
     """Whatever library complains of a text: type and place are told, the text is not."""
     with pytest.raises(Exception) as failed:
         fail()
-    told = postmortem.account(failed.value)
+    told = safe_traceback.account(failed.value)
     assert SECRET not in told
     assert type(failed.value).__name__ in told
-    assert "test_postmortem.py" in told
-    assert SECRET not in postmortem.cause(failed.value)
+    assert "test_safe_traceback.py" in told
+    assert SECRET not in safe_traceback.cause(failed.value)
 
 
 def _missing(path: Path) -> None:
@@ -131,15 +131,15 @@ def test_what_holds_no_data_is_told(fail: Callable[[], Any], told: str) -> None:
     """Words that stand in the source, system errors, and memd's own messages help whoever mends it."""
     with pytest.raises(Exception) as failed:
         fail()
-    assert postmortem.cause(failed.value).startswith(told)
-    assert postmortem.account(failed.value).splitlines()[-1].startswith(told)
+    assert safe_traceback.cause(failed.value).startswith(told)
+    assert safe_traceback.account(failed.value).splitlines()[-1].startswith(told)
 
 
 def test_how_one_led_to_another_is_told() -> None:
     """In the order in which they happened, each with its frames."""
     with pytest.raises(KeyError) as failed:
         _nested()
-    told = postmortem.account(failed.value)
+    told = safe_traceback.account(failed.value)
     assert told.index("ValueError") < told.index("direct cause") < told.index("KeyError")
     assert "in _nested" in told
 
@@ -148,7 +148,7 @@ def test_a_chain_without_end_is_cut() -> None:
     """A failure that is its own cause, by way of another, is told once."""
     one, other = ValueError(), TypeError()
     one.__cause__, other.__cause__ = other, one
-    assert postmortem.account(one).count("ValueError") == 1
+    assert safe_traceback.account(one).count("ValueError") == 1
 
 
 @pytest.mark.parametrize("question", ['"', "x:y", "a NEAR(", "-", "*", "^", "(porcupine"])
@@ -159,12 +159,12 @@ def test_no_question_is_quoted_by_a_store(question: str, tmp_path: Path) -> None
     with pytest.raises(StoreRefused) as failed, mapped_errors(tmp_path / "main.sqlite"):
         connection.execute("SELECT * FROM t WHERE t MATCH ?", (f"{question} {SECRET}:{SECRET}",))
     assert str(failed.value) == f"{tmp_path}/main.sqlite: SQLite does not take a statement"
-    assert SECRET not in postmortem.account(failed.value)
+    assert SECRET not in safe_traceback.account(failed.value)
 
 
 STRAYS = """
 import sys, threading
-from memd import postmortem
+from memd.runtime import safe_traceback as postmortem
 postmortem.catch_strays(postmortem.print_account)
 secret = "".join(("porc", "upine"))
 class Late:
@@ -191,24 +191,24 @@ def test_python_itself_prints_nothing_that_failed() -> None:
 
 def test_of_a_long_chain_the_last_links_are_told() -> None:
     """And of a group the first members."""
-    longest = shipped("memd.postmortem._LONGEST_CHAIN")
+    longest = shipped("memd.runtime.safe_traceback._LONGEST_CHAIN")
     failure: Exception | None = None
     for number in range(longest + 1):
         cause, failure = failure, MemdError(f"link {number}")
         failure.__cause__ = cause
     assert failure is not None
-    told = postmortem.account(failure)
+    told = safe_traceback.account(failure)
     assert told.count("MemdError: link") == longest
     assert "link 0" not in told
-    most = shipped("memd.postmortem._MOST")
-    told = postmortem.account(ExceptionGroup("all", [MemdError(f"member {n}") for n in range(most + 1)]))
+    most = shipped("memd.runtime.safe_traceback._MOST")
+    told = safe_traceback.account(ExceptionGroup("all", [MemdError(f"member {n}") for n in range(most + 1)]))
     assert told.count("MemdError: member") == most
-    deepest = shipped("memd.postmortem._DEEPEST")
+    deepest = shipped("memd.runtime.safe_traceback._DEEPEST")
     group: Exception = MemdError("innermost")
     for _ in range(deepest):
         group = ExceptionGroup("around", [group])
-    assert "innermost" in postmortem.account(group)
-    assert "innermost" not in postmortem.account(ExceptionGroup("around", [group]))
+    assert "innermost" in safe_traceback.account(group)
+    assert "innermost" not in safe_traceback.account(ExceptionGroup("around", [group]))
 
 
 @pytest.mark.parametrize(
@@ -221,4 +221,4 @@ def test_of_a_long_chain_the_last_links_are_told() -> None:
 )
 def test_a_person_is_told_in_words_of_memd(failure: Exception, words: str) -> None:
     """Those of others may quote what they were given."""
-    assert postmortem.told(failure) == words
+    assert safe_traceback.told(failure) == words

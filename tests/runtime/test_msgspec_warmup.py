@@ -7,7 +7,7 @@ import pytest
 _RACE = """
 import sys, threading
 import msgspec
-from memd.learn import learn_types
+from memd.runtime.msgspec_warmup import learn_types
 
 sys.setswitchinterval(1e-6)
 
@@ -45,5 +45,5 @@ def test_threads_that_first_meet_a_type_at_once_do_not_crash(module: str) -> Non
 
 def test_what_nothing_can_be_decoded_to_is_passed_over() -> None:
     """A daemon has some such structs, and learns all others."""
-    program = "import memd.daemon, memd.learn; memd.learn.learn_types()"
+    program = "import memd.daemon, memd.runtime.msgspec_warmup; memd.runtime.msgspec_warmup.learn_types()"
     subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
