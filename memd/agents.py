@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 import msgspec
 
 from memd.backends.backend import Backend
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.provider import space_of
 from memd.engines.supply import Supply
 from memd.errors import MemdError, TransientError

@@ -26,8 +26,9 @@ from memd.agents import Agent, Agents
 from memd.backends.builtin import Builtin
 from memd.backends.choice import Around, chosen
 from memd.backends.qmd.embedding import EmbedTurn
-from memd.config import AgentSettings, Config
-from memd.configfile.load import ConfigError, load, location
+from memd.config.load import ConfigError, load, location
+from memd.config.reload import Configuration, stamp_of
+from memd.config.settings import AgentSettings, Config
 from memd.embed.choose import Choice, choose
 from memd.embed.credentials import with_credentials
 from memd.embed.keyfile import read_small
@@ -39,7 +40,6 @@ from memd.engines.supply import Supply
 from memd.errors import FatalError, MemdError
 from memd.fleet import Fleet
 from memd.footprint.limit import MemoryLimit
-from memd.reload import Configuration, stamp_of
 from memd.runtime import logs, safe_traceback, sd_notify
 from memd.runtime.debounce import Debouncer
 from memd.runtime.log_file import LogFile

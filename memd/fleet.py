@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from memd.agents import Agent, Agents, LeftOut
-from memd.config import AgentSettings, Config, differences
+from memd.config.settings import AgentSettings, Config, differences
 from memd.engines.engines import Engines
 from memd.engines.supply import Supply
 from memd.errors import TransientError

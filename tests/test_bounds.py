@@ -21,7 +21,7 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
     """Those without which a daemon that runs for months would hold memory, threads or requests without end."""
     expected = {
         "memd.backends.qmd.process.MAX_OUTPUT",
-        "memd.configfile.load._MAX_BYTES",
+        "memd.config.load._MAX_BYTES",
         "memd.embed.questions.REPLACED",
         "memd.embed.questions.STUCK_S",
         "memd.sources.sessions.lines.MAX_LINE_BYTES",

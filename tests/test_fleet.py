@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from memd.agents import Agent, Agents
-from memd.config import AgentSettings, Config, DaemonSettings
+from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.engines.engines import Engines
 from memd.engines.supply import Supply
 from memd.fleet import Fleet

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import Config
-from memd.configfile.load import parse
+from memd.config.load import parse
+from memd.config.settings import Config
 from memd.embed.choose import choose
 from memd.embed.logins import Surroundings
 from memd.embed.remote.recipe import Recipe

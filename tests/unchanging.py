@@ -1,7 +1,7 @@
 """A configuration whose file nobody reads again."""
 
-from memd.config import Config, DaemonSettings
-from memd.reload import Configuration
+from memd.config.reload import Configuration
+from memd.config.settings import Config, DaemonSettings
 
 _EMPTY = Config(daemon=DaemonSettings(), agents={}, file=None)
 

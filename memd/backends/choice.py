@@ -9,7 +9,7 @@ from memd.backends.builtin import Builtin
 from memd.backends.fallback import Fallback, Patience
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.backends.qmd.engine import Qmd
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.store.index import Index
 from memd.sync.loop import SyncLoop
 from memd.sync.treatment import Treatment

@@ -5,7 +5,7 @@ from unicodedata import normalize
 
 import msgspec
 
-from memd.config import Match, Scope
+from memd.config.settings import Match, Scope
 from memd.model import Kind, Source
 from memd_client import session_key
 from memd_client.session_key import SessionKey

@@ -367,7 +367,7 @@ def _named(text: str) -> str:
 def _presets(text: str) -> tuple[str, ...]:
     import difflib  # noqa: PLC0415 - a hook waits for other commands
 
-    from memd.config import PresetName  # noqa: PLC0415 - likewise
+    from memd.config.settings import PresetName  # noqa: PLC0415 - likewise
 
     known = get_args(PresetName)
     named = tuple(dict.fromkeys(filter(None, (name.strip() for name in text.split(",")))))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.ctl.directory import Directory
 from memd.ctl.failures import UsageError
 from memd.sources.roots import roots_of

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from memd.config import PresetName
+from memd.config.settings import PresetName
 from memd.ctl.call import Call
 from memd.ctl.failures import Failed
 from memd.ctl.installed import NAMES, Installed

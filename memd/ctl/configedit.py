@@ -10,9 +10,9 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from memd.configfile.check import dotted
-from memd.configfile.load import ConfigError, document
-from memd.configfile.statements import statements
+from memd.config.check import dotted
+from memd.config.load import ConfigError, document
+from memd.config.toml_lines import statements
 
 _Value = str | list[str]
 

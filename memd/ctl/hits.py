@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from memd.config import Embedder
+from memd.config.settings import Embedder
 from memd.ctl.paint import Paint
 from memd.ctl.words import clause, visible
 from memd_client.messages import Found, Hit

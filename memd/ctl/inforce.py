@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import tomlkit
 
-from memd.config import Config
-from memd.configfile.check import dotted
-from memd.configfile.origins import origin
-from memd.configfile.statements import Key
+from memd.config.check import dotted
+from memd.config.origins import origin
+from memd.config.settings import Config
+from memd.config.toml_lines import Key
 from memd.ctl.cells import width
 from memd.ctl.paint import Paint
 

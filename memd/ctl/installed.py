@@ -6,7 +6,7 @@ from typing import get_args
 
 import msgspec
 
-from memd.config import PresetName
+from memd.config.settings import PresetName
 from memd.sources.fence import Exhausted
 from memd.sources.roots import notes_of, transcripts_of
 from memd.sources.scan import scan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.sources.roots import roots_of
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,

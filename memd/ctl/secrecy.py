@@ -4,7 +4,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from memd.config import Config
+from memd.config.settings import Config
 
 
 def exposed(config: Config) -> Iterator[tuple[Path, int]]:

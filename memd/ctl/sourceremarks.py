@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from memd.config import AgentSettings, Config
+from memd.config.settings import AgentSettings, Config
 from memd.ctl.installed import NAMES
 from memd.ctl.places import Places
 from memd.ctl.words import shown

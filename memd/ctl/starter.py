@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memd.config import PresetName
+from memd.config.settings import PresetName
 from memd.ctl.installed import NAMES, Installed
 from memd.ctl.words import counted
 

@@ -8,7 +8,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from memd.configfile.statements import statements
+from memd.config.toml_lines import statements
 from memd.ctl.jsonedit import NotEditable
 
 

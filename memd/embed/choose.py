@@ -5,8 +5,8 @@ from random import Random, SystemRandom
 
 import msgspec
 
-from memd.config import AgentSettings, Embedder, Remote
-from memd.configfile import address
+from memd.config import server_url
+from memd.config.settings import AgentSettings, Embedder, Remote
 from memd.embed import local
 from memd.embed.logins import Surroundings, mistaken
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Provider
@@ -111,7 +111,7 @@ def _remote_ones(settings: AgentSettings, around: Surroundings) -> list[_Wish | 
     model, remote = settings.model, settings.remote
     found: list[_Wish | PassedOver]
     if remote.base_url:
-        named = "openai-compatible" if address.fault(remote.base_url) else speaker(remote.base_url)
+        named = "openai-compatible" if server_url.fault(remote.base_url) else speaker(remote.base_url)
         found = [_Wish(named, model, remote, "remote.base_url is set")]
         found += [
             PassedOver(name, f"{name}: remote.base_url names another server, and notes go nowhere else.")

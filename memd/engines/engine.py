@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import structlog
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Candidate, Choice
 from memd.embed.provider import Identity
 from memd.embed.remote.recipe import Recipe

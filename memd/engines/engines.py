@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import structlog
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice, shared
 from memd.engines.engine import Engine
 from memd.engines.member import Member, Tools

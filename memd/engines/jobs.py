@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from random import Random
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from memd.embed.batch.dialect import BatchDialect
 from memd.embed.batch.offered import offered
 from memd.embed.batch.runner import Batches

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from memd.config import AgentSettings, Cache
+from memd.config.settings import AgentSettings, Cache
 from memd.embed.choose import Candidate
 from memd.embed.provider import (
     EmbedTerminal,

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Protocol
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.provider import Calibration, Identity, Vector
 from memd.embed.question_queue import QuestionQueue
 from memd.engines.engine import Engine

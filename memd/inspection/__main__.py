@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from memd.config import AgentSettings, Config
-from memd.configfile.load import ConfigError, load
+from memd.config.load import ConfigError, load
+from memd.config.settings import AgentSettings, Config
 from memd.inspection.facts import AnyFact, Begun, Disk, End, Engine, Ground, Model, Question
 from memd.inspection.patience import Broken, Endless, Work
 

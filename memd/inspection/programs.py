@@ -9,7 +9,7 @@ from memd.backends.qmd.environment import Places, environment
 from memd.backends.qmd.failure import QmdFailed
 from memd.backends.qmd.process import run
 from memd.backends.qmd.words import plain
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.inspection.facts import Program
 
 

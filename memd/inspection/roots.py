@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.inspection.facts import Disk, Ground, NotesOf, Root
 from memd.model import Kind
 from memd.sources.roots import databases_of, roots_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import choose
 from memd.embed.keyfile import read_small
 from memd.embed.logins import Surroundings

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from memd.config import WORTH_READING
+from memd.config.settings import WORTH_READING
 from memd.model import Kind
 from memd.search.fuse import Scored, relevance
 from memd.search.query import Query

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
 from memd.errors import TransientError
 from memd.model import ChunkId, Degraded, Hit, Kind, Source, Trace

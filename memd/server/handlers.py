@@ -16,8 +16,8 @@ from memd.backends import scope
 from memd.backends.backend import MAX_CHARS, Answer, Question
 from memd.backends.citation import citation, footer, is_cited
 from memd.backends.clamp import clamp
-from memd.config import AgentSettings
-from memd.configfile.load import ConfigError
+from memd.config.load import ConfigError
+from memd.config.settings import AgentSettings
 from memd.errors import MemdError, TransientError
 from memd.runtime.local_time import LocalZone
 from memd.runtime.timing import spent

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from memd.agents import Agent
-from memd.config import AgentSettings
-from memd.configfile.following import digest
+from memd.config.reload import Configuration
+from memd.config.reload_policy import digest
+from memd.config.settings import AgentSettings
 from memd.footprint.limit import MB, MemoryLimit, Standing
-from memd.reload import Configuration
 from memd.server import backend, provider
 from memd.server.embedding import embedding
 from memd.store.chunks import Counts

@@ -9,7 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from memd.config import PresetName
+from memd.config.settings import PresetName
 from memd.text.memory_paths import Parts
 from memd.text.transcript_files import Layout
 from memd_client import paths

@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from memd.config import AgentSettings, PresetName
+from memd.config.settings import AgentSettings, PresetName
 from memd.sources import presets
 from memd.sources.presets import Homes, Shelf
 from memd.text.memory_paths import (

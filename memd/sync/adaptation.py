@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.provider import space_of
 from memd.errors import FatalError, MemdError
 from memd.runtime.backoff import LONGEST_WAIT_S

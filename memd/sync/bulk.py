@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from memd.embed.batch.standing import Standing
 from memd.errors import TransientError
 from memd.model import TextHash

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.provider import Identity
 from memd.sources.redact.engine import rules_key
 from memd.sources.sessions.format import VERSION

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.config import SessionSettings
+from memd.config.settings import SessionSettings
 from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
 from memd.sources.fence import SourceError

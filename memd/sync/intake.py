@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from memd.config import SessionSettings
+from memd.config.settings import SessionSettings
 from memd.model import FoundFile, Kind, Stamp
 from memd.runtime.first_completed import first_of
 from memd.runtime.threads import Threads

@@ -4,7 +4,7 @@ An agent writes to its transcript all the time, and what it has just said it kno
 enough has come, or when nothing has for a while.
 """
 
-from memd.config import SessionSettings
+from memd.config.settings import SessionSettings
 
 # A time further ahead than this was set, or the clock was put back since: it tells nothing about quiet.
 _AHEAD_S = 2.0

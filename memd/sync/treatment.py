@@ -5,7 +5,7 @@ from datetime import tzinfo
 
 import msgspec
 
-from memd.config import AgentSettings, Chunking
+from memd.config.settings import AgentSettings, Chunking
 from memd.runtime.local_time import LocalZone
 from memd.sources.redact.engine import Redactor
 from memd.text.memory_paths import Root

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.backends.scope import Denied, Granted, access
-from memd.config import Match, Rule, Scope
+from memd.config.settings import Match, Rule, Scope
 from memd.model import Kind, Source
 
 DEFAULT = Scope()

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from memd.config import LEAST_LIMIT_MB
+from memd.config.settings import LEAST_LIMIT_MB
 from tests.benchmarks.figures import Figure, Samples, milliseconds
 from tests.benchmarks.notes import QUESTIONS
 from tests.benchmarks.stage import Stage

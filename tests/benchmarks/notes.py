@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from memd.chunk import markdown
-from memd.config import Chunking
+from memd.config.settings import Chunking
 from memd.model import Document, Kind
 from memd.sources.notes import lines_of
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from random import Random
 
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.sources.redact.engine import Redactor
 from tests.benchmarks.figures import Figure, Samples, milliseconds
 from tests.sources.redact import innocent

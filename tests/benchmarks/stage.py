@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from memd.chunk import markdown
-from memd.config import Chunking
+from memd.config.settings import Chunking
 from memd.model import Document, Kind, embedded_text
 from memd.sources.notes import decoded, lines_of
 from memd_client import Client

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from memd.chunk import markdown
-from memd.config import Chunking
+from memd.config.settings import Chunking
 from memd.model import Document, Kind
 from memd.sources.notes import lines_of
 from tests.benchmarks import baseline, notes

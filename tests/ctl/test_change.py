@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import AgentSettings, SessionSettings
+from memd.config.settings import AgentSettings, SessionSettings
 from memd.ctl.change import AlreadySearched, NewExtraPath, NewWorkspace, agent_of, change_for
 from memd.ctl.directory import Directory
 from memd.ctl.failures import UsageError

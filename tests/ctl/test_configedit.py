@@ -10,8 +10,8 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.config import AgentSettings, DaemonSettings
-from memd.configfile.load import DEFAULT_WORKSPACE, ConfigError, parse
+from memd.config.load import DEFAULT_WORKSPACE, ConfigError, parse
+from memd.config.settings import AgentSettings, DaemonSettings
 from memd.ctl.configedit import example, with_extra_path, with_workspace
 
 _HOME = Path("/home/ada")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.configfile.load import ConfigError
+from memd.config.load import ConfigError
 from memd.ctl.atomic import NotWritten
 from memd.ctl.failures import Failed, UsageError, explained
 from memd.errors import FatalError, MemdError

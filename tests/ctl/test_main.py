@@ -29,7 +29,7 @@ _HEAVY = existing(
     "apsw",
     "watchfiles",
     "uvloop",
-    "memd.configfile",
+    "memd.config",
 )
 
 _ASK = f"""

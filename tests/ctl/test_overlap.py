@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import AgentSettings, SessionSettings
+from memd.config.settings import AgentSettings, SessionSettings
 from memd.ctl.overlap import Overlap, overlaps
 
 

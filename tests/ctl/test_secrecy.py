@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import AgentSettings, Config, DaemonSettings, Remote
+from memd.config.settings import AgentSettings, Config, DaemonSettings, Remote
 from memd.ctl.secrecy import exposed
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.configfile.load import parse
+from memd.config.load import parse
 from memd.ctl.places import places
 from memd.ctl.sourceremarks import remarks_on_sources
 from tests.sources.homes import write_homes

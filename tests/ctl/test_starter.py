@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import PresetName
-from memd.configfile.load import parse
+from memd.config.load import parse
+from memd.config.settings import PresetName
 from memd.ctl.configedit import example
 from memd.ctl.installed import Installed
 from memd.ctl.starter import Choice, starter

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd.embed.provider import Vectors
 from tests.daemon.disk import FaultyDisk, kills_after

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd.sync.served import Request, Served
 from memd.sync.storing import Storing

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.daemon import Places
 from memd.embed.choose import Choice
 from memd_client import AsyncClient

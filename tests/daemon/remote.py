@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.daemon import Places
 from memd.embed.choose import Choice, choose
 from memd.embed.keyfile import read_small

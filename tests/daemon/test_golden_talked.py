@@ -7,7 +7,7 @@ import apsw
 import msgspec
 import pytest
 
-from memd.configfile.load import load
+from memd.config.load import load
 from memd.sources.sessions.progress import decoded, encoded
 from memd.store import meta, migrations
 from memd.sync.fingerprint import wanted_fingerprint

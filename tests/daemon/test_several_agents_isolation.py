@@ -17,7 +17,7 @@ from memd import daemon
 from memd.agents import Agents
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
-from memd.config import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
+from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
 from memd.embed.choose import Choice
 from memd.engines.engines import Engines
 from memd.engines.member import Tools

@@ -12,7 +12,7 @@ from memd import daemon
 from memd.agents import Agent
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.runtime.threads import NoThread, Threads
 from memd.store import database
 from memd_client import AsyncClient, RequestFailed

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from tests.fakes import HashingProvider
 

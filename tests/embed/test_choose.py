@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings, Batch, Remote
+from memd.config.settings import AgentSettings, Batch, Remote
 from memd.embed.choose import Choice, choose, shared
 from memd.embed.local import LocalProvider
 from memd.embed.logins import Surroundings

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from random import Random
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd.embed.provider import Provider, space_of
 from memd.engines.engine import Engine

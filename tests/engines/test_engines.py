@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from memd.config import AgentSettings, Remote
+from memd.config.settings import AgentSettings, Remote
 from memd.embed.choose import choose
 from memd.embed.keyfile import read_small
 from memd.embed.logins import Surroundings

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd.engines.engines import Engines
 from memd.engines.member import Tools

@@ -6,7 +6,7 @@ from random import Random
 
 import msgspec
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.provider import Identity
 from memd.embed.remote.recipe import recipe
 from memd.engines.jobs import Jobs, JobsOfSpace

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.provider import EmbedUnavailable, Vector, space_of
 from memd.embed.question_queue import QuestionQueue
 from memd.engines.engine import Engine

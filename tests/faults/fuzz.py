@@ -45,7 +45,7 @@ from tests.client import (  # noqa: E402
     test_session_key,
     test_telling,
 )
-from tests.configfile import test_load, test_redaction  # noqa: E402
+from tests.config import test_check_redaction, test_load  # noqa: E402
 from tests.ctl import test_hookinput, test_logline, test_tail  # noqa: E402
 from tests.faults import test_fuzz_files, test_fuzz_socket  # noqa: E402
 from tests.faults.house import housed  # noqa: E402
@@ -134,8 +134,8 @@ MORE: Mapping[str, tuple[Property, ...]] = MappingProxyType(
         "environment": (Property(test_paths.test_any_environment_names_places),),
         "redaction": (
             Property(test_engine.test_no_text_takes_long),
-            Property(test_redaction.test_any_pattern_is_refused_or_has_an_end),
-            Property(test_redaction.test_what_is_plainly_bounded_is_so),
+            Property(test_check_redaction.test_any_pattern_is_refused_or_has_an_end),
+            Property(test_check_redaction.test_what_is_plainly_bounded_is_so),
         ),
         "logs": (
             Property(test_logline.test_any_log_can_be_shown),

@@ -6,7 +6,7 @@ from pathlib import Path
 import uvloop
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd.runtime import logs
 from tests.daemon.inprocess import configure, running

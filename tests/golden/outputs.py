@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from memd.chunk.markdown import chunk
-from memd.config import Chunking, Redact
+from memd.config.settings import Chunking, Redact
 from memd.sources.redact import engine
 from memd.sources.redact.engine import Redactor
 from memd.sources.sessions import format as formats

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import AgentSettings, Qmd
+from memd.config.settings import AgentSettings, Qmd
 from memd.inspection.programs import look_at_qmd
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings, SessionSettings
+from memd.config.settings import AgentSettings, SessionSettings
 from memd.inspection.facts import Ground
 from memd.inspection.roots import Look, disk_of
 from tests.otheruser import as_other_user, shared_directory

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memd.config import AgentSettings, Chunking
+from memd.config.settings import AgentSettings, Chunking
 from memd.inspection.stores import agents_with_store, look_at_cache, look_at_store
 from memd.store.index import Index
 from memd.store.migrations import newest

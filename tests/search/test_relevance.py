@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memd.chunk.markdown import chunk
-from memd.config import AgentSettings, Chunking
+from memd.config.settings import AgentSettings, Chunking
 from memd.embed import bundled
 from memd.embed.centring import centred
 from memd.embed.local import CALIBRATION, LIMITS

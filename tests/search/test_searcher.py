@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.config import AgentSettings, Hybrid
-from memd.config import Query as QuerySettings
+from memd.config.settings import AgentSettings, Hybrid
+from memd.config.settings import Query as QuerySettings
 from memd.embed.provider import Calibration, Vector, Vectors, space_of
 from memd.model import ChunkId, Kind
 from memd.runtime.threads import NoMemory, NoThread, Threads

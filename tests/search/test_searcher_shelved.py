@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.provider import Calibration, space_of
 from memd.model import Chunk, Kind
 from memd.runtime.threads import Threads

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd.embed.provider import Vector
 from memd.search import query

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd.embed.provider import Vector, Vectors
 from tests.fakes import HashingProvider

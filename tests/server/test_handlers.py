@@ -15,8 +15,8 @@ from memd.agents import Agents, LeftOut
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
-from memd.config import AgentSettings, Query, Scope
-from memd.configfile.load import ConfigError
+from memd.config.load import ConfigError
+from memd.config.settings import AgentSettings, Query, Scope
 from memd.daemon import build_agent
 from memd.engines.supply import Supply
 from memd.model import Degraded, Hit, Kind, Trace

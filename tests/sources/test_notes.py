@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.model import Document, Kind, Stamp
 from memd.sources.fence import Missing, OutsideFence, SourceError
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import PresetName
+from memd.config.settings import PresetName
 from memd.sources.presets import Homes, Notes, notes, profiles, shelves
 
 HOME = Path("/home/li")

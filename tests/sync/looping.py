@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from memd.config import AgentSettings, SyncSettings
+from memd.config.settings import AgentSettings, SyncSettings
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.sources.roots import roots_of

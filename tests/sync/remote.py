@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.provider import Calibration
 from memd.embed.remote import openai
 from memd.embed.remote.account import account

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from structlog.testing import capture_logs
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable

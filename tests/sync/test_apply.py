@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.config import Chunking
+from memd.config.settings import Chunking
 from memd.model import ChunkId, FoundFile, Kind, Stamp
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.fence import Missing, OutsideFence

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from memd.embed.batch.offered import offered
 from memd.embed.batch.runner import Batches
 from memd.embed.remote.http import Session

@@ -5,7 +5,7 @@ from typing import Self
 import pytest
 
 from memd.chunk import markdown
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.model import Chunk, Document, TextHash
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.roots import roots_of

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings, Chunking, Redact, SessionSettings, UserRule
+from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.embed.provider import Identity
 from memd.sources.redact.engine import rules_key
 from memd.store.meta import Fingerprint, usable_part, why_rebuild

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import SessionSettings
+from memd.config.settings import SessionSettings
 from memd.model import FoundFile
 from memd.runtime.threads import Threads
 from memd.sources.scan import scan

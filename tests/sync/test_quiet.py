@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.config import SessionSettings
+from memd.config.settings import SessionSettings
 from memd.sync.quiet import due_at
 from tests.bounds import shipped
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.config import AgentSettings, Chunking, Redact, SessionSettings, UserRule
+from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.errors import MemdError
 from memd.sync.treatment import treatment_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from memd.config import Chunking, Redact
+from memd.config.settings import Chunking, Redact
 from memd.runtime.threads import Threads
 from memd.sources.redact.engine import Redactor
 from memd.sources.scan import scan

@@ -8,7 +8,7 @@ from typing import assert_never
 import msgspec
 
 from memd.backends.qmd.parse import Listed
-from memd.config import Collection
+from memd.config.settings import Collection
 from memd.model import Kind
 from memd.text.memory_paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace
 

@@ -21,7 +21,7 @@ from memd.backends.qmd.parse import Entry
 from memd.backends.qmd.reading import Reading
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.upkeep import Upkeep, Vectors, mode_of
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.model import Degraded, Hit
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.ctl.checkup.finding import Finding, right, unchecked, wrong
 from memd.ctl.checkup.scene import Scene, quoted
 from memd.ctl.words import counted, one_line, size, visible

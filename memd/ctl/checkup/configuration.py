@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from memd.config import Config
-from memd.configfile.load import ConfigError, load, location
+from memd.config.load import ConfigError, load, location
+from memd.config.settings import Config
 from memd.ctl.checkup.finding import Finding, right, wrong
 from memd.ctl.checkup.scene import Scene
 from memd.ctl.words import counted

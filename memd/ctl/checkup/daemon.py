@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 import memd
-from memd.config import Config
-from memd.configfile.following import digest
+from memd.config.reload_policy import digest
+from memd.config.settings import Config
 from memd.ctl.checkup.agents import degraded
 from memd.ctl.checkup.answer import Answer
 from memd.ctl.checkup.finding import Finding, right, unchecked, wrong

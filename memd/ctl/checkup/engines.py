@@ -1,6 +1,6 @@
 """Whether the engine that an agent is told to search with can be used. Pure."""
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.ctl.checkup.finding import Finding, right, unchecked, wrong
 from memd.ctl.checkup.scene import Scene
 from memd.ctl.words import counted, one_line

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memd.config import Chunking, Config
-from memd.configfile.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, read
-from memd.configfile.statements import lines
+from memd.config.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, read
+from memd.config.settings import Chunking, Config
+from memd.config.toml_lines import lines
 from memd.ctl import inforce
 from memd.ctl.atomic import write_text
 from memd.ctl.call import Call

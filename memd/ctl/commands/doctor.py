@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memd.config import Config
-from memd.configfile.load import ConfigError
+from memd.config.load import ConfigError
+from memd.config.settings import Config
 from memd.ctl.call import Call
 from memd.ctl.checkup import (
     agents,

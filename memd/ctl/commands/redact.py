@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memd.config import Config, Redact
-from memd.configfile.load import load
+from memd.config.load import load
+from memd.config.settings import Config, Redact
 from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, USAGE, Failed
 from memd.ctl.screen import Outcome

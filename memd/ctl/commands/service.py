@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from memd.configfile.load import load
+from memd.config.load import load
 from memd.ctl.call import Call
 from memd.ctl.commands import logs
 from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from memd.configfile.following import digest
-from memd.configfile.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
+from memd.config.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
+from memd.config.reload_policy import digest
 from memd.ctl import catchup
 from memd.ctl.atomic import Overtaken, write_text
 from memd.ctl.call import Call

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.configfile.load import location
+from memd.config.load import location
 from memd.ctl.failures import Failed
 from memd.ctl.places import Places
 from memd.ctl.process import command_for

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from memd.embed.batch.asking import Asking, JobFailed
 from memd.embed.batch.creation import create, find, upload
 from memd.embed.batch.dialect import Ended

@@ -9,7 +9,7 @@ from random import Random
 
 import structlog
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from memd.embed.batch import standing
 from memd.embed.batch.asking import Asking, JobFailed, Patience
 from memd.embed.batch.course import Course, JobLate

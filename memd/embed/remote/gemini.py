@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.provider import Limits
 from memd.embed.remote import failures, models
 from memd.embed.remote.account import Home

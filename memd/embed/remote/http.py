@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 import httpx
 
-from memd.configfile import address
+from memd.config import server_url
 from memd.embed.remote.account import Account
 from memd.embed.remote.call import Answer, BadReply, Call, Refused, TimedOut, Unanswered
 from memd.errors import MemdError
@@ -205,7 +205,7 @@ class Session:
                 ),
                 follow_redirects=False,  # the key would go along
                 # A proxy is for the way out: it would read what is said within the local network.
-                trust_env=not address.is_near(self._account.base_url),
+                trust_env=not server_url.is_near(self._account.base_url),
             )
         except ImportError as missing:
             raise Refused(

@@ -5,7 +5,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.remote import gemini, ollama, openai, voyage
 from memd.embed.remote.account import Account, Home, NoAccount, Read, account, origin_of
 from memd.embed.remote.dialect import Dialect

@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import msgspec
 
-from memd.config import Redact
-from memd.configfile.redaction import BadRule, faults
+from memd.config.check_redaction import BadRule, faults
+from memd.config.settings import Redact
 from memd.sources.redact import (
     addresses,
     assignments,

@@ -3,7 +3,7 @@
 A pattern of a user may be slow on some line. So it sees one line at a time, without its end, and of a long line pieces of
 LONGEST signs, cut at a blank where there is one. It cannot match across lines. Whatever it costs, it costs for so many
 signs at most, and what takes exponential time, or a high power of the length, is refused when the configuration is read
-(memd.configfile.redaction).
+(memd.config.check_redaction).
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from memd.config import UserRule
+from memd.config.settings import UserRule
 from memd.sources.redact.rule import Span
 
 LONGEST = 500

@@ -14,8 +14,8 @@ from memd.backends.backend import Answer, Question
 from memd.backends.builtin import Builtin
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.backends.qmd.engine import Qmd
-from memd.config import AgentSettings, SyncSettings
-from memd.config import Qmd as Settings
+from memd.config.settings import AgentSettings, SyncSettings
+from memd.config.settings import Qmd as Settings
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads

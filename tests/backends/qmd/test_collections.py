@@ -5,7 +5,7 @@ import pytest
 
 from memd.backends.qmd.collections import NOTES, Added, Wanted, as_added, reaches, steps, wanted
 from memd.backends.qmd.parse import Listed
-from memd.config import Collection
+from memd.config.settings import Collection
 from memd.model import Kind
 from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace
 

@@ -8,7 +8,7 @@ import pytest
 
 from memd.backends.backend import Question
 from memd.backends.qmd.failure import QmdFailed, QmdUnavailable
-from memd.config import Collection, Redact, SessionSettings, UserRule
+from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
 from memd.runtime.timing import Account
 from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript

@@ -10,7 +10,7 @@ from memd.backends.qmd.environment import Places
 from memd.backends.qmd.export import Export
 from memd.backends.qmd.failure import QmdFailed
 from memd.backends.qmd.reading import Reading
-from memd.config import Redact, SessionSettings, UserRule
+from memd.config.settings import Redact, SessionSettings, UserRule
 from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript
 

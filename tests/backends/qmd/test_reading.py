@@ -2,7 +2,7 @@ from pathlib import Path
 
 from memd.backends.qmd.page import Page
 from memd.backends.qmd.reading import Reading
-from memd.config import Redact, UserRule
+from memd.config.settings import Redact, UserRule
 from memd.model import Kind
 from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import indexing

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd import commands, parse
-from memd.config import Redact, SessionSettings, UserRule
+from memd.config.settings import Redact, SessionSettings, UserRule
 from memd.model import Kind
 from tests.backends.qmd.bench import Bench, serving, transcript
 from tests.realqmd import RealQmd

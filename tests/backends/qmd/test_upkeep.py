@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from memd.backends.qmd.engine import Qmd
-from memd.config import Redact, UserRule
+from memd.config.settings import Redact, UserRule
 from tests.backends.qmd.bench import Bench, indexing, serving
 from tests.fakes.qmd_standin import USUAL, Standin, delayed, says
 from tests.wait import until_async

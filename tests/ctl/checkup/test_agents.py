@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.ctl.checkup import agents
 from memd.inspection.facts import Cache, Ground, Kept, NotesOf, Root, Store
 from memd_client.messages import Health, Pass, VectorHealth

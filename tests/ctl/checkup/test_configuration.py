@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.configfile.load import ConfigError
+from memd.config.load import ConfigError
 from memd.ctl.checkup import configuration
 from memd.ctl.checkup.finding import Finding
 from memd.inspection.patience import Broken, Endless

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings, Config, DaemonSettings
-from memd.configfile.following import digest
+from memd.config.reload_policy import digest
+from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.ctl.checkup import daemon
 from memd.ctl.checkup.answer import Answer
 from memd.ctl.checkup.daemon import Process, judged

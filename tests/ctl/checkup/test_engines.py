@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.ctl.checkup.engines import judged_qmd
 from memd.inspection.facts import Program
 from memd_client.messages import BackendFallback, QmdStatus, VectorHealth

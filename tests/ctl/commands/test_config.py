@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.configfile.load import parse
+from memd.config.load import parse
 from memd.ctl.configedit import example
 from tests.bounds import shipped
 from tests.ctl.conftest import Run

@@ -344,7 +344,7 @@ def test_a_hook_loads_little(daemon: Daemon) -> None:
         loaded = set(ran.stderr.split())
         assert "memd_client.blocking" in loaded
         assert not loaded & {*existing(
-            "asyncio", "apsw", "httpx", "logging", "mcp", "memd.config", "numpy", "platformdirs", "rich", "stamina",
+            "asyncio", "apsw", "httpx", "logging", "mcp", "memd.config.settings", "numpy", "platformdirs", "rich", "stamina",
             "structlog", "subprocess", "tomlkit", "tomllib", "memd.ctl.hookinstall", "memd.ctl.process",
         )}  # fmt: skip
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.__main__ import parser
-from memd.configfile.load import location
+from memd.config.load import location
 from memd.ctl.failures import Failed
 from memd.ctl.places import Places, places
 from memd.ctl.service.here import here

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.configfile.load import load
+from memd.config.load import load
 from memd.ctl.lock import find_holder
 from memd.ctl.process import is_gone
 from memd.ctl.showcase.scratch import scratch

@@ -18,7 +18,7 @@ from typing import Self
 
 import msgspec
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from tests.embed.batch.rig import Rig, batching, texts_of
 from tests.wait import until_async
 

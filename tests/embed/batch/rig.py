@@ -11,7 +11,7 @@ from random import Random
 import msgspec
 import numpy as np
 
-from memd.config import Batch, Remote
+from memd.config.settings import Batch, Remote
 from memd.embed.batch.asking import Patience
 from memd.embed.batch.dialect import BatchDialect, Limits
 from memd.embed.batch.gemini import GeminiBatches

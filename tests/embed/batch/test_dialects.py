@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.batch.dialect import BatchDialect, Ended, Limits, Listed, Result, Running
 from memd.embed.batch.gemini import GeminiBatches
 from memd.embed.batch.offered import offered

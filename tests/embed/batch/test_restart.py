@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from memd.embed.batch.ledger import File, Job, Ledger
 from memd.embed.batch.standing import Standing
 from memd.embed.centring import Bias, Line

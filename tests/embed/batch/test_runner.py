@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.config import Batch
+from memd.config.settings import Batch
 from memd.embed.batch.standing import COOL_DOWN_S
 from tests.embed.batch.rig import (
     PROVIDERS,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.keyfile import read_small
 from memd.embed.remote.account import Account, Home, NoAccount, NoKey, account
 

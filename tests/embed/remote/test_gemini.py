@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.remote.call import Side
 from memd.embed.remote.gemini import gemini
 

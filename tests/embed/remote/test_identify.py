@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed import centring, probe
 from memd.embed.provider import EmbedTerminal, EmbedUnavailable
 from memd.embed.remote import openai

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.remote.opening import asker
 from memd.embed.remote.recipe import recipe
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.provider import (
     Calibration,
     EmbedRejected,

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.config import Remote
+from memd.config.settings import Remote
 from memd.embed.provider import Limits
 from memd.embed.remote import gemini, ollama, openai, voyage
 from memd.embed.remote.account import NoAccount

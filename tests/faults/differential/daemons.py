@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd_client import Client, MemdClientError
 from memd_client.messages import AgentStatus, Found

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from memd import daemon
-from memd.config import AgentSettings
+from memd.config.settings import AgentSettings
 from memd.embed.choose import Choice
 from memd_client import Client, ConnectionLost, DaemonNotRunning, TimedOut
 from tests.fakes import hashing_worker

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.sources.redact.engine import Redactor
 
 _REDACTOR = Redactor(Redact())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.sources.redact.engine import Redactor
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.sources.redact.engine import Redactor
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.sources.redact.engine import Redactor
 from tests.sources.redact.corpus import EACH, KEYED, PREFIXED, SHAPED, Sample, samples
 

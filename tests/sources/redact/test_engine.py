@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memd.config import Redact, UserRule
+from memd.config.settings import Redact, UserRule
 from memd.sources.redact.engine import RULES, Redactor, rules_key
 from tests.sources.redact import innocent
 from tests.sources.redact.corpus import samples

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import memd.sources.redact
-from memd.configfile.repeats import has_rival_repeats
-from memd.configfile.signs import MANY, REPEATS, ops, parser, parts
+from memd.config.regex_safety.char_sets import MANY, REPEATS, ops, parser, parts
+from memd.config.regex_safety.polynomial import has_rival_repeats
 from memd.sources.redact import clouds, companies
 from memd.sources.redact.engine import RULES
 from memd.sources.redact.rule import Token

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from hypothesis import settings
 
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.sources.redact.engine import Redactor
 from tests.sources.redact import harmless, places, vendors
 from tests.sources.redact.chance import filled

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memd.config import Redact, UserRule
-from memd.configfile.redaction import BadRule
+from memd.config.check_redaction import BadRule
+from memd.config.settings import Redact, UserRule
 from memd.sources.redact.engine import Redactor
 from memd.sources.redact.user import LONGEST, custom
 

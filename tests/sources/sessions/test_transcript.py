@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memd.chunk.markdown import LONGEST
 from memd.chunk.turns import chunk_turns
-from memd.config import Redact
+from memd.config.settings import Redact
 from memd.model import Stamp, Turn
 from memd.sources.fence import Missing, OutsideFence, SourceError, Unreadable
 from memd.sources.notes import TooLarge

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memd.config import Config
-from memd.configfile.check import dotted
-from memd.configfile.statements import Key
+from memd.config.check import dotted
+from memd.config.settings import Config
+from memd.config.toml_lines import Key
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -9,12 +9,12 @@ from time import process_time
 import pytest
 from hypothesis import example, given
 
-from memd.config import Redact, UserRule
-from memd.configfile.load import ConfigError, parse
-from memd.configfile.loops import is_ambiguous
-from memd.configfile.redaction import faults, is_plainly_bounded
-from memd.configfile.repeats import has_rival_repeats
-from memd.configfile.signs import parsed
+from memd.config.check_redaction import faults, is_plainly_bounded
+from memd.config.load import ConfigError, parse
+from memd.config.regex_safety.char_sets import parsed
+from memd.config.regex_safety.exponential import is_ambiguous
+from memd.config.regex_safety.polynomial import has_rival_repeats
+from memd.config.settings import Redact, UserRule
 from memd.sources.redact.user import custom
 from tests.awkward.patterns import PATTERNS, PUMPED
 from tests.bounds import shipped
@@ -176,21 +176,25 @@ def test_what_is_plainly_bounded_is_so(pattern: str) -> None:
         assert not has_rival_repeats(structure)
 
 
-_PARSING = existing("memd.configfile.signs", "memd.configfile.loops", "memd.configfile.repeats")
+_PARSING = existing(
+    "memd.config.regex_safety.char_sets",
+    "memd.config.regex_safety.exponential",
+    "memd.config.regex_safety.polynomial",
+)
 _ELSEWHERE = (
     f"PARSING = {_PARSING}"
     r"""
 import re, sys
 from types import SimpleNamespace
 import memd.daemon
-from memd.config import Redact, UserRule
-from memd.configfile.redaction import faults
+from memd.config.settings import Redact, UserRule
+from memd.config.check_redaction import faults
 from memd.sources.redact.engine import Redactor
 
 def of(pattern):
     for name in PARSING:
         sys.modules.pop(name, None)
-        vars(sys.modules["memd.configfile"]).pop(name.rpartition(".")[2], None)
+        vars(sys.modules.get("memd.config.regex_safety", memd)).pop(name.rpartition(".")[2], None)
     return [told for _, _, told in faults(Redact(extra=(UserRule(name="x", pattern=pattern),)))]
 
 def check():
@@ -260,7 +264,7 @@ def test_few_repeats_are_told_sign_by_sign(pattern: str, bounded: bool) -> None:
 
 def test_a_pattern_has_so_many_signs() -> None:
     """One more is too many."""
-    longest = shipped("memd.configfile.redaction._LONGEST")
+    longest = shipped("memd.config.check_redaction._LONGEST")
     assert _faults(("x", f"ab(?#{'x' * (longest - 6)})")) == []
     [(_, _, told)] = _faults(("x", "a" * (longest + 1)))
     assert f"{longest} are the most" in told

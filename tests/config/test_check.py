@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memd.configfile.check import document_problems, dotted
-from memd.configfile.statements import Key
+from memd.config.check import document_problems, dotted
+from memd.config.toml_lines import Key
 
 
 def _complaints(text: str) -> list[str]:

@@ -4,8 +4,8 @@ from time import process_time
 
 import pytest
 
-from memd.configfile.loops import is_ambiguous
-from memd.configfile.signs import parsed
+from memd.config.regex_safety.char_sets import parsed
+from memd.config.regex_safety.exponential import is_ambiguous
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from memd.config import AgentSettings, Config, DaemonSettings, Hybrid
-from memd.configfile.check import Problem, disagreements, document_problems, dotted, missing_workspace
-from memd.configfile.statements import Key, lines, repeated
+from memd.config.check import Problem, disagreements, document_problems, dotted, missing_workspace
+from memd.config.settings import AgentSettings, Config, DaemonSettings, Hybrid
+from memd.config.toml_lines import Key, lines, repeated
 from memd.errors import FatalError
 from memd_client import paths
 

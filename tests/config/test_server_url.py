@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.configfile.address import fault, is_readable
+from memd.config.server_url import fault, is_readable
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings
-from memd.configfile.check import dotted
-from memd.configfile.remote import disagreements
+from memd.config.check import dotted
+from memd.config.check_embedding import disagreements
+from memd.config.settings import AgentSettings
 
 
 def _told(**settings: Any) -> list[tuple[str, str]]:

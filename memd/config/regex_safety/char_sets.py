@@ -1,7 +1,7 @@
 """What the parts of a regular expression take, as Python's own parser gives them. Pure.
 
 The parser is private to Python: another version may keep it elsewhere, or give it another form. So nothing imports this
-before there is a pattern to look through, and whoever does can do without (memd.configfile.redaction).
+before there is a pattern to look through, and whoever does can do without (memd.config.check_redaction).
 """
 
 from collections.abc import Callable, Iterator

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from memd.configfile.statements import Key
+from memd.config.toml_lines import Key
 
 
 def origin(key: Key, known: Mapping[Key, int]) -> str:

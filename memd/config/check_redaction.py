@@ -4,8 +4,8 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from memd.config import AgentSettings, Redact
-from memd.configfile.statements import Key
+from memd.config.settings import AgentSettings, Redact
+from memd.config.toml_lines import Key
 from memd.errors import FatalError
 
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
@@ -89,14 +89,14 @@ def _structural_fault(pattern: str) -> str | None:
     Raises:
         ImportError, AttributeError, LookupError, TypeError, ValueError: Python's parser is not what it was.
     """
-    from memd.configfile import loops, repeats, signs  # noqa: PLC0415 - of what is private to Python
+    from memd.config.regex_safety import char_sets, exponential, polynomial  # noqa: PLC0415 - of what is private to Python
 
-    structure = signs.parsed(pattern)
+    structure = char_sets.parsed(pattern)
     if structure.getwidth()[0] == 0:
         return _EMPTY
-    if loops.is_ambiguous(structure):
+    if exponential.is_ambiguous(structure):
         return "repeats what can itself be read in several ways, like (a+)+ or (ab|a|b)+, which can take for ever; bound it, let its parts begin differently, or make the inner repeat possessive (a++)"
-    if repeats.has_rival_repeats(structure):
+    if polynomial.has_rival_repeats(structure):
         return "has repeats without a bound that compete for the same signs, like a*a*b, which can take very long; join them, bound one, or make the first possessive (a*+)"
     return None
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from memd.config import LEAST_LIMIT_MB, SECRETS, AgentSettings, Collection, DaemonSettings, Scope
-from memd.configfile import redaction, remote
-from memd.configfile.statements import Key
+from memd.config import check_embedding, check_redaction
+from memd.config.settings import LEAST_LIMIT_MB, SECRETS, AgentSettings, Collection, DaemonSettings, Scope
+from memd.config.toml_lines import Key
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Windows takes these for devices, whatever follows after a dot.
@@ -91,8 +91,8 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
                 f"the glob {_shown(glob)} of exclude matches nothing: no path below a root holds ..",
             )
     yield from _scope_disagreements(settings.scope)
-    yield from redaction.disagreements(settings)
-    yield from remote.disagreements(settings)
+    yield from check_redaction.disagreements(settings)
+    yield from check_embedding.disagreements(settings)
 
 
 def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from memd.config import AgentSettings, Config, DaemonSettings, Limits, Remote, differences
+from memd.config.settings import AgentSettings, Config, DaemonSettings, Limits, Remote, differences
 
 
 def _config(**workspaces: str) -> Config:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.configfile.statements import Key, lines, repeated, statements
+from memd.config.toml_lines import Key, lines, repeated, statements
 
 _TEXT = """\
 # a comment

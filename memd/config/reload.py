@@ -7,9 +7,9 @@ from pathlib import Path
 
 import structlog
 
-from memd.config import Config
-from memd.configfile.following import changed_settings, followed
-from memd.configfile.load import ConfigError, ConfigUnreadable
+from memd.config.load import ConfigError, ConfigUnreadable
+from memd.config.reload_policy import changed_settings, followed
+from memd.config.settings import Config
 from memd.runtime.threads import Starved, Threads
 from memd.runtime.ticks import until_beat_s
 

@@ -1,7 +1,7 @@
 import pytest
 
-from memd.configfile.origins import origin
-from memd.configfile.statements import Key, lines
+from memd.config.origins import origin
+from memd.config.toml_lines import Key, lines
 
 _LINES = lines("""\
 [daemon]

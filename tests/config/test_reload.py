@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.config import Config
-from memd.configfile.load import ConfigError, load
-from memd.reload import Configuration, stamp_of
+from memd.config.load import ConfigError, load
+from memd.config.reload import Configuration, stamp_of
+from memd.config.settings import Config
 from memd.runtime.threads import NoThread
 from tests.wait import until_async
 

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memd.configfile.signs import MANY, REPEATS, looks, ops, signs
+from memd.config.regex_safety.char_sets import MANY, REPEATS, looks, ops, signs
 
 _MOST_STATES = 400
 _MOST_STEPS = 200_000  # of the search; what takes more is counted as ambiguous

@@ -16,7 +16,8 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.config import (
+from memd.config.load import ConfigError, load, location, parse, read
+from memd.config.settings import (
     AgentSettings,
     Collection,
     Config,
@@ -27,7 +28,6 @@ from memd.config import (
     Rule,
     UserRule,
 )
-from memd.configfile.load import ConfigError, load, location, parse, read
 from tests.awkward.streams import spoilt
 from tests.bounds import shipped
 
@@ -288,7 +288,7 @@ def test_a_complaint_has_the_line_of_the_table_where_that_of_the_key_is_not_know
 
 def test_complaints_come_in_the_order_of_the_file_and_end_after_fifty() -> None:
     """The first fifty lines to mend, and how many more there are."""
-    most = shipped("memd.configfile.load._MAX_PROBLEMS")
+    most = shipped("memd.config.load._MAX_PROBLEMS")
     text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(100, 102 + most))
     complaints = _complaints(text)
     places = [complaint.split()[0] for complaint in complaints[:most]]
@@ -300,8 +300,8 @@ def test_complaints_come_in_the_order_of_the_file_and_end_after_fifty() -> None:
 def test_a_file_of_another_program_is_not_read_to_its_end() -> None:
     """Ten thousand unknown keys are answered at once."""
     most, counted = (
-        shipped("memd.configfile.load._MAX_PROBLEMS"),
-        shipped("memd.configfile.load._MAX_COUNTED"),
+        shipped("memd.config.load._MAX_PROBLEMS"),
+        shipped("memd.config.load._MAX_COUNTED"),
     )
     for keys, more in ((counted - 1, f"{counted - 1 - most}"), (counted, "many"), (10_000, "many")):
         text = "[agents.main]\n" + "".join(f"zebra{number} = 1\n" for number in range(keys))
@@ -310,7 +310,7 @@ def test_a_file_of_another_program_is_not_read_to_its_end() -> None:
 
 def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
     """What is larger is not read into memory."""
-    most, file = shipped("memd.configfile.load._MAX_BYTES"), tmp_path / "config.toml"
+    most, file = shipped("memd.config.load._MAX_BYTES"), tmp_path / "config.toml"
     file.write_text("[agents.main]\n".ljust(most, "#"))
     assert len(read(file, tmp_path)) == most
     file.write_text("[agents.main]\n".ljust(most + 1, "#"))
@@ -320,7 +320,7 @@ def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
 
 def test_a_key_has_so_many_parts() -> None:
     """One that has more is refused before it is read."""
-    most = shipped("memd.configfile.load._MOST_PARTS")
+    most = shipped("memd.config.load._MOST_PARTS")
     for parts, is_refused in ((most, False), (most + 1, True)):
         [told] = _complaints(f"[agents.main]\n{'.'.join('a' * parts)} = 1")
         assert ("has that many parts" in told) is is_refused

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config import AgentSettings, Config, DaemonSettings
-from memd.configfile.following import CLASSES, Class, changed_settings, class_of, digest, followed
-from memd.configfile.load import parse
-from memd.configfile.statements import Key
+from memd.config.load import parse
+from memd.config.reload_policy import CLASSES, Class, changed_settings, class_of, digest, followed
+from memd.config.settings import AgentSettings, Config, DaemonSettings
+from memd.config.toml_lines import Key
 
 _HOME = Path("/home/ada")
 

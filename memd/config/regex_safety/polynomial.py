@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from memd.configfile.signs import MANY, REPEATS, looks, ops, signs
+from memd.config.regex_safety.char_sets import MANY, REPEATS, looks, ops, signs
 
 
 def has_rival_repeats(parsed: Any) -> bool:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from memd.config import AgentSettings, Remote
-from memd.configfile import address
-from memd.configfile.statements import Key
+from memd.config import server_url
+from memd.config.settings import AgentSettings, Remote
+from memd.config.toml_lines import Key
 
 _BATCHING = frozenset({"auto", "openai", "gemini", "voyage"})
 _PREFIXED = frozenset({"auto", "openai", "ollama", "openai-compatible", "local", "none"})
@@ -113,10 +113,10 @@ def _owner(settings: AgentSettings) -> Iterator[Complaint]:
 def _address(remote: Remote) -> Iterator[Complaint]:
     if not remote.base_url:
         return
-    fault = address.fault(remote.base_url)
+    fault = server_url.fault(remote.base_url)
     if fault is not None:
         yield (("remote", "base_url"),), f"base_url {fault}"
-    elif (any(getattr(remote, name) for name in _KEYS) or remote.headers) and address.is_readable(
+    elif (any(getattr(remote, name) for name in _KEYS) or remote.headers) and server_url.is_readable(
         remote.base_url
     ):
         yield (
