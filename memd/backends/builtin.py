@@ -13,12 +13,12 @@ from memd.backends import turns
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.errors import TransientError
 from memd.model import Degraded, FallbackUse, Kind, Trace
+from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
 from memd.sources.fence import NoRoot, SourceError, Unreadable
-from memd.sources.redact.engine import Redactor
 from memd.store.embeddings import Space
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable

@@ -4,7 +4,7 @@ import msgspec
 
 from memd.config.settings import AgentSettings
 from memd.embed.provider import Identity
-from memd.sources.redact.engine import rules_key
+from memd.redact.redactor import rules_key
 from memd.sources.sessions.format import VERSION
 from memd.store.meta import CHUNKING, TOKENIZER, TURNS, Fingerprint
 

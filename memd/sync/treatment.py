@@ -6,8 +6,8 @@ from datetime import tzinfo
 import msgspec
 
 from memd.config.settings import AgentSettings, Chunking
+from memd.redact.redactor import Redactor
 from memd.runtime.local_time import LocalZone
-from memd.sources.redact.engine import Redactor
 from memd.text.memory_paths import Root
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from random import Random
 
 from memd.config.settings import Redact
-from memd.sources.redact.engine import Redactor
+from memd.redact.redactor import Redactor
 from tests.benchmarks.figures import Figure, Samples, milliseconds
-from tests.sources.redact import innocent
-from tests.sources.redact.corpus import samples
+from tests.redact import innocent
+from tests.redact.corpus import samples
 
 ROUNDS = 3
 LARGE = 8 * 1024 * 1024  # bytes: the longest line of a transcript that is read

@@ -15,7 +15,7 @@ from memd.config.regex_safety.char_sets import parsed
 from memd.config.regex_safety.exponential import is_ambiguous
 from memd.config.regex_safety.polynomial import has_rival_repeats
 from memd.config.settings import Redact, UserRule
-from memd.sources.redact.user import custom
+from memd.redact.user_rules import custom
 from tests.awkward.patterns import PATTERNS, PUMPED
 from tests.bounds import shipped
 from tests.modules import existing
@@ -189,7 +189,7 @@ from types import SimpleNamespace
 import memd.daemon
 from memd.config.settings import Redact, UserRule
 from memd.config.check_redaction import faults
-from memd.sources.redact.engine import Redactor
+from memd.redact.redactor import Redactor
 
 def of(pattern):
     for name in PARSING:

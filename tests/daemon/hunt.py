@@ -9,7 +9,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.sources.redact.corpus import Sample
+from tests.redact.corpus import Sample
 
 TAIL = 12  # so many of its last characters tell a secret
 _WORD = 8  # bytes that are compared at once

@@ -21,7 +21,7 @@ from tests.daemon.fresh import becomes_fresh
 from tests.daemon.hunt import Hunt, as_note, halves, quoted
 from tests.daemon.process import ROOT, Daemon
 from tests.fakes.homes import ClaudeCode, Codex, CodexSession, Gemini, OpenClaw, write
-from tests.sources.redact.corpus import PREFIXED, Sample, samples
+from tests.redact.corpus import PREFIXED, Sample, samples
 from tests.wait import until
 
 PATIENCE_S = 60.0

@@ -49,10 +49,10 @@ from tests.config import test_check_redaction, test_load  # noqa: E402
 from tests.ctl import test_hookinput, test_logline, test_tail  # noqa: E402
 from tests.faults import test_fuzz_files, test_fuzz_socket  # noqa: E402
 from tests.faults.house import housed  # noqa: E402
+from tests.redact import test_redactor  # noqa: E402
 from tests.search import test_query, test_snippet  # noqa: E402
 from tests.server import test_connection  # noqa: E402
 from tests.sources import test_notes  # noqa: E402
-from tests.sources.redact import test_engine  # noqa: E402
 from tests.sources.sessions import test_fold, test_lenient, test_lines, test_transcript  # noqa: E402
 
 
@@ -98,7 +98,7 @@ KINDS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
             Property(test_notes.test_any_file_is_lines_of_text),
             Property(test_markdown.test_chunks_of_any_document_make_the_document),
             Property(test_markdown.test_any_note_is_cut_into_its_lines),
-            Property(test_engine.test_redacting_twice_is_redacting_once),
+            Property(test_redactor.test_redacting_twice_is_redacting_once),
             _with_house(test_fuzz_files.test_any_notes_become_a_fresh_index),
         ),
     }
@@ -133,7 +133,7 @@ MORE: Mapping[str, tuple[Property, ...]] = MappingProxyType(
         "hooks": (Property(test_hookinput.test_any_input_is_read_or_empty),),
         "environment": (Property(test_paths.test_any_environment_names_places),),
         "redaction": (
-            Property(test_engine.test_no_text_takes_long),
+            Property(test_redactor.test_no_text_takes_long),
             Property(test_check_redaction.test_any_pattern_is_refused_or_has_an_end),
             Property(test_check_redaction.test_what_is_plainly_bounded_is_so),
         ),

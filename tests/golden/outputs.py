@@ -12,8 +12,8 @@ import msgspec
 
 from memd.chunk.markdown import chunk
 from memd.config.settings import Chunking, Redact
-from memd.sources.redact import engine
-from memd.sources.redact.engine import Redactor
+from memd.redact import redactor as engine
+from memd.redact.redactor import Redactor
 from memd.sources.sessions import format as formats
 from memd.store import meta
 from memd.store.index import Index
@@ -118,9 +118,7 @@ OUTPUTS = (
         "TURNS in memd/store/meta.py (VERSION in memd/sources/sessions/format.py for what is read of a line)",
         _turns,
     ),
-    Output(
-        "redacted text", lambda: str(engine.VERSION), "VERSION in memd/sources/redact/engine.py", _redacted
-    ),
+    Output("redacted text", lambda: str(engine.VERSION), "VERSION in memd/redact/redactor.py", _redacted),
 )
 
 

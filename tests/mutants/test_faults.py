@@ -50,7 +50,7 @@ def test_every_fault_of_the_product_is_a_program() -> None:
     ("file", "first", "last"),
     [
         ("memd/chunk/room.py", "tests/chunk/test_room.py", "tests/chunk"),
-        ("memd/sources/redact/engine.py", "tests/sources/redact/test_engine.py", "tests/sources"),
+        ("memd/redact/redactor.py", "tests/redact/test_redactor.py", "tests/sources"),
         (
             "memd/runtime/local_time.py",
             "tests/runtime/test_local_time.py",

@@ -8,7 +8,7 @@ import pytest
 
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.embed.provider import Identity
-from memd.sources.redact.engine import rules_key
+from memd.redact.redactor import rules_key
 from memd.store.meta import Fingerprint, usable_part, why_rebuild
 from memd.sync.adaptation import why
 from memd.sync.fingerprint import wanted_fingerprint

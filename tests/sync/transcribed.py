@@ -8,8 +8,8 @@ from typing import Any
 import apsw
 
 from memd.config.settings import Chunking, Redact
+from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
-from memd.sources.redact.engine import Redactor
 from memd.sources.scan import scan
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

@@ -23,12 +23,12 @@ from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.upkeep import Upkeep, Vectors, mode_of
 from memd.config.settings import AgentSettings
 from memd.model import Degraded, Hit
+from memd.redact.redactor import rules_key
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search.query import SUPPORT, Query
 from memd.search.query import parse as parse_question
 from memd.search.terms import held
-from memd.sources.redact.engine import rules_key
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable

@@ -16,7 +16,7 @@ from memd.ctl.screen import Outcome
 from memd.ctl.words import counted, shown, visible
 
 if TYPE_CHECKING:
-    from memd.sources.redact.engine import Redactor
+    from memd.redact.redactor import Redactor
 
 _LONGEST = 200  # signs of a line that are shown whole
 _AROUND = 60  # signs on each side of what was taken out of a longer one
@@ -38,7 +38,7 @@ class Line(msgspec.Struct, frozen=True):
 def run(call: Call) -> Outcome:
     """Redact a file as its agent would have it redacted, and print the lines that change."""
     # Two hundred patterns are compiled for it: other commands do without.
-    from memd.sources.redact.engine import VERSION, Redactor  # noqa: PLC0415 - a hook waits for other commands
+    from memd.redact.redactor import VERSION, Redactor  # noqa: PLC0415 - a hook waits for other commands
 
     settings = _settings(call)
     data, shown_name = _read(call)

@@ -14,7 +14,7 @@ from tests.benchmarks.load.vitals import look
 from tests.daemon.agentday import MORNING
 from tests.daemon.process import Daemon
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Codex, CodexSession
-from tests.sources.redact.corpus import Sample
+from tests.redact.corpus import Sample
 from tests.vanishing import vanish
 
 # Of the time: rebuilds while all ask at once, and others while they come at random; one embeds everything again. The

@@ -21,7 +21,7 @@ from tests.daemon import lag
 from tests.daemon.contents import contents, differences
 from tests.daemon.hunt import Hunt
 from tests.daemon.process import Daemon
-from tests.sources.redact.corpus import Sample, samples
+from tests.redact.corpus import Sample, samples
 from tests.wait import until
 
 PATIENCE_S = 60.0  # of a client: with all of them asking at once, the last waits for all others

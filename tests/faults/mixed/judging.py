@@ -11,7 +11,7 @@ from tests.faults.life import PATIENCE_S
 from tests.faults.mixed.household import FRESH, MINE, Household, changed
 from tests.faults.mixed.outside import Seen
 from tests.faults.verdict import Diverged, differing, left_behind, misplaced_parts, require_none, unsound
-from tests.sources.redact.corpus import samples
+from tests.redact.corpus import samples
 from tests.wait import until
 
 _STAYS = {

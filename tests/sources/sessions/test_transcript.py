@@ -16,9 +16,9 @@ from memd.chunk.markdown import LONGEST
 from memd.chunk.turns import chunk_turns
 from memd.config.settings import Redact
 from memd.model import Stamp, Turn
+from memd.redact.redactor import Redactor
 from memd.sources.fence import Missing, OutsideFence, SourceError, Unreadable
 from memd.sources.notes import TooLarge
-from memd.sources.redact.engine import Redactor
 from memd.sources.sessions import packed as packing
 from memd.sources.sessions.lines import MAX_LINE_BYTES
 from memd.sources.sessions.progress import EDGE_BYTES, encoded

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from tests.sources.redact.chance import HEX, base64_of, filled, some
+from tests.redact.chance import HEX, base64_of, filled, some
 
 _PROSE: Final = """
 I forgot my password again.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from memd.config.settings import UserRule
-from memd.sources.redact.rule import Span
+from memd.redact.rule import Span
 
 LONGEST = 500
 """Signs of a line that a pattern sees at a time."""

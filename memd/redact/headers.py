@@ -2,8 +2,8 @@
 
 import re
 
-from memd.sources.redact import values
-from memd.sources.redact.rule import Rule, Span, matching
+from memd.redact import secret_values
+from memd.redact.rule import Rule, Span, matching
 
 _SCHEMES = r"(?P<scheme>bearer|basic|token|digest|apikey|api-key|bot|key|negotiate|ntlm|oauth|hawk|signature|aws4-hmac-sha256|discordbot)"
 _AUTHORIZATION = re.compile(
@@ -34,7 +34,7 @@ def _authorization(text: str, at: int) -> Span | None:
     value = found[0].rstrip(".,;:!*")
     if value.startswith("[REDACTED") or not value:
         return None
-    is_one = _is_credential(value) if scheme else values.looks_random(value)
+    is_one = _is_credential(value) if scheme else secret_values.looks_random(value)
     return (start, start + len(value)) if is_one else None
 
 
@@ -60,7 +60,7 @@ def _bearer(text: str, at: int) -> Span | None:
     if (
         len(value) < 8
         or not (any(map(str.isdigit, value)) or len(value) >= 24)
-        or values.looks_like_words(value)
+        or secret_values.looks_like_words(value)
         or "://" in value
     ):
         return None

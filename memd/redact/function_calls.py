@@ -2,8 +2,8 @@
 
 import re
 
-from memd.sources.redact import values
-from memd.sources.redact.rule import Find, Rule, Span
+from memd.redact import secret_values
+from memd.redact.rule import Find, Rule, Span
 
 _STRING = r"""[bBrRuUfFNL$@]{0,2}\\{0,7}["'](?P<secret>[^"'\n\\]{4,200})\\{0,7}["']"""
 _USER = r"""\\{0,7}["'][^"'\n\\]{1,100}\\{0,7}["'][ ]?,\s{0,20}"""
@@ -30,14 +30,14 @@ def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
         if match is None:
             return None
         said = match["secret"]
-        value = values.Value(*match.span("secret"), said, True, "")
+        value = secret_values.Value(*match.span("secret"), said, True, "")
         is_one = (
-            (values.is_strong(said) and len(said) >= 8)
+            (secret_values.is_strong(said) and len(said) >= 8)
             if random
-            else (any(map(str.isdigit, said)) or values.has_symbol(said))
-            and values.is_secret(value, "password", shouts=False, spoken=False)
+            else (any(map(str.isdigit, said)) or secret_values.has_symbol(said))
+            and secret_values.is_secret(value, "password", shouts=False, spoken=False)
         )
-        return match.span("secret") if is_one and not values.is_reference(said) else None
+        return match.span("secret") if is_one and not secret_values.is_reference(said) else None
 
     return find
 

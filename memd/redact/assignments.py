@@ -4,9 +4,9 @@ import re
 
 import msgspec
 
-from memd.sources.redact import values, words
-from memd.sources.redact.rule import Find, Rule, Span, stem
-from memd.sources.redact.values import Strength
+from memd.redact import placeholders, secret_values
+from memd.redact.rule import Find, Rule, Span, stem
+from memd.redact.secret_values import Strength
 
 # What may come after the word in the same name. "password_hash" and "token_limit" mean something else.
 _SUFFIX = (
@@ -254,7 +254,7 @@ def assigned(word: Word) -> Find:
             ):
                 return None
         span = _value_after(text, at, match.end(), word.strength)
-        if word.strict and span is not None and not values.is_strong(text[slice(*span)]):
+        if word.strict and span is not None and not secret_values.is_strong(text[slice(*span)]):
             return None
         return span
 
@@ -273,8 +273,10 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
     follows = text[end : end + 1]
     placed = _PLACED.match(text, end) if follows in _PLACED_FIRST else None
     if placed is not None:
-        value = values.read(text, placed.end())
-        if value is not None and (shouts or _has_digit_or_sign(value.text) or values.has_symbol(value.text)):
+        value = secret_values.read(text, placed.end())
+        if value is not None and (
+            shouts or _has_digit_or_sign(value.text) or secret_values.has_symbol(value.text)
+        ):
             return _judged(value, strength, shouts=True, spoken=False)
     head = _HEAD.match(text, end)
     if head is not None:
@@ -282,7 +284,7 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
         return span or _below(text, end, strength)
     if follows in {">", " ", '"', "'", "<"} and (element := _ELEMENT.match(text, end)) is not None:
         inner = "secret" if element["cdata"] is None else "cdata"
-        value = values.Value(*element.span(inner), element[inner], True, "")
+        value = secret_values.Value(*element.span(inner), element[inner], True, "")
         return _judged(value, strength, shouts=shouts, spoken=False)
     before = text[max(0, at - len(name) - 14) : at]
     if _is_ordered(before, before[: len(before) - len(name)], shouts=shouts):
@@ -306,8 +308,8 @@ def _is_ordered(before: str, verb: str, *, shouts: bool) -> bool:
 
 
 def _behind_flag(text: str, at: int, strength: Strength) -> Span | None:
-    value = values.read(text, at)
-    if value is None or value.text.startswith("-") or value.text.lower() in words.NEVER:
+    value = secret_values.read(text, at)
+    if value is None or value.text.startswith("-") or value.text.lower() in placeholders.NEVER:
         return None
     return _judged(value, strength, shouts=True, spoken=False)
 
@@ -317,11 +319,11 @@ def _handed(text: str, end: int, strength: Strength, *, shouts: bool) -> Span | 
     place = _QUOTED_NEXT.match(text, end)
     is_apart = place is not None
     place = place or _HANDED.match(text, end)
-    value = None if place is None else values.read(text, place.end())
+    value = None if place is None else secret_values.read(text, place.end())
     if value is None or not ((is_apart and shouts) or _has_digit_or_sign(value.text)):
         return None
     if strength != "password":
-        is_one = not is_apart and values.looks_random(value.text)
+        is_one = not is_apart and secret_values.looks_random(value.text)
         return (value.start, value.end) if is_one else None
     if is_apart and (" " in value.text or not (shouts or any(map(str.isdigit, value.text)))):
         return None
@@ -347,10 +349,19 @@ def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
         if match is None:
             return None
         said = match["secret"].rstrip(".,;")
-        return (match.start("secret"), match.start("secret") + len(said)) if values.is_strong(said) else None
+        return (
+            (match.start("secret"), match.start("secret") + len(said))
+            if secret_values.is_strong(said)
+            else None
+        )
     match = _LOOSE_TOKEN.match(text, end)
     said = "" if match is None else match["secret"].rstrip(".,;:")
-    if match is None or not values.looks_random(said) or values.is_reference(said) or "://" in said:
+    if (
+        match is None
+        or not secret_values.looks_random(said)
+        or secret_values.is_reference(said)
+        or "://" in said
+    ):
         return None
     return match.start("secret"), match.start("secret") + len(said)
 
@@ -361,12 +372,12 @@ def _below(text: str, end: int, strength: Strength) -> Span | None:
     if match is None:
         return None
     said = match["secret"]
-    value = values.Value(*match.span("secret"), said, False, "")
+    value = secret_values.Value(*match.span("secret"), said, False, "")
     if (
         said.endswith(":")
-        or values.is_statement(said)
-        or not values.is_strong(said)
-        or not values.is_secret(value, strength, shouts=False, spoken=True)
+        or secret_values.is_statement(said)
+        or not secret_values.is_strong(said)
+        or not secret_values.is_secret(value, strength, shouts=False, spoken=True)
     ):
         return None
     return match.span("secret")
@@ -383,7 +394,7 @@ def _behind(
         at = annotated.end()
     if sep == ":" and text[at : at + 1] in {"|", ">"} and (literal := _LITERAL.match(text, at)) is not None:
         return _in_literal(text, literal, strength)
-    value = values.read(text, at)
+    value = secret_values.read(text, at)
     if value is None or _is_end(text, at, begins, head):
         return None
     # :password is what a database fills in.
@@ -414,7 +425,7 @@ def _behind(
     )
 
 
-def _fits(sep: str, value: values.Value, line: str) -> bool:
+def _fits(sep: str, value: secret_values.Value, line: str) -> bool:
     """Whether a value is one that stands behind such a separator, on a line that begins so."""
     if sep in _OF_LITERALS and not value.quoted:
         return False
@@ -422,8 +433,8 @@ def _fits(sep: str, value: values.Value, line: str) -> bool:
     if sep == "|" and not line.lstrip().startswith("|"):
         return False
     if sep in {"|", ","}:
-        return any(map(str.isdigit, value.text)) or values.has_symbol(value.text)
-    return sep[0] not in ".·…→⇒➜" or value.quoted or values.is_strong(value.text)
+        return any(map(str.isdigit, value.text)) or secret_values.has_symbol(value.text)
+    return sep[0] not in ".·…→⇒➜" or value.quoted or secret_values.is_strong(value.text)
 
 
 _OF_LITERALS = frozenset({"||", "??", ",", "or", "OR", "===", "==", "!=", "!==", "->"})
@@ -431,8 +442,8 @@ _OF_LITERALS = frozenset({"||", "??", ",", "or", "OR", "===", "==", "!=", "!==",
 
 def _in_literal(text: str, literal: re.Match[str], strength: Strength) -> Span | None:
     """The lines of a literal of YAML, where the first is a secret."""
-    first = values.Value(*literal.span("first"), literal["first"].rstrip(), True, "")
-    if not values.is_secret(first, strength, shouts=False, spoken=False):
+    first = secret_values.Value(*literal.span("first"), literal["first"].rstrip(), True, "")
+    if not secret_values.is_secret(first, strength, shouts=False, spoken=False):
         return None
     end, gap = literal.end("first"), literal["gap"]
     for _ in range(_LITERAL_LINES):
@@ -455,9 +466,9 @@ def _is_end(text: str, at: int, begins: int, head: re.Match[str]) -> bool:
 
 
 def _judged(
-    value: values.Value, strength: Strength, *, shouts: bool, spoken: bool, alone: bool = False
+    value: secret_values.Value, strength: Strength, *, shouts: bool, spoken: bool, alone: bool = False
 ) -> Span | None:
-    is_one = values.is_secret(value, strength, shouts=shouts, spoken=spoken, alone=alone)
+    is_one = secret_values.is_secret(value, strength, shouts=shouts, spoken=spoken, alone=alone)
     return (value.start, value.end) if is_one else None
 
 

@@ -3,8 +3,8 @@
 import re
 import string
 
-from memd.sources.redact import values
-from memd.sources.redact.rule import Rule, Span, matching, stem
+from memd.redact import secret_values
+from memd.redact.rule import Rule, Span, matching, stem
 
 _USERINFO = re.compile(
     r"""://(?:(?P<user>[^\s/@:"'<>`\\?\#]{0,200}):(?P<password>[^\s/@"'<>`]{1,300}(?:@[^\s/@"'<>`,)]{0,100}(?=@))?)@(?=[\w.\[$%{-])
@@ -36,7 +36,9 @@ def _userinfo(text: str, at: int) -> Span | None:
         return None if _REFERENCE.match(said) or said.lower() in _SHOWN else match.span("password")
     alone = match["alone"]
     return (
-        match.span("alone") if values.looks_random(alone) or re.fullmatch(r"[0-9a-f]{24,}", alone) else None
+        match.span("alone")
+        if secret_values.looks_random(alone) or re.fullmatch(r"[0-9a-f]{24,}", alone)
+        else None
     )
 
 
@@ -66,9 +68,9 @@ def _query(text: str, at: int) -> Span | None:
         return None
     if kind not in _SHORT:
         least = 16 if kind in _STRICT else 6
-        if len(value) < least or not (any(map(str.isdigit, value)) or values.looks_mixed(value)):
+        if len(value) < least or not (any(map(str.isdigit, value)) or secret_values.looks_mixed(value)):
             return None
-        if values.looks_like_words(value):
+        if secret_values.looks_like_words(value):
             return None
     return match.start("secret"), match.start("secret") + len(value)
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from tests.sources.redact.chance import filled
+from tests.redact.chance import filled
 
 _ENGLISH: Final = """
 the password is §p

@@ -2,7 +2,7 @@
 
 import string
 
-from memd.sources.redact.rule import Token
+from memd.redact.rule import Token
 
 # What stands before a prefix must not be a part of the same word: "task-runner" holds "sk-" and is none of these. An
 # escaped line end or tab before it is no part of it, though it ends in a letter.

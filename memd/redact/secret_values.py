@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from memd.sources.redact import words
-from memd.sources.redact.jumble import is_jumble
+from memd.redact import placeholders
+from memd.redact.randomness import is_jumble
 
 Strength = Literal["password", "token", "key"]
 """How weak a value may be and still be taken for one.
@@ -213,8 +213,8 @@ def is_secret(
         return True
     if _is_something_else(text, quoted=value.quoted, shouts=shouts):
         return False
-    if text.lower().strip("*_=") in words.NEVER and not (
-        shouts and strength == "password" and text.lower() not in words.STATES
+    if text.lower().strip("*_=") in placeholders.NEVER and not (
+        shouts and strength == "password" and text.lower() not in placeholders.STATES
     ):
         return False
     if strength == "password":
@@ -262,7 +262,10 @@ def _is_passphrase(text: str) -> bool:
     return (
         len(text) <= 200
         and not _ASKS.search(text)
-        and (_has_digit(text) or (len(said) >= 3 and not any(word in words.OF_SENTENCES for word in said)))
+        and (
+            _has_digit(text)
+            or (len(said) >= 3 and not any(word in placeholders.OF_SENTENCES for word in said))
+        )
     )
 
 

@@ -2,9 +2,9 @@
 
 import re
 
-from memd.sources.redact import values
-from memd.sources.redact.rule import Find, Rule, Span
-from memd.sources.redact.values import Strength
+from memd.redact import secret_values
+from memd.redact.rule import Find, Rule, Span
+from memd.redact.secret_values import Strength
 
 # What the word is about may stand in brackets: 密码（测试环境）：
 _ABOUT = r"(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
@@ -33,7 +33,7 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
     def find(text: str, at: int) -> Span | None:
         end = at + next(len(anchor) for anchor in anchors if text.startswith(anchor, at))
         was = _FROM.match(text, end)
-        if was is not None and values.is_strong(was["secret"]):
+        if was is not None and secret_values.is_strong(was["secret"]):
             return was.span("secret")
         closing = _CHINESE_QUOTE.match(text, end)
         head = _CHINESE.match(text, end if closing is None else closing.end())
@@ -41,13 +41,17 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
             return None
         if strength == "password" and text[max(0, at - 3) : at].endswith(_OF_BOTH):
             pair = _PAIR.match(text, head.end())
-            if pair is not None and (pair["by"] or values.is_strong(pair["secret"])):
-                return None if values.is_reference(pair["secret"]) else _bare_end(text, pair.start("secret"))
-        value = values.read(text, head.end())
+            if pair is not None and (pair["by"] or secret_values.is_strong(pair["secret"])):
+                return (
+                    None
+                    if secret_values.is_reference(pair["secret"])
+                    else _bare_end(text, pair.start("secret"))
+                )
+        value = secret_values.read(text, head.end())
         if value is None:
             return _elsewhere(text, end, head.end())
         sep = (head["sep"] or "").strip()
-        if sep in {"，", ","} and not (values.is_strong(value.text) and has_both_cases(value.text)):
+        if sep in {"，", ","} and not (secret_values.is_strong(value.text) and has_both_cases(value.text)):
             return None
         if not sep and not _is_bound(value, text[head.end() - 1 : head.end()].isspace()):
             return None
@@ -56,7 +60,7 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
         spoken = sep not in {"=", "＝"} and not value.quoted
         return (
             (value.start, value.end)
-            if values.is_secret(value, strength, shouts=False, spoken=spoken, english=False)
+            if secret_values.is_secret(value, strength, shouts=False, spoken=spoken, english=False)
             else None
         )
 
@@ -86,7 +90,7 @@ def has_both_cases(text: str) -> bool:
 
 
 def _bare_end(text: str, start: int) -> Span | None:
-    value = values.read(text, start)
+    value = secret_values.read(text, start)
     return None if value is None else (value.start, value.end)
 
 
@@ -96,12 +100,12 @@ def _elsewhere(text: str, end: int, after: int) -> Span | None:
         match = pattern.match(text, at)
         if (
             match is not None
-            and values.is_strong(match["secret"])
-            and not (pattern is _NEXT_LINE and values.is_statement(match["secret"]))
+            and secret_values.is_strong(match["secret"])
+            and not (pattern is _NEXT_LINE and secret_values.is_statement(match["secret"]))
         ):
             return match.span("secret")
     match = _HAN_AND_DIGITS.match(text, after) if _SAYS.search(text, end, after) else None
-    if match is None or values.asks(match["secret"]):
+    if match is None or secret_values.asks(match["secret"]):
         return None
     return match.span("secret")
 
@@ -115,7 +119,7 @@ def _told_before(text: str, at: int) -> Span | None:
     """What is then said to be the password."""
     left = max(0, at - 80)
     match = _BEFORE_IT.search(text[left:at])
-    if match is None or not values.is_strong(match["secret"].strip("\"'`*,;:()")):
+    if match is None or not secret_values.is_strong(match["secret"].strip("\"'`*,;:()")):
         return None
     return left + match.start("secret"), left + match.end("secret")
 
@@ -128,12 +132,16 @@ _ABROAD = re.compile(
 
 def _abroad(text: str, at: int) -> Span | None:
     match = _ABROAD.match(text, at)
-    if match is None or not any(map(str.isdigit, match["secret"])) or values.is_reference(match["secret"]):
+    if (
+        match is None
+        or not any(map(str.isdigit, match["secret"]))
+        or secret_values.is_reference(match["secret"])
+    ):
         return None
     return match.span("secret")
 
 
-def _is_bound(value: values.Value, apart: bool) -> bool:
+def _is_bound(value: secret_values.Value, apart: bool) -> bool:
     """Whether a value right behind the word, with nothing between that says so, is surely meant by it."""
     has_digit = any(map(str.isdigit, value.text))
     return (

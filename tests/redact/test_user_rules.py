@@ -4,8 +4,8 @@ import pytest
 
 from memd.config.check_redaction import BadRule
 from memd.config.settings import Redact, UserRule
-from memd.sources.redact.engine import Redactor
-from memd.sources.redact.user import LONGEST, custom
+from memd.redact.redactor import Redactor
+from memd.redact.user_rules import LONGEST, custom
 
 
 def _found(pattern: str, text: str) -> list[str]:

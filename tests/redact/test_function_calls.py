@@ -3,7 +3,7 @@
 import pytest
 
 from memd.config.settings import Redact
-from memd.sources.redact.engine import Redactor
+from memd.redact.redactor import Redactor
 
 
 @pytest.mark.parametrize(

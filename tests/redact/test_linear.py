@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-import memd.sources.redact
+import memd.redact
 from memd.config.regex_safety.char_sets import MANY, REPEATS, ops, parser, parts
 from memd.config.regex_safety.polynomial import has_rival_repeats
-from memd.sources.redact import clouds, companies
-from memd.sources.redact.engine import RULES
-from memd.sources.redact.rule import Token
+from memd.redact import cloud_keys, service_tokens
+from memd.redact.redactor import RULES
+from memd.redact.rule import Token
 
 
 def _modules() -> Iterator[ModuleType]:
-    for module in pkgutil.iter_modules(memd.sources.redact.__path__):
-        yield importlib.import_module(f"memd.sources.redact.{module.name}")
+    for module in pkgutil.iter_modules(memd.redact.__path__):
+        yield importlib.import_module(f"memd.redact.{module.name}")
 
 
 def _patterns(value: object) -> Iterator[tuple[str, int]]:
@@ -54,7 +54,7 @@ def _reached(value: object, seen: set[int]) -> Iterator[tuple[str, int]]:
     if id(value) in seen:
         return
     seen.add(id(value))
-    if isinstance(value, FunctionType) and value.__module__.startswith(memd.sources.redact.__name__):
+    if isinstance(value, FunctionType) and value.__module__.startswith(memd.redact.__name__):
         for cell in value.__closure__ or ():
             yield from _reached(cell.cell_contents, seen)
         for name in _named(value.__code__):
@@ -113,7 +113,7 @@ def test_the_patterns_are_seen() -> None:
     for rule in RULES:
         assert list(_reached(rule.find, set())), rule.name
     assert len(_OF_RULES) > 150
-    assert {token.pattern for token in (*companies.MODELS, *clouds.CLOUDS)} <= set(_TABLES)
+    assert {token.pattern for token in (*service_tokens.MODELS, *cloud_keys.CLOUDS)} <= set(_TABLES)
 
 
 def test_no_repeat_stands_in_another() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from memd.config.settings import Redact
-from memd.sources.redact.engine import Redactor
-from tests.sources.redact.corpus import EACH, KEYED, PREFIXED, SHAPED, Sample, samples
+from memd.redact.redactor import Redactor
+from tests.redact.corpus import EACH, KEYED, PREFIXED, SHAPED, Sample, samples
 
 _ALL = list(samples(seed=1))
 

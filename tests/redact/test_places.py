@@ -9,9 +9,9 @@ import pytest
 from hypothesis import settings
 
 from memd.config.settings import Redact
-from memd.sources.redact.engine import Redactor
-from tests.sources.redact import harmless, places, vendors
-from tests.sources.redact.chance import filled
+from memd.redact.redactor import Redactor
+from tests.redact import harmless, places, vendors
+from tests.redact.chance import filled
 
 _REDACTOR = Redactor(Redact())
 _BEFORE, _AFTER = "the line before stays\n", "\nthe line after stays"

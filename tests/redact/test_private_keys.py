@@ -7,7 +7,7 @@ import random
 import pytest
 
 from memd.config.settings import Redact
-from memd.sources.redact.engine import Redactor
+from memd.redact.redactor import Redactor
 
 _REDACTOR = Redactor(Redact())
 

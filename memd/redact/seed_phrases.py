@@ -2,7 +2,7 @@
 
 import re
 
-from memd.sources.redact.rule import Rule, Span
+from memd.redact.rule import Rule, Span
 
 _LABEL = re.compile(
     r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|助记词|助記詞|恢复短语|种子短语)

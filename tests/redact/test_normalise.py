@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.sources.redact.fold import folded
+from memd.redact.normalise import folded
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from memd.config.settings import Redact
-from memd.sources.redact.engine import Redactor
+from memd.redact.redactor import Redactor
 
 
 def _redacted(text: str) -> str:

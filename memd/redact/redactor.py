@@ -9,42 +9,48 @@ import msgspec
 
 from memd.config.check_redaction import BadRule, faults
 from memd.config.settings import Redact
-from memd.sources.redact import (
-    addresses,
+from memd.redact import (
     assignments,
-    blocks,
-    calls,
-    chinese,
-    clouds,
-    columns,
+    cloud_keys,
     commands,
-    companies,
+    function_calls,
     headers,
-    phrases,
-    sentences,
+    private_keys,
+    prose_chinese,
+    prose_english,
+    seed_phrases,
+    service_tokens,
+    tables,
+    urls,
 )
-from memd.sources.redact.fold import folded
-from memd.sources.redact.rule import LEAST_RUN, Rule, Span, rule_of
-from memd.sources.redact.user import custom
+from memd.redact.normalise import folded
+from memd.redact.rule import LEAST_RUN, Rule, Span, rule_of
+from memd.redact.user_rules import custom
 
 VERSION = 4
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
 RULES: tuple[Rule, ...] = (
-    *blocks.RULES,
+    *private_keys.RULES,
     *map(
         rule_of,
-        (*companies.MODELS, *companies.CODE, *companies.TALK, *companies.SHOPS, *clouds.CLOUDS),
+        (
+            *service_tokens.MODELS,
+            *service_tokens.CODE,
+            *service_tokens.TALK,
+            *service_tokens.SHOPS,
+            *cloud_keys.CLOUDS,
+        ),
     ),
     *headers.RULES,
-    *addresses.RULES,
-    *phrases.RULES,
+    *urls.RULES,
+    *seed_phrases.RULES,
     *assignments.RULES,
-    *sentences.RULES,
-    *chinese.RULES,
+    *prose_english.RULES,
+    *prose_chinese.RULES,
     *commands.RULES,
-    *calls.RULES,
+    *function_calls.RULES,
 )
 """All built-in rules."""
 
@@ -97,7 +103,7 @@ class Redactor:
 
     It is pure: the same text and settings give the same result, and redacting a redacted text changes nothing. The
     number of line ends stays, so that a line keeps its number. The work grows with the length of the text alone; of
-    rules that a user adds, see ``memd.sources.redact.user``.
+    rules that a user adds, see ``memd.redact.user_rules``.
 
     Args:
         settings: ``extra`` adds rules to the built-in ones. ``allow`` has texts that are never secrets: a find that is
@@ -155,17 +161,17 @@ def _built_in(text: str) -> Iterator[Find]:
     for anchor, rules in _IN_TOKENS.items() if tokens else ():
         if anchor in tokens:
             yield from _around(_places(anchor, text), rules, text)
-    block = blocks.middle(text)
+    block = private_keys.middle(text)
     if block is not None:
         yield Find(*block, "private-key", len(RULES))
     named: list[int] = []
     for anchor, rules, places in _placed(text):
         yield from _around(places, rules, text)
-        if anchor in columns.ANCHORS:
+        if anchor in tables.ANCHORS:
             named += places
     if named:
-        for start, end in columns.spans(text, sorted(named)):
-            yield Find(start, end, columns.KIND, len(RULES))
+        for start, end in tables.spans(text, sorted(named)):
+            yield Find(start, end, tables.KIND, len(RULES))
 
 
 def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from memd.sources.redact import values
-from memd.sources.redact.rule import Span
+from memd.redact import secret_values
+from memd.redact.rule import Span
 
 KIND = "password"
 _NAMES = re.compile(
@@ -75,11 +75,11 @@ def _cells(text: str, start: int, end: int, mark: str, columns: tuple[int, ...])
     for column, cell in enumerate(text[start:end].split(mark)):
         if column in columns:
             said = cell.strip().strip("`*\"'")
-            value = values.Value(0, 0, said, True, "")
+            value = secret_values.Value(0, 0, said, True, "")
             if (
                 said
-                and (values.is_strong(said) or (values.has_symbol(said) and " " not in said))
-                and values.is_secret(value, "password", shouts=False, spoken=False)
+                and (secret_values.is_strong(said) or (secret_values.has_symbol(said) and " " not in said))
+                and secret_values.is_secret(value, "password", shouts=False, spoken=False)
             ):
                 begin = at + cell.index(said)
                 yield begin, begin + len(said)

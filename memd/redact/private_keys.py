@@ -2,7 +2,7 @@
 
 import re
 
-from memd.sources.redact.rule import Rule, Span
+from memd.redact.rule import Rule, Span
 
 _BEGIN = re.compile(r"-{4,5} ?BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?", re.IGNORECASE)
 _END = re.compile(

@@ -2,8 +2,8 @@
 
 import re
 
-from memd.sources.redact import values
-from memd.sources.redact.rule import Find, Rule, Span
+from memd.redact import secret_values
+from memd.redact.rule import Find, Rule, Span
 
 # Every -p that has its value in quotes, right behind it or apart, is a password with some program.
 _ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quote))""")
@@ -55,7 +55,7 @@ _PLACEHOLDERS = frozenset({"pass", "password", "passwd", "pwd", "secret"})
 def _flagged(text: str, at: int) -> Span | None:
     attached = _ATTACHED.match(text, at + 1)
     if attached is not None and not attached["secret"].isdecimal() and "/" not in attached["secret"]:
-        return None if values.is_reference(attached["secret"]) else attached.span("secret")
+        return None if secret_values.is_reference(attached["secret"]) else attached.span("secret")
     sign = text[at + 2 : at + 3]
     if sign not in _APART:
         return _named(text, at) if sign in {"U", "u", "-"} else None
@@ -74,8 +74,8 @@ def _flagged(text: str, at: int) -> Span | None:
         return None
     if not _runs(text, at, programs):
         return _named(text, at) if sign == "a" else None
-    value = values.read(text, start)
-    if value is None or values.is_reference(value.text) or len(value.text) < 3:
+    value = secret_values.read(text, start)
+    if value is None or secret_values.is_reference(value.text) or len(value.text) < 3:
         return None
     return value.start, value.end
 
@@ -85,7 +85,7 @@ def _named(text: str, at: int) -> Span | None:
     match = _USER.match(text, at + 1)
     if (
         match is None
-        or values.is_reference(match["secret"])
+        or secret_values.is_reference(match["secret"])
         or match["secret"].lower() in _PLACEHOLDERS
         or not _runs(text, at, _USES[match["by"]])
     ):
@@ -124,7 +124,11 @@ def _behind(written: str, *, strong: bool = False) -> Find:
         said = match[group]
         if group == "bare":
             said = said.rstrip(");,")
-        if values.is_reference(said) or said.startswith("/") or (strong and not values.is_strong(said)):
+        if (
+            secret_values.is_reference(said)
+            or said.startswith("/")
+            or (strong and not secret_values.is_strong(said))
+        ):
             return None
         return match.start(group), match.start(group) + len(said)
 
@@ -152,7 +156,7 @@ def _piped(text: str, at: int) -> Span | None:
     left = max(0, begin - 320)
     line = text.rfind("\n", left, begin) + 1 or left
     match = _ECHO.search(text[line:begin])
-    if match is None or values.is_reference(match["secret"]):
+    if match is None or secret_values.is_reference(match["secret"]):
         return None
     return line + match.start("secret"), line + match.end("secret")
 
@@ -188,16 +192,18 @@ _WINDOWS_USER = re.compile(r"/u(?:ser)?:|rdp", re.IGNORECASE)
 def _secret_of(pattern: re.Pattern[str]) -> Find:
     def find(text: str, at: int) -> Span | None:
         match = pattern.match(text, at)
-        return None if match is None or values.is_reference(match["secret"]) else match.span("secret")
+        return None if match is None or secret_values.is_reference(match["secret"]) else match.span("secret")
 
     return find
 
 
 def _sql(text: str, at: int) -> Span | None:
     match = _SQL.match(text, at)
-    if match is None or values.is_reference(match["secret"]):
+    if match is None or secret_values.is_reference(match["secret"]):
         return None
-    is_one = values.is_strong(match["secret"]) or _OF_USERS.search(text[max(0, at - 120) : at]) is not None
+    is_one = (
+        secret_values.is_strong(match["secret"]) or _OF_USERS.search(text[max(0, at - 120) : at]) is not None
+    )
     return match.span("secret") if is_one else None
 
 
@@ -209,7 +215,7 @@ def _netrc(text: str, at: int) -> Span | None:
     if (
         match is None
         or _OF_NETRC.search(text[max(0, at - 260) : at]) is None
-        or values.is_reference(match["secret"])
+        or secret_values.is_reference(match["secret"])
     ):
         return None
     return match.span("secret")
@@ -222,14 +228,20 @@ def _told_server(text: str, at: int) -> Span | None:
         return None
     if match["secret"] is not None:
         return (
-            match.span("secret") if len(match["secret"]) >= 16 or values.is_strong(match["secret"]) else None
+            match.span("secret")
+            if len(match["secret"]) >= 16 or secret_values.is_strong(match["secret"])
+            else None
         )
-    return match.span("redis") if values.is_strong(match["redis"]) else None
+    return match.span("redis") if secret_values.is_strong(match["redis"]) else None
 
 
 def _of_windows(text: str, at: int) -> Span | None:
     match = _WINDOWS.match(text, at)
-    if match is None or text[at - 1 : at] not in {" ", "'", '"'} or values.is_reference(match["secret"]):
+    if (
+        match is None
+        or text[at - 1 : at] not in {" ", "'", '"'}
+        or secret_values.is_reference(match["secret"])
+    ):
         return None
     around = text[max(0, at - 120) : match.end() + 80]
     return match.span("secret") if _WINDOWS_USER.search(around) else None

@@ -3,9 +3,9 @@
 import re
 import string
 
-from memd.sources.redact import values, words
-from memd.sources.redact.rule import Find, Rule, Span, stem
-from memd.sources.redact.values import Strength
+from memd.redact import placeholders, secret_values
+from memd.redact.rule import Find, Rule, Span, stem
+from memd.redact.secret_values import Strength
 
 # What the password is of: "for the staging database", "to his laptop"; at most six words.
 _OF = r"(?:[ \t]{1,40}(?:is[ ]generated[ ])?(?:for|to|of|on|at|in|from)(?:[ \t]{1,40}[\w'’\"“”`./@:-]{1,40}){1,6}?)?"
@@ -73,10 +73,10 @@ def _told(text: str, at: int, strength: Strength, *, strict: bool) -> Span | Non
         not (text[at - 1].isspace() or text[at - 1] in ":=*_>→") and text[at] not in "\"'`“「"
     ):
         return None
-    value = values.read(text, at)
-    if value is None or (strict and not values.is_strong(value.text)):
+    value = secret_values.read(text, at)
+    if value is None or (strict and not secret_values.is_strong(value.text)):
         return None
-    if not values.is_secret(value, strength, shouts=False, spoken=True):
+    if not secret_values.is_secret(value, strength, shouts=False, spoken=True):
         return (value.start, value.end) if _goes_on_to_the_rest(value, strength) else None
     is_short = strength == "password" and len(value.text) < 5 and not any(map(str.isdigit, value.text))
     return None if value.quoted and is_short else (value.start, value.end)
@@ -90,14 +90,14 @@ _REST_OF_LOGIN = re.compile(
 )
 
 
-def _goes_on_to_the_rest(value: values.Value, strength: Strength) -> bool:
+def _goes_on_to_the_rest(value: secret_values.Value, strength: Strength) -> bool:
     """Whether a plain word stands where a password does, since the sentence goes on with who uses it."""
     return (
         strength == "password"
         and value.text.isalpha()
         and len(value.text) >= 5
-        and value.text.lower() not in words.NEVER
-        and not values.tells_of_one(value.text)
+        and value.text.lower() not in placeholders.NEVER
+        and not secret_values.tells_of_one(value.text)
         and _REST_OF_LOGIN.match(value.rest) is not None
     )
 
@@ -132,8 +132,8 @@ def _changed(text: str, at: int) -> Span | None:
     if match is None or _VERB.search(text[max(0, at - 60) : at]) is None:
         return None
     for start in (match.end(), match.start("before")):
-        value = None if start < 0 else values.read(text, start)
-        if value is not None and values.is_strong(value.text):
+        value = None if start < 0 else secret_values.read(text, start)
+        if value is not None and secret_values.is_strong(value.text):
             return value.start, value.end
     return None
 
@@ -176,7 +176,7 @@ def _user(text: str, at: int) -> Span | None:
     if span is None:
         return None
     said = text[slice(*span)]
-    if values.has_symbol(said) and _OF_FILES.isdisjoint(said):
+    if secret_values.has_symbol(said) and _OF_FILES.isdisjoint(said):
         return span
     is_login = _LOGS_IN_WITH.search(text[max(0, at - 40) : at]) or _TO_LOG_IN.match(text, span[1])
     return span if said.isalnum() and is_login else None
@@ -184,7 +184,7 @@ def _user(text: str, at: int) -> Span | None:
 
 def _strong(text: str, start: int, end: int) -> Span | None:
     said = text[start:end].rstrip(".,;)`\"'")
-    return (start, start + len(said)) if values.is_strong(said) else None
+    return (start, start + len(said)) if secret_values.is_strong(said) else None
 
 
 def _answered(text: str, at: int) -> Span | None:
@@ -206,7 +206,9 @@ def _with_mail(text: str, at: int) -> Span | None:
         said = match["secret"].rstrip(".,;")
         if match["by"] == ":" and (
             "/" in said
-            or not (values.is_strong(said) and any(map(str.isupper, said)) and any(map(str.islower, said)))
+            or not (
+                secret_values.is_strong(said) and any(map(str.isupper, said)) and any(map(str.islower, said))
+            )
             or _COPIES.search(text[max(0, at - 60) : at])
         ):
             return None
@@ -239,7 +241,7 @@ _OF_PHRASES = frozenset({"correct"})
 def _worded(text: str, at: int) -> Span | None:
     match = _PHRASE.match(text, at)
     if match is None or any(
-        word in words.OF_SENTENCES or (word in words.NEVER and word not in _OF_PHRASES)
+        word in placeholders.OF_SENTENCES or (word in placeholders.NEVER and word not in _OF_PHRASES)
         for word in match["secret"].lower().split()
     ):
         return None
@@ -266,8 +268,8 @@ def _told_before(text: str, at: int) -> Span | None:
     if not said or not any(map(str.isdigit, said)):
         return None
     start = at - len(left) + place - len(word) + word.index(said)
-    value = values.Value(start, start + len(said), said, True, "")
-    is_one = values.is_secret(value, "password", shouts=False, spoken=True)
+    value = secret_values.Value(start, start + len(said), said, True, "")
+    is_one = secret_values.is_secret(value, "password", shouts=False, spoken=True)
     return (value.start, value.end) if is_one else None
 
 

@@ -1,6 +1,6 @@
 """Keys of clouds, and of what runs in them, by the prefix or the form that each has."""
 
-from memd.sources.redact.rule import Token
+from memd.redact.rule import Token
 
 _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 

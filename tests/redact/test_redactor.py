@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.config.settings import Redact, UserRule
-from memd.sources.redact.engine import RULES, Redactor, rules_key
-from tests.sources.redact import innocent
-from tests.sources.redact.corpus import samples
+from memd.redact.redactor import RULES, Redactor, rules_key
+from tests.redact import innocent
+from tests.redact.corpus import samples
 
 _KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 _REDACTOR = Redactor(Redact())

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from tests.sources.redact.chance import HEX, UPPER, armoured, base64_of, filled, jwt, shaped, some
+from tests.redact.chance import HEX, UPPER, armoured, base64_of, filled, jwt, shaped, some
 
 # Literal text, and classes with a count. One line a token: a name, then its shape.
 _SHAPES: Final = """

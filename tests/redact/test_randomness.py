@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from memd.sources.redact.jumble import is_jumble
+from memd.redact.randomness import is_jumble
 
 
 @pytest.mark.parametrize(
