@@ -18,7 +18,7 @@ from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
-from memd.sources.fence import NoRoot, SourceError, Unreadable
+from memd.sources.safe_open import NoRoot, SourceError, Unreadable
 from memd.store.embeddings import Space
 from memd.store.index import Index
 from memd.store.trouble import StoreDamaged, StoreUnavailable

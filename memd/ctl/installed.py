@@ -7,8 +7,8 @@ from typing import get_args
 import msgspec
 
 from memd.config.settings import PresetName
-from memd.sources.fence import Exhausted
 from memd.sources.roots import notes_of, transcripts_of
+from memd.sources.safe_open import Exhausted
 from memd.sources.scan import scan
 from memd.text.memory_paths import Root
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import tomlkit
 
-from memd.sources.presets import Homes, openclaw_homes
+from memd.sources.agent_homes import Homes, openclaw_homes
 
 SERVER = "memd"
 """The name that the server has with its clients."""

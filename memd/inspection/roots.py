@@ -16,7 +16,7 @@ from memd.sources.scan import Skip, scan
 from memd.text.memory_paths import Root as Place
 from memd.text.memory_paths import Sessions, Tree, is_session, only_file
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
-from memd.watch.survey import survey
+from memd.watch.watch_plan import survey
 
 _NAMED = 3  # files that are told by name; the others are counted
 _AHEAD_S = 300  # a clock that is set right now and then may go so far wrong

@@ -9,8 +9,8 @@ from typing import get_args
 import msgspec
 
 from memd.config.settings import AgentSettings, PresetName
-from memd.sources import presets
-from memd.sources.presets import Homes, Shelf
+from memd.sources import agent_homes
+from memd.sources.agent_homes import Homes, Shelf
 from memd.text.memory_paths import (
     Exclude,
     Root,
@@ -80,7 +80,7 @@ def databases_of(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
     homes = _homes(environ, _Disk(_resolved, _is_file, os.path.lexists, _names))
     found = {
         file: None
-        for home in presets.openclaw_homes(homes)
+        for home in agent_homes.openclaw_homes(homes)
         for file in sorted(home.glob("agents/*/agent/openclaw-agent.sqlite"))
     }
     return tuple(found)
@@ -119,14 +119,14 @@ def _roots(
 
 def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> Homes:
     home = Path("~").expanduser()
-    return Homes(os.environ if environ is None else environ, home, presets.profiles(disk.names(home)))
+    return Homes(os.environ if environ is None else environ, home, agent_homes.profiles(disk.names(home)))
 
 
 def _notes(
     names: Iterable[PresetName], homes: Homes, globs: tuple[str, ...], disk: _Disk
 ) -> Iterator[SingleFile | Tree]:
     for name in names:
-        for notes in presets.notes(name, homes, disk.names):
+        for notes in agent_homes.notes(name, homes, disk.names):
             directory, exclude = disk.place(notes.directory), exclude_of((*globs, *notes.exclude))
             if notes.file is None:
                 yield Tree(directory, exclude, notes.way)
@@ -139,7 +139,7 @@ def _shelved(
 ) -> Iterator[Sessions]:
     for name in dict.fromkeys(names):
         shelves: dict[Path, Shelf] = {}
-        for shelf in presets.shelves(name, homes):
+        for shelf in agent_homes.shelves(name, homes):
             # A home may have been renamed, with a symlink left in its old place.
             shelves.setdefault(disk.place(shelf.directory), shelf)
         expected = next(filter(disk.exists, shelves), next(iter(shelves)))

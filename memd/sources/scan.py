@@ -19,7 +19,9 @@ from typing import assert_never
 import msgspec
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.sources.fence import (
+from memd.sources.mount_point import is_mount_point
+from memd.sources.notes import TooLarge
+from memd.sources.safe_open import (
     Exhausted,
     Held,
     Missing,
@@ -34,8 +36,6 @@ from memd.sources.fence import (
     refusal,
     root_opened,
 )
-from memd.sources.mountpoint import is_mount_point
-from memd.sources.notes import TooLarge
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Parts,

@@ -12,8 +12,8 @@ from memd.model import Chunk, FoundFile, Kind, TextHash
 from memd.runtime.threads import NoMemory, Threads
 from memd.runtime.timing import spent
 from memd.sources import notes
-from memd.sources.fence import SourceError, Unexpected
 from memd.sources.notes import Reading
+from memd.sources.safe_open import SourceError, Unexpected
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import Change, KnownFile
 from memd.store.index import Index

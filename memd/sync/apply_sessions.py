@@ -10,9 +10,9 @@ from memd.chunk.turns import Cut, chunk_turns
 from memd.model import FoundFile, Turn
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
-from memd.sources.fence import SourceError
-from memd.sources.sessions.progress import Progress, decoded, encoded
-from memd.sources.sessions.transcript import Grown, Reading, Same, Whole, read_transcript
+from memd.sources.safe_open import SourceError
+from memd.sources.transcripts.progress import Progress, decoded, encoded
+from memd.sources.transcripts.reader import Grown, Reading, Same, Whole, read_transcript
 from memd.store.embeddings import KnownVectors
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession

@@ -7,7 +7,7 @@ import msgspec
 from memd.errors import MemdError
 from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.runtime.threads import NoMemory, Threads
-from memd.sources.fence import SourceError
+from memd.sources.safe_open import SourceError
 from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
 from memd.store.parts import hash_of

@@ -5,7 +5,7 @@ import msgspec
 from memd.config.settings import AgentSettings
 from memd.embed.provider import Identity
 from memd.redact.redactor import rules_key
-from memd.sources.sessions.format import VERSION
+from memd.sources.transcripts.format import VERSION
 from memd.store.meta import CHUNKING, TOKENIZER, TURNS, Fingerprint
 
 

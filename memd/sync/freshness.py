@@ -9,7 +9,7 @@ from memd.runtime.timing import spent
 from memd.sync.dirty import Dirty
 from memd.sync.passes import Passes
 from memd.sync.peek import LOOK_S, Peek
-from memd.watch.backlog import Backlog
+from memd.watch.event_barrier import Backlog
 
 
 class Freshness:

@@ -10,9 +10,9 @@ import msgspec
 from memd.config.settings import SessionSettings
 from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
-from memd.sources.fence import SourceError
-from memd.sources.sessions.growth import growth
-from memd.sources.sessions.progress import Progress, decoded
+from memd.sources.safe_open import SourceError
+from memd.sources.transcripts.growth import growth
+from memd.sources.transcripts.progress import Progress, decoded
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.sync.quiet import due_at

@@ -17,9 +17,9 @@ from memd.model import FoundFile, Kind, Stamp
 from memd.runtime.first_completed import first_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
-from memd.sources.fence import Held, Missing, NoRoot, Unreadable
-from memd.sources.losses import mounts_after, still_covered
+from memd.sources.safe_open import Held, Missing, NoRoot, Unreadable
 from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
+from memd.sources.vanished import mounts_after, still_covered
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import KnownFile
 from memd.store.index import Index
@@ -32,7 +32,7 @@ from memd.sync.peek import Peek
 from memd.sync.plan import Plan, groups, plan
 from memd.sync.treatment import Treatment
 from memd.text.memory_paths import Sessions, is_under, is_utf8, prefix_of
-from memd.watch.backlog import Backlog
+from memd.watch.event_barrier import Backlog
 
 log = structlog.get_logger()
 

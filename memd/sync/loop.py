@@ -35,7 +35,7 @@ from memd.sync.tidy import Tidy
 from memd.sync.treatment import Treatment
 from memd.sync.vectors import STALLED_S, VectorQueue
 from memd.sync.wipe import keep_wiping
-from memd.watch.backlog import Backlog
+from memd.watch.event_barrier import Backlog
 
 READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild
 # What a pass is about that fills an index built beside.

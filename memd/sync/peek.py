@@ -12,7 +12,7 @@ from memd.runtime.threads import Threads
 from memd.sync import glance
 from memd.sync.glance import Glance
 from memd.sync.poll import Comparison, Look
-from memd.watch.survey import Identity, listable, replaced
+from memd.watch.watch_plan import Identity, listable, replaced
 
 LOOK_S = 0.1  # what a look may take that a search waits for, however little it is to wait
 _SHARE = 20.0  # one that takes longer is made once in so many times its time

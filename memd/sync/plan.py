@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from memd.model import FoundFile, Kind
-from memd.sources.losses import kept
 from memd.sources.scan import Blind, MountPoint, Scan
+from memd.sources.vanished import kept
 from memd.store.files import KnownFile
 
 # A group is read, cut and written in some 50 ms: so long an edit of that moment waits at most.

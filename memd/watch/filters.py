@@ -7,7 +7,7 @@ import msgspec
 from watchfiles import Change
 
 from memd.text.memory_paths import Root, Sessions, admits, descends, only_file, parts_below
-from memd.watch.survey import Survey
+from memd.watch.watch_plan import Survey
 
 
 class Sighting(msgspec.Struct, frozen=True):

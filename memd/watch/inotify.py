@@ -20,8 +20,8 @@ from watchfiles import Change
 
 from memd.runtime.threads import Threads
 from memd.watch.mounts import MountEvents
-from memd.watch.raw import Batch, Broken, RawEvent, Tap
-from memd.watch.survey import Survey
+from memd.watch.raw_events import Batch, Broken, RawEvent, Tap
+from memd.watch.watch_plan import Survey
 
 # From linux/inotify.h.
 MODIFY = 0x2

@@ -20,14 +20,14 @@ from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Starved, Threads
 from memd.runtime.ticks import until_beat_s
 from memd.text.memory_paths import Root, Sessions, only_file
-from memd.watch.backlog import Backlog
+from memd.watch.event_barrier import Backlog
 from memd.watch.filters import Sighting, sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
-from memd.watch.library import LibraryFeed
 from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
-from memd.watch.names import Names
-from memd.watch.raw import Batch, Broken, Feed
-from memd.watch.survey import Footing, Survey, footing_of, identities_of, listable, survey
+from memd.watch.raw_events import Batch, Broken, Feed
+from memd.watch.watch_plan import Footing, Survey, footing_of, identities_of, listable, survey
+from memd.watch.watched_files import Names
+from memd.watch.watchfiles_feed import LibraryFeed
 
 _log = structlog.get_logger()
 

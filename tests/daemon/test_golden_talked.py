@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from memd.config.load import load
-from memd.sources.sessions.progress import decoded, encoded
+from memd.sources.transcripts.progress import decoded, encoded
 from memd.store import meta, migrations
 from memd.sync.fingerprint import wanted_fingerprint
 from memd_client import AsyncClient

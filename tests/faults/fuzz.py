@@ -53,7 +53,7 @@ from tests.redact import test_redactor  # noqa: E402
 from tests.search import test_query, test_snippet  # noqa: E402
 from tests.server import test_connection  # noqa: E402
 from tests.sources import test_notes  # noqa: E402
-from tests.sources.sessions import test_fold, test_lenient, test_lines, test_transcript  # noqa: E402
+from tests.sources.transcripts import test_lenient_json, test_lines, test_reader, test_turn_builder  # noqa: E402
 
 
 class Property(msgspec.Struct, frozen=True):
@@ -86,12 +86,12 @@ KINDS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
         ),
         "transcripts": (
             Property(test_lines.test_pieces_make_no_difference),
-            Property(test_lenient.test_what_is_nearly_a_line_is_read_or_counted),
-            Property(test_fold.test_many_readings_give_what_one_gives),
+            Property(test_lenient_json.test_what_is_nearly_a_line_is_read_or_counted),
+            Property(test_turn_builder.test_many_readings_give_what_one_gives),
             Property(test_turns.test_cutting_on_gives_what_cutting_all_gives),
-            Property(test_transcript.test_whatever_is_in_a_transcript_it_says_the_same_however_it_grows),
-            Property(test_transcript.test_whatever_is_in_a_compressed_transcript_it_is_read_or_refused),
-            Property(test_transcript.test_a_compressed_transcript_says_what_it_said_before),
+            Property(test_reader.test_whatever_is_in_a_transcript_it_says_the_same_however_it_grows),
+            Property(test_reader.test_whatever_is_in_a_compressed_transcript_it_is_read_or_refused),
+            Property(test_reader.test_a_compressed_transcript_says_what_it_said_before),
             _with_house(test_fuzz_files.test_any_transcripts_become_a_fresh_index),
         ),
         "markdown": (

@@ -14,7 +14,7 @@ from memd.chunk.markdown import chunk
 from memd.config.settings import Chunking, Redact
 from memd.redact import redactor as engine
 from memd.redact.redactor import Redactor
-from memd.sources.sessions import format as formats
+from memd.sources.transcripts import format as formats
 from memd.store import meta
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -115,7 +115,7 @@ OUTPUTS = (
     Output(
         "turns",
         lambda: f"{formats.VERSION}.{meta.TURNS}, redaction {engine.VERSION}",
-        "TURNS in memd/store/meta.py (VERSION in memd/sources/sessions/format.py for what is read of a line)",
+        "TURNS in memd/store/meta.py (VERSION in memd/sources/transcripts/format.py for what is read of a line)",
         _turns,
     ),
     Output("redacted text", lambda: str(engine.VERSION), "VERSION in memd/redact/redactor.py", _redacted),

@@ -49,7 +49,7 @@ def test_every_fault_of_the_product_is_a_program() -> None:
 @pytest.mark.parametrize(
     ("file", "first", "last"),
     [
-        ("memd/chunk/room.py", "tests/chunk/test_room.py", "tests/chunk"),
+        ("memd/chunk/chunk_size.py", "tests/chunk/test_chunk_size.py", "tests/chunk"),
         ("memd/redact/redactor.py", "tests/redact/test_redactor.py", "tests/sources"),
         (
             "memd/runtime/local_time.py",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memd.config.settings import Redact
 from memd.model import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
-from memd.sources.fence import Missing, OutsideFence, SourceError
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
+from memd.sources.safe_open import Missing, OutsideFence, SourceError
 from memd.text.memory_paths import Root, SingleFile, Tree, Workspace
 from tests.awkward import markdown as awkward
 from tests.bounds import shipped

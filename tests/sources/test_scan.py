@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.sources.fence import Exhausted, OutsideFence, SourceError, Unreadable
 from memd.sources.notes import TooLarge, read_note
+from memd.sources.safe_open import Exhausted, OutsideFence, SourceError, Unreadable
 from memd.sources.scan import Blind, MountPoint, Scan, Skip, scan, skip_of
 from memd.text.memory_paths import Root, SingleFile, Tree, Workspace, exclude_of
 from tests.bounds import shipped
@@ -328,7 +328,7 @@ def test_mount_points(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those above a root, at it and below it are told with what lies below them, by a partial scan too."""
     write(base, "ws/memory/sub/a.md", "vault/a.md")
     mounted = {(base / place).stat().st_ino for place in ("", "ws/memory", "ws/memory/sub", "vault")}
-    for module in ("mountpoint", "scan"):
+    for module in ("mount_point", "scan"):
         monkeypatch.setattr(
             f"memd.sources.{module}.is_mount_point", lambda opened: os.fstat(opened).st_ino in mounted
         )

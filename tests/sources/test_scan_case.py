@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memd.sources.fence import is_spelled_so
+from memd.sources.safe_open import is_spelled_so
 from memd.sources.scan import Scan, scan
 from memd.text.memory_paths import Root, SingleFile, Tree, Workspace
 

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from memd.model import Kind
-from memd.sources.losses import kept
 from memd.sources.scan import MountPoint, Scan, Skip, scan
+from memd.sources.vanished import kept
 from memd.text.memory_paths import Root, Sessions, Tree, Workspace, exclude_of
 from memd.text.transcript_files import Layout
 from tests.otheruser import as_other_user, shared_directory

@@ -12,8 +12,8 @@ import pytest
 from memd.config.settings import Chunking
 from memd.model import ChunkId, FoundFile, Kind, Stamp
 from memd.runtime.threads import NoMemory, Threads
-from memd.sources.fence import Missing, OutsideFence
 from memd.sources.notes import TooLarge
+from memd.sources.safe_open import Missing, OutsideFence
 from memd.sources.scan import Skip, scan, skip_of
 from memd.store.files import Change, KnownFile
 from memd.store.index import Index

@@ -10,15 +10,15 @@ import pytest
 from memd.chunk.turns import Cut, chunk_turns
 from memd.model import Kind, Turn
 from memd.runtime.threads import Threads
-from memd.sources.fence import Missing, Unreadable
+from memd.sources.safe_open import Missing, Unreadable
 from memd.sources.scan import scan
-from memd.sources.sessions.events import Learnt
-from memd.sources.sessions.progress import Progress, mark_of
+from memd.sources.transcripts.events import Learnt
+from memd.sources.transcripts.progress import Progress, mark_of
 from memd.store.index import Index
 from memd.sync import apply_sessions as applying
 from memd.sync.apply_sessions import apply_sessions, place_of, read_and_cut_session
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
-from tests.sources.sessions.transcripts import append, replace, said
+from tests.sources.transcripts.transcripts import append, replace, said
 from tests.sync.transcribed import REDACTOR, apply, held, opened, shelf, treatment
 
 P = ParamSpec("P")

@@ -14,8 +14,8 @@ from memd.sync.dirty import Dirty
 from memd.sync.follow import follow
 from memd.sync.poll import Looks, PollPace, look_by_scan
 from memd.text.memory_paths import Tree
-from memd.watch.raw import Batch
-from memd.watch.survey import Survey
+from memd.watch.raw_events import Batch
+from memd.watch.watch_plan import Survey
 from memd.watch.watcher import Changed, Event, Health, Rescan, Ways, watch
 from tests.wait import until_async
 

@@ -11,7 +11,7 @@ from memd.runtime.threads import Threads
 from memd.sources.scan import scan
 from memd.store.index import Index
 from memd.sync.growing import Growing
-from tests.sources.sessions.transcripts import append, replace, said
+from tests.sources.transcripts.transcripts import append, replace, said
 from tests.sync.transcribed import apply, opened, shelf, treatment
 from tests.wait import until_async
 

@@ -9,12 +9,12 @@ import pytest
 
 from memd.model import Stamp
 from memd.runtime.threads import Threads
-from memd.sources.fence import Exhausted
+from memd.sources.safe_open import Exhausted
 from memd.sync.glance import Glance
 from memd.sync.peek import LOOK_S, Peek
 from memd.sync.poll import Looks
 from memd.text.memory_paths import Root, Tree
-from memd.watch.survey import identities_of
+from memd.watch.watch_plan import identities_of
 from tests.wait import until_async
 
 NOTE = Path("/w/memory/a.md")
@@ -169,7 +169,7 @@ async def test_a_root_in_the_place_of_another_is_to_be_looked_at(base: Path) -> 
 async def test_a_root_whose_disk_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked on the thread: neither another agent nor the next search waits for it."""
     answers = threading.Event()
-    monkeypatch.setattr("memd.watch.survey.identity_of", lambda _: answers.wait(30) and None)
+    monkeypatch.setattr("memd.watch.watch_plan.identity_of", lambda _: answers.wait(30) and None)
     threads = Threads(1, "test")
     peek = Peek(Glance(tuple[Root, ...]()), threads, nothing)
     async with asyncio.timeout(5):

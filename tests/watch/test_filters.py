@@ -7,7 +7,7 @@ from watchfiles import Change
 
 from memd.text.memory_paths import Sessions, SingleFile, Tree, Workspace
 from memd.watch.filters import sight
-from memd.watch.survey import Footing, Survey
+from memd.watch.watch_plan import Footing, Survey
 
 ADDED, MODIFIED, DELETED = Change.added, Change.modified, Change.deleted
 WORKSPACE = Workspace(Path("/ws"))

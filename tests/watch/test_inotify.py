@@ -15,8 +15,8 @@ import pytest
 from watchfiles import Change
 
 from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
-from memd.watch.raw import Batch, Broken
-from memd.watch.survey import Footing, Survey
+from memd.watch.raw_events import Batch, Broken
+from memd.watch.watch_plan import Footing, Survey
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
 ISDIR = 0x40000000

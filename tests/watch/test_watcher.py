@@ -17,12 +17,12 @@ from anyio.to_thread import current_default_thread_limiter
 from watchfiles import Change
 
 from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace
-from memd.watch.backlog import Backlog
+from memd.watch.event_barrier import Backlog
 from memd.watch.inotify import InotifyFeed
-from memd.watch.library import LibraryFeed
-from memd.watch.raw import Batch, Broken, Feed, Tap
-from memd.watch.survey import Survey
+from memd.watch.raw_events import Batch, Broken, Feed, Tap
+from memd.watch.watch_plan import Survey
 from memd.watch.watcher import Changed, Event, Health, Pace, Rescan, Ways, watch
+from memd.watch.watchfiles_feed import LibraryFeed
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 

@@ -9,7 +9,7 @@ from memd.backends.qmd.page import Page, page
 from memd.model import Kind
 from memd.runtime.threads import Threads
 from memd.sources import notes
-from memd.sources.fence import SourceError
+from memd.sources.safe_open import SourceError
 from memd.store.index import Index
 from memd.sync.treatment import Treatment
 

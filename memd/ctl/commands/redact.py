@@ -93,10 +93,10 @@ def _agent(config: Config, named: str | None) -> str:
 
 def _read(call: Call) -> tuple[bytes, str]:
     """What is in the file, unpacked, and how it is called in messages."""
-    from memd.sources.fence import Unreadable  # noqa: PLC0415 - as above
     from memd.sources.notes import TooLarge  # noqa: PLC0415 - likewise
-    from memd.sources.sessions.opened import PACKED_SUFFIX  # noqa: PLC0415 - likewise
-    from memd.sources.sessions.packed import unpacked  # noqa: PLC0415 - likewise
+    from memd.sources.safe_open import Unreadable  # noqa: PLC0415 - as above
+    from memd.sources.transcripts.open_transcript import PACKED_SUFFIX  # noqa: PLC0415 - likewise
+    from memd.sources.transcripts.zstd_stream import unpacked  # noqa: PLC0415 - likewise
 
     given = call.options.file
     if given == "-":
@@ -127,9 +127,9 @@ class _Said(msgspec.Struct, frozen=True):
 
 def _said(data: bytes, redactor: "Redactor") -> _Said | None:
     """The turns that something is taken out of, as the index would have them; None: it is no transcript."""
-    from memd.sources.sessions.hearing import Hearing  # noqa: PLC0415 - as above
-    from memd.sources.sessions.lines import Cutter  # noqa: PLC0415 - likewise
-    from memd.sources.sessions.transcript import hear_all  # noqa: PLC0415 - likewise
+    from memd.sources.transcripts.lines import Cutter  # noqa: PLC0415 - likewise
+    from memd.sources.transcripts.parser import Hearing  # noqa: PLC0415 - as above
+    from memd.sources.transcripts.reader import hear_all  # noqa: PLC0415 - likewise
 
     raw, clean = Hearing(None, None), Hearing(None, redactor)
     for hearing in (raw, clean):

@@ -8,7 +8,7 @@ import msgspec
 
 from memd.ctl.failures import BAD_CONFIG, Failed
 from memd.ctl.places import Places
-from memd.sources.presets import VARIABLES
+from memd.sources.agent_homes import VARIABLES
 from memd_client.paths import absolute
 
 # They say where this user keeps things. A service does not get them from a shell; keys are not among them.

@@ -1,7 +1,7 @@
 -- What a transcript is beside a file.
 CREATE TABLE sessions (
     file_id  INTEGER PRIMARY KEY REFERENCES files (id) ON DELETE CASCADE,
-    progress BLOB NOT NULL,              -- of memd.sources.sessions: how far it has been read
+    progress BLOB NOT NULL,              -- of memd.sources.transcripts: how far it has been read
     resume   INTEGER NOT NULL            -- the turn from which on chunks are cut again when more is said
 );
 

@@ -1,0 +1,119 @@
+"""Where a text stands: what its document calls itself, the headings above it, the day it is about."""
+
+import re
+from collections.abc import Iterable
+from datetime import date
+from pathlib import PurePosixPath
+
+from memd.chunk.line_index import Page, heading_of
+from memd.model import Document
+from memd.text.tokens import cut, is_mostly_cjk
+
+Heading = tuple[int, str]  # level, words
+
+_DATED = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:-.+)?")
+_WORD = re.compile(r"\w+")
+_FRONT_TITLE = "title:"
+_QUOTES = frozenset("\"'")
+_HEAD_LINES = 200  # front matter ends within so many, and a title stands in as many after it
+_HEADING_CHARS = 100  # a heading longer than this places a chunk no better
+_CONTEXT_CHARS = 240
+_LANGUAGE_LINES, _LANGUAGE_CHARS = 100, 2000  # what the language of a note is told from
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+
+def title_of(document: Document) -> tuple[str, int]:
+    """What a document calls itself, with the number of its lines that are front matter.
+
+    The first heading of level 1, else the title of the front matter, else the name of the file.
+    """
+    front = 0
+    named = ""
+    if document.lines and document.lines[0].rstrip() == "---":
+        for number, text in enumerate(document.lines[1:_HEAD_LINES], 2):
+            if text.rstrip() in {"---", "..."}:
+                front = number
+                break
+            named = named or _front_title(text)
+        if not front:
+            named = ""
+    for text in document.lines[front : front + _HEAD_LINES]:
+        if not text.strip():
+            continue
+        level, words = heading_of(text) or (0, "")
+        if level == 1 and words:
+            return cut(words.strip(), _HEADING_CHARS), front
+        break
+    return cut(named or PurePosixPath(document.path).stem, _HEADING_CHARS), front
+
+
+def _front_title(text: str) -> str:
+    if not text.startswith(_FRONT_TITLE):
+        return ""
+    title = text.removeprefix(_FRONT_TITLE).strip()
+    title = title[1:] if title[:1] in _QUOTES else title
+    return title[:-1] if title[-1:] in _QUOTES else title
+
+
+def headings_above(
+    document: Document, page: Page, section: int, above: Iterable[Heading], since: int
+) -> list[Heading]:
+    """The headings over a section, the highest first.
+
+    A heading stands in its own section: only those above it tell where that is.
+
+    Args:
+        document: The text.
+        page: Of it.
+        section: The unit that it begins with.
+        above: The headings over an earlier section,
+        since: and the unit that this one begins with.
+    """
+    level = page.marks[section] if page.starts[section] else 0
+    found: list[Heading] = []
+    reached, at = level, section
+    while reached > 1:
+        # The nearest heading of a higher rank; those between are of sections that ended.
+        at = max(page.marks.rfind(rank, since, at) for rank in range(1, reached))
+        if at < 0:
+            break
+        reached = page.marks[at]
+        words = _words(document.lines[page.numbers[at] - 1])
+        found += [(reached, words)] if words else []
+    return [heading for heading in above if heading[0] < reached] + found[::-1]
+
+
+def _words(text: str) -> str:
+    heading = heading_of(text)
+    return cut(heading[1].strip(), _HEADING_CHARS) if heading else ""
+
+
+def dates_of(document: Document) -> tuple[str, ...]:
+    """The day a note's name tells: as the name has it, and as people ask for it in the language of the note."""
+    named = _DATED.fullmatch(PurePosixPath(document.path).stem)
+    if not named:
+        return ()
+    try:
+        day = date(int(named[1]), int(named[2]), int(named[3]))
+    except ValueError:
+        return ()
+    return day_told(day, "\n".join(document.lines[:_LANGUAGE_LINES])[:_LANGUAGE_CHARS])
+
+
+def day_told(day: date, text: str) -> tuple[str, str]:
+    """A day in figures, and in words as people ask for it in the language of a text."""
+    if is_mostly_cjk(text):
+        return day.isoformat(), f"{day.year}年{day.month}月{day.day}日"
+    return day.isoformat(), f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def context_of(title: str, headings: Iterable[Heading], dates: Iterable[str]) -> str:
+    """The line that places a chunk: title, the headings above it, the day."""
+    above = [words for _, words in headings if words != title]
+    place = " > ".join([title, *above[-3:]])
+    told = set(_WORD.findall(place))
+    new = ", ".join(day for day in dates if not told.issuperset(_WORD.findall(day)))
+    return cut(f"{place} ({new})" if new else place, _CONTEXT_CHARS)

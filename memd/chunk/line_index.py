@@ -1,0 +1,176 @@
+"""What the lines of a document are, in flat arrays: a file of ten million lines is looked through in seconds."""
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import msgspec
+
+from memd.chunk.chunk_size import Room, piece_end
+from memd.model import Document, Kind
+
+# What a line is: blank, a heading of level 1 to 6, an entry of a curated file, or any other text.
+BLANK, ENTRY, TEXT = 0, 7, 8
+# Headings of these levels set topics: each begins a chunk. Deeper ones divide a topic, whose parts may share one.
+_TOPICS = frozenset({1, 2})
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_MARKED = frozenset("#`~- ")  # a line that begins otherwise is text
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A document in units: its lines, and the pieces of those that are longer than a chunk."""
+
+    texts: Sequence[str]
+    numbers: Sequence[int]  # of the line of each unit, from 1
+    costs: Sequence[int]  # costs[n]: of the first n units, each with a line end
+    marks: bytes  # BLANK, the level of a heading, ENTRY or TEXT
+    # What follows from the marks, 1 for yes: bytes.find looks through it at the speed of memory.
+    ink: bytes  # not blank
+    starts: bytes  # a section begins: a heading with what is below it, or an entry
+    topics: bytes  # a topic begins
+    body: bytes  # neither blank nor the heading of a topic
+    pieces: bytes | None  # a part of a line; None: all are whole
+
+
+def heading_of(text: str) -> tuple[int, str] | None:
+    """The level and the words of a line that is a heading."""
+    found = _HEADING.match(text)
+    if found is None:
+        return None
+    words = text[found.end() :].strip(" \t")
+    open_ended = words.rstrip("#")
+    # Hashes at the end close a heading, unless there is nothing else.
+    if open_ended and open_ended[-1] in " \t":
+        words = open_ended.rstrip(" \t")
+    return len(found[1]), words
+
+
+def page_of(document: Document, front: int, room: Room, overlap: int) -> Page:
+    """Look at a document.
+
+    Args:
+        document: The text.
+        front: How many of its lines are front matter.
+        room: Of a chunk.
+        overlap: What a piece of a long line leaves free, for the end of the one before; as a cost.
+    """
+    texts: Sequence[str] = document.lines
+    numbers: Sequence[int] = range(1, len(texts) + 1)
+    marks: bytes = bytes(_marks(document, front))
+    costs = _running(texts, room)
+    brief = room.capacity // room.dearest
+    long = [
+        line
+        for line, text in enumerate(texts)
+        if len(text) > brief and costs[line + 1] - costs[line] > room.most
+    ]
+    pieces = None
+    if long:
+        texts, numbers, marks, pieces = _divided(texts, costs, marks, long, room, overlap)
+        costs = _running(texts, room)
+    return Page(
+        texts,
+        numbers,
+        costs,
+        marks,
+        ink=marks.translate(_INK),
+        starts=marks.translate(_STARTS),
+        topics=marks.translate(_TOPIC),
+        body=marks.translate(_BODY),
+        pieces=pieces,
+    )
+
+
+def _running(texts: Sequence[str], room: Room) -> Sequence[int]:
+    unit = room.line_end
+    each = ((len(text) + 1) * unit if text.isascii() else room.cost(text) + unit for text in texts)
+    return array("q", accumulate(each, initial=0))
+
+
+def _marks(document: Document, front: int) -> bytearray:
+    """What each line is."""
+    lines, has_entries = document.lines, document.kind is Kind.CURATED
+    marks = bytearray(len(lines))
+    fence = ""
+    for line, text in enumerate(lines):
+        if not text or text.isspace():
+            continue
+        marks[line] = TEXT
+        if fence:
+            if (text[0] == fence[0] or text[0].isspace()) and _closes(text, fence):
+                fence = ""
+        elif text[0] not in _MARKED or line < front:
+            pass
+        elif opened := _FENCE.match(text):
+            fence = opened[1]
+        elif found := _HEADING.match(text):
+            marks[line] = len(found[1])
+        elif has_entries and text.startswith("- "):
+            marks[line] = ENTRY
+    return marks
+
+
+def _closes(text: str, fence: str) -> bool:
+    closing = text.strip()
+    return closing.startswith(fence) and not closing.strip(fence[0])
+
+
+def _divided(
+    lines: Sequence[str],
+    costs: Sequence[int],
+    marks: bytes,
+    long: Sequence[int],
+    room: Room,
+    overlap: int,
+) -> tuple[list[str], list[int], bytes, bytes]:
+    """The texts, numbers and marks of all units, and which of them are pieces."""
+    starts = marks.translate(_STARTS)
+    texts: list[str] = []
+    numbers: list[int] = []
+    unit_marks, pieces = bytearray(), bytearray()
+    done = before = 0  # before: what the section takes up to the line done
+    for line in [*long, len(lines)]:
+        texts += lines[done:line]
+        numbers += range(done + 1, line + 1)
+        unit_marks += marks[done:line]
+        pieces += bytes(line - done)
+        if line == len(lines):
+            break
+        start = starts.rfind(1, done, line + 1)
+        before = costs[line] - costs[start] if start >= 0 else before + costs[line] - costs[done]
+        parts = list(_parts(lines[line], before, room, overlap))
+        texts += parts
+        numbers += [line + 1] * len(parts)
+        unit_marks += bytes(TEXT if part.strip() else BLANK for part in parts)
+        if marks[line] != TEXT:
+            unit_marks[-len(parts)] = marks[line]
+        pieces += b"\1" * len(parts)
+        before += sum(room.cost(part) + room.line_end for part in parts)
+        done = line + 1
+    return texts, numbers, bytes(unit_marks), bytes(pieces)
+
+
+def _parts(text: str, before: int, room: Room, overlap: int) -> Iterator[str]:
+    """A line in pieces.
+
+    The first shares its chunk with what stands before it in its section, if that is short, such as a heading; the others
+    leave room for the overlap.
+    """
+    most = room.capacity - (before if 4 * before <= room.capacity else overlap)
+    at = 0
+    while at < len(text):
+        end = piece_end(text, at, most, room)
+        yield text[at:end]
+        at, most = end, room.capacity - overlap
+
+
+def _table(values: range | frozenset[int]) -> bytes:
+    return bytes(value in values for value in range(256))
+
+
+_INK = _table(range(1, TEXT + 1))
+_STARTS = _table(range(1, ENTRY + 1))
+_TOPIC = _table(_TOPICS)
+_BODY = _table(frozenset(range(1, TEXT + 1)) - _TOPICS)

@@ -1,0 +1,27 @@
+"""What a transcript format is to its reader."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from memd.sources.transcripts.events import Event
+
+# Of the parsers and of what counts as speech. To be raised where the same lines would give other turns: transcripts
+# that are in an index already are read again then.
+VERSION = 2
+
+
+class Format(msgspec.Struct, frozen=True):
+    """One format of transcripts.
+
+    A parser never raises, whatever the bytes, and takes time linear in them. It knows nothing but the line and the
+    state, which it changes in place. A state is a msgspec struct: encoded and decoded between two lines, it goes on
+    where it was.
+    """
+
+    name: str  # as in detect.FORMATS
+    State: type[msgspec.Struct]  # State() is the one before the first line
+    parse: Callable[
+        [bytes, Any], tuple[Event, ...]
+    ]  # (a line with or without its end, a State) -> what it says

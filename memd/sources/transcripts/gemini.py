@@ -1,0 +1,112 @@
+"""Transcripts of Gemini CLI: a log of operations on a list of messages."""
+
+from typing import Any
+
+import msgspec
+
+from memd.model import Role
+from memd.sources.transcripts import boilerplate, lenient_json
+from memd.sources.transcripts.events import Cleared, Event, Learnt, Passed, Rewound, Said, Unread
+from memd.sources.transcripts.format import Format
+
+_TEXT = frozenset({None})
+_ROLES: dict[Any, Role] = {"user": "user", "gemini": "assistant"}
+_NO_SPEECH = frozenset({"info", "error", "warning"})
+
+
+class State(msgspec.Struct):
+    """What is known between two lines."""
+
+    began: bool = False  # the session was told
+    seen: set[int] = set()  # marks of the ids of turns
+
+
+class _Message(msgspec.Struct, gc=False, rename="camel"):
+    id: Any = None
+    timestamp: msgspec.Raw = lenient_json.NO_JSON
+    type: Any = None
+    content: msgspec.Raw = lenient_json.NO_JSON
+    display_content: msgspec.Raw = lenient_json.NO_JSON
+
+
+class _Record(_Message, gc=False, rename="camel"):
+    session_id: Any = None
+    project_hash: Any = None
+    start_time: msgspec.Raw = lenient_json.NO_JSON
+    kind: Any = None
+    messages: msgspec.Raw = lenient_json.NO_JSON
+    changes: msgspec.Raw = msgspec.field(default=lenient_json.NO_JSON, name="$set")
+    rewind_to: Any = msgspec.field(default=None, name="$rewindTo")
+
+
+class _Changes(msgspec.Struct, gc=False):
+    messages: msgspec.Raw = lenient_json.NO_JSON
+
+
+_decode_record = msgspec.json.Decoder(_Record).decode
+_decode_message = msgspec.json.Decoder(_Message).decode
+_decode_changes = msgspec.json.Decoder(_Changes).decode
+_decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def _read(line: bytes, state: State) -> tuple[Event, ...]:
+    record = _decode_record(line)
+    if record.rewind_to is not None:
+        identity = lenient_json.word(record.rewind_to)
+        return (Rewound(identity),) if identity else (Unread("unknown"),)
+    if record.changes:
+        return _replaced(_decode_changes(record.changes).messages, state)
+    if lenient_json.word(record.session_id) is not None and record.type is None:
+        events = _replaced(record.messages, state)  # the oldest transcripts are this one object
+        return (*_began(record, state), *events)
+    return _message(record, state)
+
+
+def _began(record: _Record, state: State) -> tuple[Event, ...]:
+    if state.began:
+        return ()
+    state.began = True
+    learnt = Learnt(
+        session_id=lenient_json.word(record.session_id),
+        started_at=lenient_json.instant(record.start_time),
+        subagent=True if record.kind == "subagent" else None,
+    )
+    return (learnt,)
+
+
+def _replaced(raw: msgspec.Raw, state: State) -> tuple[Event, ...]:
+    """All messages are replaced by these."""
+    messages = [_decode_message(message) for message in _decode_list(raw)] if raw else []
+    if not messages:
+        return ()
+    after = State(began=state.began)
+    events = [event for message in messages for event in _message(message, after)]
+    state.seen = after.seen
+    return (Cleared(), *events)
+
+
+def _message(message: _Message, state: State) -> tuple[Event, ...]:
+    identity = lenient_json.word(message.id) or ""
+    mark = lenient_json.mark(identity)
+    is_known = mark in state.seen
+    kind = lenient_json.word(message.type)
+    role = _ROLES.get(kind)
+    # A turn stays what it was when its message is written down again without anything to say.
+    passed: tuple[Event, ...] = (Passed(identity),) if identity and not is_known else ()
+    if role is None:
+        return passed if kind in _NO_SPEECH else (*passed, Unread("unknown"))
+    # What the user saw has no files that were put into the prompt.
+    texts = lenient_json.texts(message.display_content, _TEXT) or lenient_json.texts(message.content, _TEXT)
+    if texts is None:
+        return (*passed, Unread("unknown"))
+    text = boilerplate.gemini("".join(texts), role)
+    if not text:
+        return passed
+    if identity:
+        state.seen.add(mark)
+    return (
+        Said(id=identity, role=role, at=lenient_json.instant(message.timestamp), text=text, again=is_known),
+    )
+
+
+FORMAT = Format("gemini", State, lenient_json.never_raising(_read))

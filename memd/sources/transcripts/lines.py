@@ -1,0 +1,128 @@
+"""The bytes of a transcript as numbered lines, in bounded memory."""
+
+import codecs
+
+import msgspec
+
+from memd.sources.transcripts.progress import EDGE_BYTES, Mark, mark_of
+
+MAX_LINE_BYTES = 8 << 20  # pictures and the output of tools make lines of many megabytes; speech does not
+
+_BLANK = b" \t\r\0"  # a crash can leave NUL characters where something was to be written
+
+
+class Continued(Exception):
+    """More has come in a line that was taken for a whole one: it says something else now."""
+
+
+class Cutter:
+    """Cuts pieces of a transcript into its lines, as they come.
+
+    A line that has not come to its end yet stays out, unless it is too long to be kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        offset: int = 0,
+        lines: int = 0,
+        skipping: bool = False,
+        unended: bool = False,
+        head: bytes = b"",
+        tail: bytes = b"",
+    ) -> None:
+        """Go on where another one ended; see Progress.
+
+        Args:
+            offset: Bytes that came before.
+            lines: Lines that came to their end before.
+            skipping: Whether the next bytes belong to a line that is too long.
+            unended: Whether the last line was taken without its end.
+            head: The first EDGE_BYTES of what came before.
+            tail: The last EDGE_BYTES of it.
+        """
+        self.offset = offset
+        self.lines = lines
+        self.skipping = skipping
+        self.unended = unended
+        self.too_long = 0  # lines, since the beginning of this one
+        self._head = head
+        self._tail = tail
+        self._pending = b""
+
+    @property
+    def mark(self) -> Mark:
+        """Of everything up to offset."""
+        return mark_of(self.offset, self._head, self._tail)
+
+    def feed(self, piece: bytes) -> list[tuple[int, bytes]]:
+        """(number, line without its end) of each line that ends in the next piece, those that are blank left out.
+
+        Raises:
+            Continued.
+        """
+        data = self._pending + piece if self._pending else piece
+        end = data.rfind(b"\n") + 1
+        found: list[tuple[int, bytes]] = []
+        if end:
+            block = data[:end] if end < len(data) else data
+            self._pending = data[end:]
+            self._consume(block)
+            lines = block.split(b"\n")
+            lines.pop()
+            for line in lines:
+                self.lines += 1
+                if self.skipping:
+                    self.skipping = False
+                elif self.unended:
+                    _require_blank(line)
+                    self.unended = False
+                elif len(line) > MAX_LINE_BYTES:
+                    self.too_long += 1
+                elif content := line.strip(_BLANK):
+                    found.append((self.lines, content))
+        else:
+            self._pending = data
+        if self.unended:
+            _require_blank(self._pending)
+        elif self.skipping or len(self._pending) > MAX_LINE_BYTES:
+            self.too_long += not self.skipping
+            self.skipping = True
+            self._consume(self._pending)
+            self._pending = b""
+        return found
+
+    def finish(self) -> tuple[int, bytes] | None:
+        """(number, line) of a last line that lacks nothing but its end.
+
+        A JSON object that is whole is no beginning of a longer one. Whoever wrote it may have died before its end.
+        """
+        content = self._pending.strip(_BLANK)
+        bare = content if self.lines else content.removeprefix(codecs.BOM_UTF8)
+        if self.unended or not _is_object(bare):
+            return None
+        self._consume(self._pending)
+        self._pending = b""
+        self.unended = True
+        return self.lines + 1, content
+
+    def _consume(self, block: bytes) -> None:
+        self.offset += len(block)
+        if len(self._head) < EDGE_BYTES:
+            self._head += block[: EDGE_BYTES - len(self._head)]
+        self._tail = block[-EDGE_BYTES:] if len(block) >= EDGE_BYTES else (self._tail + block)[-EDGE_BYTES:]
+
+
+def _require_blank(line: bytes) -> None:
+    if len(line) > MAX_LINE_BYTES or line.strip(_BLANK):
+        raise Continued
+
+
+def _is_object(content: bytes) -> bool:
+    if not (content.startswith(b"{") and content.endswith(b"}")):
+        return False
+    try:
+        msgspec.json.decode(content, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

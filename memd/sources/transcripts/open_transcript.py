@@ -1,0 +1,54 @@
+"""An open transcript: the file itself, reached through the fence."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from memd.model import FoundFile, Stamp
+from memd.sources.safe_open import Missing, open_inside, refusal
+from memd.text.memory_paths import Parts, Root, Sessions, admits, name_of, parts_below
+
+PACKED_SUFFIX = ".zst"
+
+
+class Opened(NamedTuple):
+    """A transcript that can be read."""
+
+    descriptor: int
+    stamp: Stamp  # from before anything was read
+    packed: bool  # compressed with zstd
+
+
+@contextmanager
+def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[Opened]:
+    """Open the file of a transcript below the root that it lies in, closing it in the end.
+
+    Its name in the index does not say where it lies: that is found.file, which a scan of the roots gave. It is asked
+    here once more whether such a file belongs into the index, under that name.
+
+    Raises:
+        Missing: there is no such file, or it lies in none of the roots.
+        OutsideFence: it is a symlink, lies behind one, or is no regular file.
+        Unreadable: no permission, or a failing disk.
+        Exhausted: no more descriptors.
+    """
+    root, parts = _place(found, roots)
+    descriptor = open_inside(root.directory, parts)
+    try:
+        try:
+            status = os.fstat(descriptor)
+        except OSError as failure:
+            raise refusal(failure, found.path) from failure
+        stamp = Stamp.of(status)
+        yield Opened(descriptor, stamp, found.file.name.endswith(PACKED_SUFFIX))
+    finally:
+        os.close(descriptor)
+
+
+def _place(found: FoundFile, roots: Sequence[Root]) -> tuple[Root, Parts]:
+    for root in roots:
+        parts = parts_below(root, found.file) if isinstance(root, Sessions) else None
+        if parts and admits(root, parts) and name_of(root, parts) == found.path:
+            return root, parts
+    raise Missing(found.path, "in no root")

@@ -1,0 +1,129 @@
+"""Transcripts of OpenClaw and of pi: a tree of records in one file, of which the last one's branch is what happened."""
+
+from typing import Any
+
+import msgspec
+
+from memd.sources.transcripts import boilerplate, lenient_json
+from memd.sources.transcripts.events import Branched, Event, Learnt, Passed, Said, Unread
+from memd.sources.transcripts.format import Format
+
+_TEXT = frozenset({"text", None})
+_SILENT = frozenset(
+    {
+        "compaction",
+        "branch_summary",
+        "custom",
+        "custom_message",
+        "model_change",
+        "thinking_level_change",
+        "session_info",
+        "label",
+        "reset",
+        "leaf",
+    }
+)
+_GATEWAY = frozenset({"delivery-mirror", "gateway-injected"})
+_REPLIES_KEPT = 8
+_BESIDE_KEPT = 16
+
+
+class State(msgspec.Struct):
+    """What is known between two lines."""
+
+    last: str | None = None  # id of the last record of the tree
+    is_tree: bool = False  # there was one
+    beside: list[str] = []  # ids of those that the gateway has put in since
+    replies: list[int] = []  # marks of what the assistant said last
+
+
+class _Record(msgspec.Struct, gc=False):
+    type: Any = None
+    id: Any = None
+    parent: Any = msgspec.field(default=msgspec.UNSET, name="parentId")
+    timestamp: msgspec.Raw = lenient_json.NO_JSON
+    cwd: Any = None
+    message: msgspec.Raw = lenient_json.NULL
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: Any = None
+    content: msgspec.Raw = lenient_json.NO_JSON
+    model: Any = None
+    timestamp: msgspec.Raw = lenient_json.NO_JSON
+
+
+_decode_record = msgspec.json.Decoder(_Record).decode
+_decode_message = msgspec.json.Decoder(_Message).decode
+
+
+def _read(line: bytes, state: State) -> tuple[Event, ...]:
+    record = _decode_record(line)
+    kind = lenient_json.word(record.type)
+    if kind == "session":
+        learnt = Learnt(
+            session_id=lenient_json.word(record.id),
+            cwd=lenient_json.word(record.cwd),
+            started_at=lenient_json.instant(record.timestamp),
+        )
+        return (learnt,)
+    said: Event | None = None if kind in _SILENT else Unread("unknown")
+    is_beside = False
+    if kind == "message":
+        message = _decode_message(record.message)
+        is_beside = lenient_json.word(message.model) in _GATEWAY
+        said = _said(record, message, state)
+    branched = _grow(record, state, is_beside=is_beside)
+    identity = lenient_json.word(record.id)
+    if identity and not isinstance(said, Said):
+        branched = (*branched, Passed(identity))
+    return branched if said is None else (*branched, said)
+
+
+def _grow(record: _Record, state: State, *, is_beside: bool) -> tuple[Event, ...]:
+    """Take the record into the tree.
+
+    The gateway puts in what it has delivered while the agent works on. The agent's next record may follow on that or
+    on the agent's own last one: neither takes anything back.
+    """
+    identity = lenient_json.word(record.id)
+    # The first version of the format had no tree, and records that are put in from outside may have no parent: they
+    # stand where they stand.
+    if identity is None or record.parent is msgspec.UNSET:
+        return ()
+    parent = lenient_json.word(record.parent)
+    if is_beside and state.is_tree:
+        state.beside = [*state.beside[1 - _BESIDE_KEPT :], identity]
+        return ()
+    is_branch = state.is_tree and parent != state.last and parent not in state.beside
+    state.last, state.is_tree, state.beside = identity, True, []
+    return (Branched(parent),) if is_branch else ()
+
+
+def _said(record: _Record, message: _Message, state: State) -> Event | None:
+    role = lenient_json.role(message.role)
+    if role is None:
+        return None if lenient_json.word(message.role) else Unread("unknown")
+    texts = lenient_json.texts(message.content, _TEXT)
+    if texts is None:
+        return Unread("unknown")
+    text = boilerplate.joined(boilerplate.openclaw(text, role) for text in texts)
+    if not text:
+        return None
+    if role == "user":
+        state.replies = []
+    else:
+        # What was delivered to a channel is written down once more; it is news only where the reply itself was silent.
+        mark = lenient_json.mark(text)
+        if message.model == "delivery-mirror" and mark in state.replies:
+            return None
+        state.replies = [*state.replies[1 - _REPLIES_KEPT :], mark]
+    return Said(
+        id=lenient_json.word(record.id) or "",
+        role=role,
+        at=lenient_json.instant(record.timestamp, message.timestamp),
+        text=text,
+    )
+
+
+FORMAT = Format("openclaw", State, lenient_json.never_raising(_read))

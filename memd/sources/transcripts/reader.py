@@ -1,0 +1,236 @@
+"""What was said in a transcript since it was last read."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from memd.model import FoundFile, Stamp, Turn
+from memd.sources.notes import settled
+from memd.sources.safe_open import refusal
+from memd.sources.transcripts.events import Learnt
+from memd.sources.transcripts.lines import Continued, Cutter
+from memd.sources.transcripts.open_transcript import Opened, open_transcript
+from memd.sources.transcripts.parser import Hearing, Redactor, Stale
+from memd.sources.transcripts.progress import EDGE_BYTES, Mark, Progress, mark_of
+from memd.sources.transcripts.turn_builder import Unfollowable
+from memd.sources.transcripts.zstd_stream import unpacked
+from memd.text.memory_paths import Root
+
+_PIECE_BYTES = 1 << 20
+
+
+class Same(msgspec.Struct, frozen=True):
+    """There is nothing new in it: only its stamp is to be kept."""
+
+    progress: Progress
+    stamp: Stamp
+
+
+class Grown(msgspec.Struct, frozen=True):
+    """The turns from turns_from on are now these; those before it are as they were."""
+
+    turns_from: int
+    turns: tuple[Turn, ...]
+    progress: Progress
+    stamp: Stamp
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """These are all its turns: it was read for the first time, or is another file than it was."""
+
+    turns: tuple[Turn, ...]
+    progress: Progress
+    stamp: Stamp
+
+
+Reading = Same | Grown | Whole
+
+
+def read_transcript(
+    found: FoundFile,
+    roots: Sequence[Root],
+    progress: Progress | None,
+    *,
+    redactor: Redactor | None,
+    subagents: bool,
+    now_ns: int,
+) -> Reading:
+    """Read a transcript from where it was left, or from its beginning.
+
+    A last line without its end is left for the next reading, unless it is a whole JSON object: nothing can follow in
+    it, and a process that died writes no end any more.
+
+    Args:
+        found: The file, as a scan saw it.
+        roots: Of the agent.
+        progress: What the last reading left; None: everything is read.
+        redactor: Takes out what is secret; None: nothing is taken out.
+        subagents: Whether what was said to another agent counts; else its transcript has no turns.
+        now_ns: Unix time in nanoseconds; see notes.settled.
+
+    Raises:
+        SourceError: it cannot be read, or not be decompressed; what is known of it stays true.
+        Exhausted: no more descriptors.
+    """
+    with open_transcript(found, roots) as opened:
+        try:
+            return _read(
+                opened, found.path, progress, redactor, settled(opened.stamp, now_ns), subagents=subagents
+            )
+        except OSError as failure:
+            raise refusal(failure, found.path) from failure
+
+
+class _Edges(msgspec.Struct, frozen=True):
+    """The first and the last bytes of a part of a file."""
+
+    head: bytes
+    tail: bytes
+
+
+def _read(
+    opened: Opened,
+    shown: str,
+    progress: Progress | None,
+    redactor: Redactor | None,
+    stamp: Stamp,
+    *,
+    subagents: bool,
+) -> Reading:
+    if progress is not None and progress.hidden != _is_hidden(progress.learnt, subagents=subagents):
+        progress = None  # it was read under other settings
+    edges = None if progress is None else _edges_if_same(opened, progress)
+    if progress is not None and edges is not None:
+        if opened.stamp.size == progress.mark.length:
+            return Same(progress, stamp)
+        if progress.followed:
+            grown = _read_on(opened, progress, edges, redactor, subagents=subagents)
+            if grown is not None:
+                turns_from, turns, now = grown
+                is_same = now.offset == progress.offset  # not one more line has come to its end
+                return Same(progress, stamp) if is_same else Grown(turns_from, turns, now, stamp)
+    turns, now = _read_whole(opened, shown, redactor, subagents=subagents)
+    return Whole(turns, now, stamp)
+
+
+def _edges_if_same(opened: Opened, progress: Progress) -> _Edges | None:
+    """The ends of what was read before; None where the file is not that one, or not any more."""
+    length = progress.mark.length
+    if (opened.stamp.inode, opened.packed) != (progress.inode, progress.packed) or opened.stamp.size < length:
+        return None
+    edges = _edges(opened.descriptor, length)
+    return edges if mark_of(length, edges.head, edges.tail) == progress.mark else None
+
+
+def _edges(descriptor: int, length: int) -> _Edges:
+    size = min(EDGE_BYTES, length)
+    return _Edges(os.pread(descriptor, size, 0), os.pread(descriptor, size, length - size))
+
+
+def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
+    at = begin
+    while at < end and (piece := os.pread(descriptor, min(_PIECE_BYTES, end - at), at)):
+        at += len(piece)
+        yield piece
+
+
+def _read_on(
+    opened: Opened, progress: Progress, edges: _Edges, redactor: Redactor | None, *, subagents: bool
+) -> tuple[int, tuple[Turn, ...], Progress] | None:
+    """What came since: the first turn that is another, the turns from there on; None where a whole reading must tell."""
+    cutter = Cutter(
+        offset=progress.offset,
+        lines=progress.lines,
+        skipping=progress.skipping,
+        unended=progress.unended,
+        head=edges.head,
+        tail=edges.tail,
+    )
+    try:
+        hearing = Hearing(progress, redactor)
+        hear_all(hearing, cutter, _pieces(opened.descriptor, progress.offset, opened.stamp.size))
+    except (Unfollowable, Continued, Stale):
+        return None
+    if _is_hidden(hearing.fold.learnt, subagents=subagents) != progress.hidden:
+        return None
+    turns_from, turns = hearing.fold.turns_from, tuple(hearing.fold.turns)
+    last = progress.last if turns_from == progress.turns else None
+    now = _progress(opened, cutter, hearing, turns_from + len(turns), turns[-1] if turns else last)
+    return turns_from, turns, now if not progress.hidden else _hidden(now)
+
+
+def _read_whole(
+    opened: Opened, shown: str, redactor: Redactor | None, *, subagents: bool
+) -> tuple[tuple[Turn, ...], Progress]:
+    cutter, hearing = Cutter(), Hearing(None, redactor)
+    size = opened.stamp.size
+    hear_all(
+        hearing,
+        cutter,
+        unpacked(opened.descriptor, size, shown) if opened.packed else _pieces(opened.descriptor, 0, size),
+    )
+    if hearing.format is None:
+        return (), _untold(opened, hearing)
+    turns = tuple(hearing.fold.turns)
+    now = _progress(opened, cutter, hearing, len(turns), turns[-1] if turns else None)
+    return ((), _hidden(now)) if _is_hidden(now.learnt, subagents=subagents) else (turns, now)
+
+
+def hear_all(hearing: Hearing, cutter: Cutter, pieces: Iterator[bytes]) -> None:
+    """Hear all there is, or as much as shows that nobody can tell what it is."""
+    for piece in pieces:
+        for number, line in cutter.feed(piece):
+            hearing.hear(number, line)
+        if hearing.is_hopeless:
+            return
+    last = cutter.finish()
+    if last is not None:
+        hearing.hear(*last)
+
+
+def _is_hidden(learnt: Learnt, *, subagents: bool) -> bool:
+    return bool(learnt.subagent) and not subagents
+
+
+def _progress(opened: Opened, cutter: Cutter, hearing: Hearing, turns: int, last: Turn | None) -> Progress:
+    """What the next reading goes on from."""
+    assert hearing.format is not None
+    return Progress(
+        inode=opened.stamp.inode,
+        mark=_mark_of_all(opened) if opened.packed else cutter.mark,
+        packed=opened.packed,
+        followed=not opened.packed,
+        format=hearing.format.name,
+        state=hearing.state,
+        offset=cutter.offset,
+        lines=cutter.lines,
+        skipping=cutter.skipping,
+        unended=cutter.unended,
+        turns=turns,
+        last=last,
+        learnt=hearing.fold.learnt,
+        tally=dict(hearing.tally + Counter({"lines.too_long": cutter.too_long})),
+    )
+
+
+def _hidden(progress: Progress) -> Progress:
+    """The same of a transcript that does not count: its turns and what was counted in it are nobody's concern."""
+    return msgspec.structs.replace(progress, hidden=True, turns=0, last=None, tally={"sessions.subagent": 1})
+
+
+def _untold(opened: Opened, hearing: Hearing) -> Progress:
+    """Of a transcript in no format that is known: it is looked at again from its beginning when it has changed."""
+    return Progress(
+        inode=opened.stamp.inode,
+        mark=_mark_of_all(opened),
+        packed=opened.packed,
+        followed=False,
+        tally={} if hearing.is_empty else {"sessions.unknown_format": 1},
+    )
+
+
+def _mark_of_all(opened: Opened) -> Mark:
+    edges = _edges(opened.descriptor, opened.stamp.size)
+    return mark_of(opened.stamp.size, edges.head, edges.tail)

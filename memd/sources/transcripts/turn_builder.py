@@ -1,0 +1,197 @@
+"""From what the lines of a transcript say to the list of its turns."""
+
+import msgspec
+
+from memd.model import Turn
+from memd.sources.transcripts.events import (
+    Branched,
+    Cleared,
+    Dropped,
+    Event,
+    Learnt,
+    Passed,
+    Rewound,
+    Said,
+    Unread,
+)
+
+
+class Unfollowable(Exception):
+    """An event refers to what was read another time: only a reading from the first line on can tell."""
+
+
+class _Ground:
+    """Where a list of turns begins: on so many turns that are not held here."""
+
+    __slots__ = ("height",)
+
+    def __init__(self, height: int) -> None:
+        self.height = height
+
+
+class _Node:
+    """A turn on top of what led to it.
+
+    A branch is one more node on a node that has one already, so going back to a branch left earlier costs nothing.
+    """
+
+    __slots__ = ("below", "is_gone", "turn")
+
+    def __init__(self, turn: Turn, below: "_Node | _Ground") -> None:
+        self.turn = turn
+        self.below = below
+        self.is_gone = False
+
+
+class Fold:
+    """The turns of a transcript, event by event.
+
+    One that goes on after an earlier reading ends where a reading from the first line on would have ended, or raises
+    Unfollowable. A reading from the first line on never does: what is unknown to it is unknown.
+    """
+
+    def __init__(
+        self, before: int | None = None, last: Turn | None = None, learnt: Learnt | None = None
+    ) -> None:
+        """Begin with the first line of a transcript, or go on after an earlier reading.
+
+        Args:
+            before: How many turns the earlier reading left, 0 being one that found none; None: there was none.
+            last: The last of these turns; None where there is none, or it is not known.
+            learnt: What the earlier reading left.
+        """
+        self._goes_on = before is not None
+        held = 0 if last is None else 1
+        self._nothing = _Ground(0)
+        self._last = last
+        self._top: _Node | _Ground = _Ground(max((before or 0) - held, 0))
+        self._places: dict[str, _Node | _Ground] = {}  # id of a record -> it, or the turn it stands on
+        self.learnt = learnt or Learnt()
+        if last is not None:
+            self._put(last)
+
+    def take(self, number: int, event: Event) -> None:
+        """Go on by one event of the line of this number, from 1.
+
+        Raises:
+            Unfollowable: the transcript must be read from its first line on; this fold is of no more use.
+        """
+        match event:
+            case Said():
+                self._say(number, event)
+            case Passed(id=identity):
+                if identity:
+                    self._places[identity] = self._top
+            case Rewound(id=identity):
+                self._rewind(identity)
+            case Branched(after=identity):
+                self._top = self._nothing if identity is None else self._place(identity) or self._top
+            case Dropped(turns=turns):
+                self._drop(turns)
+            case Cleared():
+                self._fall_to(self._nothing)
+            case Learnt():
+                self.learnt = both(self.learnt, event)
+            case Unread():
+                pass
+
+    @property
+    def turns_from(self) -> int:
+        """The place of the first of `turns` in the session, from 0. What was known from there on is replaced."""
+        return self._result()[0]
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns that are new or changed, with all that follow them, in order."""
+        return self._result()[1]
+
+    def _result(self) -> tuple[int, list[Turn]]:
+        turns: list[Turn] = []
+        at = self._top
+        while isinstance(at, _Node):
+            turns.append(at.turn)
+            at = at.below
+        turns.reverse()
+        if turns and turns[0] is self._last:
+            return at.height + 1, turns[1:]
+        return at.height, turns
+
+    def _say(self, number: int, said: Said) -> None:
+        if said.joins and self._join(number, said):
+            return
+        if said.again and self._replace(number, said):
+            return
+        self._put(
+            Turn(id=said.id, role=said.role, at=said.at, start_line=number, end_line=number, text=said.text)
+        )
+
+    def _put(self, turn: Turn) -> None:
+        self._top = _Node(turn, self._top)
+        if turn.id:
+            self._places[turn.id] = self._top
+
+    def _join(self, number: int, said: Said) -> bool:
+        top = self._top
+        if isinstance(top, _Ground):
+            if top.height:
+                raise Unfollowable
+            return False
+        if top.turn.id != said.id or top.turn.role != said.role:
+            return False
+        text = f"{top.turn.text}\n\n{said.text}"
+        top.turn = msgspec.structs.replace(top.turn, text=text, end_line=number)
+        return True
+
+    def _replace(self, number: int, said: Said) -> bool:
+        node = self._place(said.id)
+        if not isinstance(node, _Node) or node.is_gone or node.turn.id != said.id:
+            return False
+        # Later turns keep their lines, so an earlier one keeps its own: turns stay in the order of their lines.
+        end_line = number if node is self._top else node.turn.end_line
+        node.turn = msgspec.structs.replace(
+            node.turn, role=said.role, at=said.at, text=said.text, end_line=end_line
+        )
+        return True
+
+    def _rewind(self, identity: str) -> None:
+        place = self._place(identity)
+        if not isinstance(place, _Node):
+            self._fall_to(place or self._nothing)
+        elif not place.is_gone:
+            self._fall_to(place.below if place.turn.id == identity else place)
+
+    def _drop(self, turns: int) -> None:
+        at, to = self._top, self._top
+        while turns > 0 and isinstance(at, _Node):
+            if at.turn.role == "user":
+                to = at.below
+                turns -= 1
+            at = at.below
+        if turns > 0 and isinstance(at, _Ground) and at.height:
+            raise Unfollowable
+        self._fall_to(to)
+
+    def _fall_to(self, to: _Node | _Ground) -> None:
+        """Make this the top; whatever stood above it is gone."""
+        at = self._top
+        while isinstance(at, _Node) and at is not to:
+            at.is_gone = True
+            at = at.below
+        self._top = to
+
+    def _place(self, identity: str) -> _Node | _Ground | None:
+        """The record of this id, or the turn it stands on. None: there is none."""
+        place = self._places.get(identity)
+        if place is None and self._goes_on:
+            raise Unfollowable
+        return place
+
+
+def both(earlier: Learnt, later: Learnt) -> Learnt:
+    """What is known about a session after something more was learnt."""
+    return Learnt(
+        session_id=earlier.session_id if later.session_id is None else later.session_id,
+        cwd=earlier.cwd if later.cwd is None else later.cwd,
+        started_at=earlier.started_at if later.started_at is None else later.started_at,
+        subagent=earlier.subagent if later.subagent is None else later.subagent,
+    )

@@ -1,0 +1,67 @@
+"""Where a text stands in its document."""
+
+import pytest
+
+from memd.chunk.chunk_size import Room
+from memd.chunk.context import context_of, headings_above, title_of
+from memd.chunk.line_index import page_of
+from memd.model import Document, Kind
+from tests.bounds import shipped
+
+ROOM = Room(quarters=1600, chars=700)
+
+
+def note(*lines: str) -> Document:
+    return Document("memory/topic.md", Kind.NOTE, lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        (("", "# Head ##", "text"), ("Head", 0)),
+        (("text", "# Head"), ("topic", 0)),
+        (("## Two",), ("topic", 0)),
+        (("#", "# Second"), ("topic", 0)),
+        (("---", "title: 'It''s'", "---"), ("It''s", 3)),
+        (("---", 'title: "a" ', "..."), ("a", 3)),
+        (("---", "title:", "title: late", "---"), ("late", 4)),
+        (("---", "title: x", "---", "# Head"), ("Head", 3)),
+        (("---", "title: never closed"), ("topic", 0)),
+        ((), ("topic", 0)),
+    ],
+)
+def test_titles(lines: tuple[str, ...], title: tuple[str, int]) -> None:
+    """The first heading, else what the front matter says, else the name of the file."""
+    assert title_of(note(*lines)) == title
+
+
+def test_headings_above() -> None:
+    """A section stands under the nearest heading of each higher level, told from any section before it."""
+    document = note("# A", "## B", "### C", "#### D", "### E", "## F", "###", "#### G", "# H", "### I")
+    page = page_of(document, 0, ROOM, 0)
+    above = {
+        0: [], 1: ["A"], 2: ["A", "B"], 3: ["A", "B", "C"], 4: ["A", "B"],
+        5: ["A"], 6: ["A", "F"], 7: ["A", "F"], 8: [], 9: ["H"],
+    }  # fmt: skip
+    for since in range(10):
+        known = headings_above(document, page, since, [], 0)
+        assert [words for _, words in known] == above[since]
+        for section in range(since, 10):
+            found = headings_above(document, page, section, known, since)
+            assert [words for _, words in found] == above[section]
+
+
+def test_a_context_is_short() -> None:
+    """However long the headings, the line that places a chunk is not."""
+    assert len(context_of("t" * 100, [(n, "h" * 100) for n in range(1, 7)], ("2026-02-09",))) <= 240
+
+
+def test_a_title_is_short_and_stands_near_the_beginning() -> None:
+    """A front matter that does not end soon is none, and what is far below is no title."""
+    most, lines = shipped("memd.chunk.context._HEADING_CHARS"), shipped("memd.chunk.context._HEAD_LINES")
+    assert title_of(note(f"# {'x' * most}")) == ("x" * most, 0)
+    assert title_of(note(f"# {'x' * (most + 1)}")) == ("x" * most, 0)
+    for blank, title in ((lines - 1, "Head"), (lines, "topic")):
+        assert title_of(note(*[""] * blank, "# Head")) == (title, 0)
+    for inside, front in ((lines - 2, lines), (lines - 1, 0)):
+        assert title_of(note("---", *["x: y"] * inside, "---"))[1] == front

@@ -1,0 +1,114 @@
+"""A directory of transcripts, and a reader that keeps what a store would keep."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from memd.model import FoundFile, Kind, Stamp, Turn
+from memd.sources.transcripts.parser import Redactor
+from memd.sources.transcripts.progress import Progress, decoded, encoded
+from memd.sources.transcripts.reader import Grown, Reading, Same, Whole, read_transcript
+from memd.text.memory_paths import Root, Sessions
+
+LATER_NS = 4_000_000_000_000_000_000
+
+
+def said(text: str, role: str = "user", end: bytes = b"\n") -> bytes:
+    """A line of the plain format."""
+    return msgspec.json.encode({"role": role, "content": text}) + end
+
+
+class Hidden(msgspec.Struct, frozen=True):
+    """A text without its secrets."""
+
+    text: str
+    counts: Mapping[str, int]
+
+
+class Hider:
+    """Takes one word out of every text."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def redact(self, text: str) -> Hidden:
+        """The text without the word."""
+        n = text.count(self._word)
+        return Hidden(text.replace(self._word, "[REDACTED:word]"), {"word": n} if n else {})
+
+
+class Follower:
+    """Reads one transcript again and again, as a daemon does: progress goes through bytes in between."""
+
+    def __init__(self, file: Path, *, redactor: Redactor | None = None, subagents: bool = False) -> None:
+        self.file = file
+        self.roots: tuple[Root, ...] = (Sessions(file.parent, "here", "plain"),)
+        self.redactor = redactor
+        self.subagents = subagents
+        self.kept: bytes | None = None
+        self.turns: list[Turn] = []
+        self.last: Reading | None = None
+
+    @property
+    def found(self) -> FoundFile:
+        """The file as a scan gives it."""
+        name = f"sessions/here/{self.file.name.removesuffix('.zst')}"
+        return FoundFile(name, self.file, Kind.SESSION, Stamp(0, 0, 0))
+
+    @property
+    def progress(self) -> Progress:
+        """As the store has it."""
+        assert self.kept is not None
+        progress = decoded(self.kept)
+        assert progress is not None
+        return progress
+
+    @property
+    def texts(self) -> list[str]:
+        """What was said, as far as it is known."""
+        return [turn.text for turn in self.turns]
+
+    def read(self) -> str:
+        """Read what is new; which kind of reading it was."""
+        reading = read_transcript(
+            self.found,
+            self.roots,
+            None if self.kept is None else decoded(self.kept),
+            redactor=self.redactor,
+            subagents=self.subagents,
+            now_ns=LATER_NS,
+        )
+        match reading:
+            case Grown():
+                assert reading.turns_from <= len(self.turns)
+                self.turns[reading.turns_from :] = reading.turns
+            case Whole():
+                self.turns = list(reading.turns)
+            case Same():
+                pass
+        assert reading.progress.turns == len(self.turns)
+        self.kept = encoded(reading.progress)
+        self.last = reading
+        return type(reading).__name__
+
+
+def append(file: Path, *pieces: bytes) -> None:
+    """Write to the end of a file."""
+    with file.open("ab") as stream:
+        stream.write(b"".join(pieces))
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Put another file in its place, as a temporary one that is renamed."""
+    other = file.with_name(f"{file.name}.new")
+    other.write_bytes(content)
+    os.replace(other, file)  # noqa: PTH105 - the name is what programs call
+
+
+def noise(size: int) -> bytes:
+    """Bytes that cannot be compressed, without any end of a line, always the same."""
+    pieces = [hashlib.sha256(b"%d" % n).hexdigest().encode() for n in range(size // 64 + 1)]
+    return b"".join(pieces)[:size]

@@ -1,0 +1,192 @@
+"""Whether what the system told has been passed on."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from memd.watch.event_barrier import Backlog
+from tests.bounds import shipped
+from tests.wait import until_async
+
+NEW = frozenset({Path("/w/new")})
+NOTHING: frozenset[Path] = frozenset()
+LONG_S = 20.0
+
+
+class Counter:
+    """A tap whose counts a test sets."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.known = 0
+        self.hurries = 0
+
+    def told(self) -> int:
+        return self.known
+
+    def hurry(self) -> None:
+        self.hurries += 1
+
+
+def watching() -> tuple[Backlog, Counter]:
+    backlog, tap = Backlog(), Counter()
+    backlog.pauses()
+    backlog.begins(tap)
+    return backlog, tap
+
+
+async def test_before_anything_is_watched() -> None:
+    """Where nobody watches, nothing can be told, and nobody waits to learn that."""
+    assert await Backlog().drained(LONG_S) is None
+
+
+async def test_nothing_waits() -> None:
+    """Where all is passed on that was told, the answer is there at once, and nobody is hurried."""
+    backlog, tap = watching()
+    assert await backlog.drained(0) == NOTHING
+    assert tap.hurries == 0
+
+
+async def test_it_waits_for_what_was_told_before_and_not_for_more() -> None:
+    """What is read is not passed on yet; what the system tells after the question is not waited for."""
+    backlog, tap = watching()
+    tap.known = 100
+    asked = asyncio.create_task(backlog.drained(LONG_S))
+    await until_async(lambda: tap.hurries)
+    tap.known = 1_000_000
+    tap.given = 60
+    backlog.rests(NOTHING)
+    await until_async(lambda: tap.hurries == 2)
+    tap.given = 130
+    assert not asked.done()
+    backlog.rests(NEW)
+    assert await asked == NEW
+
+
+async def test_those_that_ask_later_wait_for_more() -> None:
+    """Each that asks has its own goal."""
+    backlog, tap = watching()
+    tap.known = 10
+    first = asyncio.create_task(backlog.drained(LONG_S))
+    await until_async(lambda: tap.hurries)
+    tap.known = 20
+    second = asyncio.create_task(backlog.drained(LONG_S))
+    await until_async(lambda: tap.hurries == 2)
+    tap.given = 10
+    backlog.rests(NOTHING)
+    assert await first == NOTHING
+    assert not second.done()
+    tap.given = 20
+    backlog.rests(NOTHING)
+    assert await second == NOTHING
+
+
+async def test_too_late() -> None:
+    """A watcher that does not move is waited for once, and not by each that asks; when it moves, it is trusted again."""
+    now = [0.0]
+    backlog, tap = Backlog(lambda: now[0]), Counter()
+    backlog.begins(tap)
+    tap.known = 10
+    with pytest.raises(TimeoutError):
+        await backlog.drained(0.01)
+    now[0] = LONG_S + 1
+    async with asyncio.timeout(LONG_S / 2):
+        for _ in range(100):
+            with pytest.raises(TimeoutError):
+                await backlog.drained(LONG_S)
+    tap.given = 5
+    backlog.rests(NOTHING)
+    asked = asyncio.create_task(backlog.drained(LONG_S))
+    await until_async(lambda: tap.hurries == 2)
+    tap.given = 10
+    backlog.rests(NOTHING)
+    assert await asked == NOTHING
+
+
+async def test_watches_that_are_set_anew_are_waited_for() -> None:
+    """Whoever asks before or meanwhile waits until they are set: what came in between was announced along with everything."""
+    backlog, tap = watching()
+    tap.known = 10
+    before = asyncio.create_task(backlog.drained(LONG_S))
+    await until_async(lambda: tap.hurries)
+    backlog.pauses()
+    meanwhile = asyncio.create_task(backlog.drained(LONG_S))
+    await asyncio.sleep(0)
+    assert not before.done()
+    other = Counter()
+    other.known = 7
+    backlog.begins(other)
+    assert await before == NOTHING
+    # What was written after the announcement and before it began is told by the new watches alone.
+    await until_async(lambda: other.hurries)
+    assert not meanwhile.done()
+    other.given = 7
+    backlog.rests(NEW)
+    assert await meanwhile == NEW
+    assert await backlog.drained(0) == NEW
+
+
+async def test_the_end_of_watching() -> None:
+    """When watching ends, those that wait are told that nothing can be told."""
+    backlog, tap = watching()
+    tap.known = 10
+    asked = asyncio.create_task(backlog.drained(LONG_S))
+    await until_async(lambda: tap.hurries)
+    backlog.pauses()
+    backlog.ends()
+    assert await asked is None
+    backlog.rests(NEW)
+    assert await backlog.drained(LONG_S) is None
+
+
+async def test_places_of_which_nothing_is_told() -> None:
+    """Where the watches are broken all places are to be looked at; those that have none are, as long as it is so."""
+    backlog, tap = watching()
+    backlog.begins(tap, absent=NEW)
+    assert (await backlog.drained(0), backlog.absent, backlog.unseen) == (NOTHING, NEW, NOTHING)
+    backlog.ends(NEW)
+    assert (await backlog.drained(LONG_S), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NEW)
+    backlog.begins(tap)
+    assert (await backlog.drained(0), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NOTHING)
+
+
+async def test_files_with_several_names() -> None:
+    """Until one is watched by itself, it is to be looked at; another file in its place is another one."""
+    backlog, tap = watching()
+    note = Path("/w/a.md")
+    backlog.has_linked(frozenset({(note, 1)}))
+    assert tap.hurries == 1
+    assert await backlog.drained(0) == frozenset({note})
+    backlog.follows(backlog.to_follow)
+    backlog.has_linked(frozenset({(note, 1)}))
+    assert (tap.hurries, await backlog.drained(0)) == (1, NOTHING)
+    backlog.has_linked(frozenset({(note, 2)}))
+    assert await backlog.drained(0) == frozenset({note})
+    hurries = tap.hurries
+    backlog.begins(tap)
+    assert (tap.hurries, backlog.to_follow) == (hurries + 1, frozenset({(note, 2)}))
+    backlog.has_linked(frozenset())
+    assert await backlog.drained(0) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("now", "otherwise"),
+    [({"/a"}, set()), ({"/a", "/b"}, {"/b"}), (set(), {"/a"}), ({"/b"}, {"/a", "/b"})],
+)
+def test_mount_points_that_are_not_as_they_were_found(now: set[str], otherwise: set[str]) -> None:
+    """A disk that went may hide what was seen, and one that came back uncovers what is kept."""
+    backlog = Backlog()
+    backlog.has_mounts(frozenset({Path("/a")}), frozenset({Path("/b")}))
+    found = backlog.otherwise(lambda places: frozenset(place for place in places if str(place) in now))
+    assert found == set(map(Path, otherwise))
+
+
+MOST_LINKED = shipped("memd.watch.event_barrier._MOST_LINKED")
+
+
+async def test_a_tree_of_hard_links_uses_up_no_watches() -> None:
+    """So many are watched, and the others are found as far as looking goes."""
+    backlog, _ = watching()
+    backlog.has_linked(frozenset((Path(f"/w/{number}.md"), number) for number in range(MOST_LINKED + 1)))
+    assert len(backlog.to_follow) == MOST_LINKED

@@ -1,0 +1,170 @@
+"""Which directories are watched."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
+from memd.watch.watch_plan import Survey, footing_of, survey
+from tests.otheruser import as_other_user, shared_directory
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return Path(os.path.realpath(tmp_path))
+
+
+def make(base: Path, *directories: str) -> None:
+    for directory in directories:
+        (base / directory).mkdir(parents=True, exist_ok=True)
+
+
+def names(directories: frozenset[Path], base: Path) -> set[str]:
+    return {str(directory.relative_to(base)) for directory in directories}
+
+
+def test_one_by_one(base: Path) -> None:
+    """Of a workspace, itself and memory/ with what lies below; of an extra directory all; of a file its own."""
+    make(base, "ws/memory/a/b", "ws/src/lib", "vault/x/y", "home/sub")
+    roots: list[Root] = [Workspace(base / "ws"), Tree(base / "vault"), SingleFile(base / "home", "todo.md")]
+    ground = survey(roots, recursive=False)
+    assert names(ground.flat, base) == {
+        "ws", "ws/memory", "ws/memory/a", "ws/memory/a/b", "vault", "vault/x", "vault/x/y", "home",
+    }  # fmt: skip
+    assert not ground.deep
+    assert ground.size == 8
+
+
+def test_from_above(base: Path) -> None:
+    """Where the system watches whole trees, only their tops are named; a workspace is still not watched whole."""
+    make(base, "ws/memory/a", "vault/x", "home")
+    roots: list[Root] = [Workspace(base / "ws"), Tree(base / "vault"), SingleFile(base / "home", "todo.md")]
+    ground = survey(roots, recursive=True)
+    assert names(ground.flat, base) == {"ws", "home"}
+    assert names(ground.deep, base) == {"ws/memory", "vault"}
+
+
+def test_foreign_directories_cost_no_watch(base: Path) -> None:
+    """What is hidden, excluded, somebody's packages or a symlink is not watched."""
+    make(base, "v/.git/objects", "v/node_modules/p", "v/venv/lib", "v/drafts", "v/kept", "elsewhere/x")
+    (base / "v" / "link").symlink_to(base / "elsewhere")
+    ground = survey([Tree(base / "v", exclude_of(["drafts/"]))], recursive=False)
+    assert names(ground.flat, base) == {"v", "v/kept"}
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_what_is_not_there(base: Path, recursive: bool) -> None:
+    """Missing roots are not watched, but known as missing."""
+    make(base, "ws")
+    roots: list[Root] = [Workspace(base / "ws"), Tree(base / "away"), SingleFile(base / "off", "a.md")]
+    ground = survey(roots, recursive=recursive)
+    assert names(ground.flat | ground.deep, base) == {"ws"}
+    missing = {path for path, identity in ground.footing.identities.items() if identity is None}
+    assert missing == {base / "ws" / "memory", base / "away", base / "off"}
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_memory_as_a_symlink(base: Path, recursive: bool) -> None:
+    """A memory/ that is a symlink is not watched."""
+    make(base, "ws", "elsewhere")
+    (base / "ws" / "memory").symlink_to(base / "elsewhere")
+    ground = survey([Workspace(base / "ws")], recursive=recursive)
+    assert names(ground.flat | ground.deep, base) == {"ws"}
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_root_whose_name_is_not_utf8(base: Path, recursive: bool) -> None:
+    """A root that the watching library could not be told of is left out."""
+    odd = base / os.fsdecode(b"odd\xff")
+    (odd / "memory").mkdir(parents=True)
+    ground = survey([Workspace(odd), Tree(odd)], recursive=recursive)
+    assert ground.size == 0
+
+
+def test_identities(base: Path) -> None:
+    """Another directory in the same place has another identity."""
+    make(base, "ws/memory", "other")
+    roots = [Workspace(base / "ws")]
+    before = footing_of(roots, "")
+    assert footing_of(roots, "") == before
+    (base / "ws" / "memory").rename(base / "aside")
+    (base / "other").rename(base / "ws" / "memory")
+    after = footing_of(roots, "")
+    assert after != before
+    assert after.identities[base / "ws"] == before.identities[base / "ws"]
+
+
+@pytest.mark.parametrize("link", ["ws", "ws/deep", "ws/deep/memory"])
+def test_behind_a_symlink(base: Path, link: str) -> None:
+    """What lies behind a symlink, however far above, is not watched and has no identity until it is uncovered."""
+    make(base, "ws/deep/memory")
+    roots = [Workspace(base / "ws" / "deep")]
+    before = survey(roots, recursive=False)
+    (base / link).rename(base / "aside")
+    (base / link).symlink_to(base / "aside")
+    hidden = survey(roots, recursive=False)
+    assert base / "ws/deep/memory" not in hidden.flat
+    assert hidden.footing.identities[base / "ws/deep/memory"] is None
+    (base / link).unlink()
+    (base / "aside").rename(base / link)
+    assert survey(roots, recursive=False) == before
+
+
+def surveyed_by_other_user(directory: str, recursive: str) -> list[str]:
+    ground: Survey = survey(
+        [Workspace(Path(directory)), Tree(Path(directory) / "closed")], recursive=bool(recursive)
+    )
+    return sorted(str(path).removeprefix(directory) for path in ground.flat | ground.deep)
+
+
+@pytest.mark.parametrize(
+    ("recursive", "watched"), [("", ["", "/memory", "/memory/b"]), ("yes", ["", "/memory"])]
+)
+def test_unlistable_directories(recursive: str, watched: list[str]) -> None:
+    """A directory that cannot be listed cannot be watched either: it is left out, not an error."""
+    with shared_directory() as base:
+        make(base, "memory/a", "memory/b", "closed")
+        (base / "memory" / "a").chmod(0)
+        (base / "closed").chmod(0)
+        assert as_other_user(__name__, surveyed_by_other_user.__name__, str(base), recursive) == watched
+
+
+def test_only_directories_of_transcripts_are_watched(base: Path) -> None:
+    """Agents keep much else beside them, thousands of directories in a year."""
+    make(
+        base,
+        *("c/-a/u1/subagents", "c/-a/u1/tool-results", "c/-b/memory"),
+        *("g/9f/chats/u2", "g/9f/checkpoints/x", "g/8e/shell"),
+        *("x/2026/03/02", "x/2026/tmp", "o/main/sessions/cold", "o/main/agent/x", "one"),
+    )
+    roots: list[Root] = [
+        Sessions(base / "c", "claude-code", "claude-code"),
+        Sessions(base / "g", "gemini", "gemini"),
+        Sessions(base / "x", "codex", "codex"),
+        Sessions(base / "o", "openclaw", "openclaw"),
+        Sessions(base / "one", "one", "plain", file="a.jsonl"),
+        Sessions(base / "later", "later", "plain"),
+    ]
+    ground = survey(roots, recursive=False)
+    assert names(ground.flat, base) == {
+        "c", "c/-a", "c/-b",
+        "g", "g/9f", "g/9f/chats", "g/8e",
+        "x", "x/2026", "x/2026/03", "x/2026/03/02",
+        "o", "o/main", "o/main/sessions", "o/main/sessions/cold",
+        "one",
+    }  # fmt: skip
+    with_subagents = survey([Sessions(base / "c", "c", "claude-code", subagents=True)], recursive=False)
+    assert names(with_subagents.flat, base) == {
+        "c", "c/-a", "c/-a/u1", "c/-a/u1/subagents", "c/-b", "c/-b/memory",
+    }  # fmt: skip
+    assert ground.footing.identities[base / "later"] is None
+
+
+def test_a_way_to_notes_is_watched(base: Path) -> None:
+    """From its beginning, so that a directory which comes on it is seen to come."""
+    make(base, "c/projects/-a/memory/topics", "c/projects/-a/u1", "c/cache/x", "c/projects/-b")
+    ground = survey([Tree(base / "c", way=("projects", "*", "memory"))], recursive=False)
+    assert names(ground.flat, base) == {
+        "c", "c/projects", "c/projects/-a", "c/projects/-a/memory", "c/projects/-a/memory/topics", "c/projects/-b",
+    }  # fmt: skip

@@ -1,0 +1,41 @@
+"""Raw events from the library that watches where there is no inotify."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from watchfiles import Change
+
+from memd.watch.raw_events import Batch
+from memd.watch.watch_plan import Footing, Survey
+from memd.watch.watchfiles_feed import LibraryFeed
+
+
+@asynccontextmanager
+async def fed(directory: Path) -> AsyncIterator[LibraryFeed]:
+    feed = LibraryFeed()
+    try:
+        await feed.start(Survey(frozenset(), frozenset({directory}), Footing({}, {})))
+        yield feed
+    finally:
+        await feed.stop()
+
+
+async def test_events_of_a_tree(tmp_path: Path) -> None:
+    """What happens anywhere below a directory is told; and that nothing happened is told in time."""
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    clock = asyncio.get_running_loop().time
+    async with fed(tmp_path) as feed:
+        assert await feed.next(clock() + 0.02) == Batch()
+        (tmp_path / "deep" / "er" / "a.md").touch()
+        found = await feed.next(clock() + 10)
+        assert found == Batch(frozenset({(Change.added, str(tmp_path / "deep" / "er" / "a.md"))}))
+
+
+async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    """That a directory went away meanwhile is told as such: the others can be watched."""
+    with pytest.raises(FileNotFoundError):
+        async with fed(tmp_path / "gone"):
+            pass
