@@ -56,9 +56,9 @@ from memd.server.report import Facts
 from memd.server.single_instance import sole_daemon
 from memd.sources.roots import roots_as_written, roots_of
 from memd.store.embeddings import EmbeddingStore
+from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
-from memd.store.trouble import StoreDamaged
 from memd.sync.dirty import Dirty
 from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.follow import follow

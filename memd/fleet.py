@@ -15,7 +15,7 @@ from memd.engines.engines import Engines
 from memd.engines.supply import Supply
 from memd.errors import TransientError
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
-from memd.store.trouble import StoreDamaged, StoreNewer
+from memd.store.errors import StoreDamaged, StoreNewer
 
 log = structlog.get_logger()
 

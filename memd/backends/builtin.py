@@ -20,8 +20,8 @@ from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
 from memd.sources.safe_open import NoRoot, SourceError, Unreadable
 from memd.store.embeddings import Space
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.loop import SyncLoop
 from memd.text.memory_paths import Root
 

@@ -15,7 +15,7 @@ from memd.backends.standing import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.runtime.timing import spent
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
 

@@ -14,7 +14,7 @@ from memd.embed.remote.http import Session
 from memd.embed.remote.recipe import Recipe
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
-from memd.store.providers import ProviderStore
+from memd.store.provider_records import ProviderStore
 from memd.sync.ledger import StoredLedger
 from memd.sync.vectors import VectorQueue
 

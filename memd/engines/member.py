@@ -29,7 +29,7 @@ from memd.engines.watched import Failure, watched
 from memd.errors import MemdError
 from memd.runtime.backoff import delay_s
 from memd.store.embeddings import EmbeddingStore, Space
-from memd.store.providers import ProviderStore
+from memd.store.provider_records import ProviderStore
 from memd.sync.cached import CacheBound
 from memd.sync.lanes import UnderWay
 from memd.sync.vectors import VectorQueue

@@ -7,8 +7,8 @@ from memd.embed.remote.identify import Portrait
 from memd.embed.remote.provider import key_of
 from memd.embed.remote.recipe import Recipe
 from memd.store.embeddings import EmbeddingStore
-from memd.store.providers import ProviderStore
-from memd.store.trouble import StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.provider_records import ProviderStore
 
 log = structlog.get_logger()
 

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _engine(_: Question) -> Iterator[AnyFact]:
-    from memd.store.engine import try_engine  # noqa: PLC0415 - each process loads what it is to try, and no more
+    from memd.store.sqlite_selftest import try_engine  # noqa: PLC0415 - each process loads what it is to try, and no more
 
     tried = try_engine()
     yield Engine(

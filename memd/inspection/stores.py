@@ -11,9 +11,9 @@ from memd.embed.choose import choose
 from memd.embed.keyfile import read_small
 from memd.embed.logins import Surroundings
 from memd.inspection.facts import Cache, Kept, Store
-from memd.store import aside, copies, inspection
+from memd.store import backups, quarantine, read_only
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.meta import why_rebuild
-from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.fingerprint import wanted_fingerprint
 
 T = TypeVar("T")
@@ -38,35 +38,35 @@ def look_at_store(state: Path, agent: str, settings: AgentSettings | None, patie
     """
     file = state / "agents" / f"{agent}.sqlite"
 
-    def told(seen: inspection.IndexCondition) -> dict[str, object]:
+    def told(seen: read_only.IndexCondition) -> dict[str, object]:
         rebuild = _rebuild(seen, settings)
         return {**_health(seen), "files": seen.files, "chunks": seen.chunks, "rebuild": rebuild}
 
     return Store(
         agent=agent,
         configured=settings is not None,
-        **_found(file, inspection.look_at_index, patience_s, told),  # type: ignore[arg-type]  # fields of a Store
+        **_found(file, read_only.look_at_index, patience_s, told),  # type: ignore[arg-type]  # fields of a Store
     )
 
 
 def look_at_cache(state: Path, patience_s: float) -> Cache:
     """embeddings.sqlite of a state directory."""
 
-    def told(seen: inspection.CacheCondition) -> dict[str, object]:
+    def told(seen: read_only.CacheCondition) -> dict[str, object]:
         return {**_health(seen), "rows": seen.rows, "files": seen.files}
 
     file = state / "embeddings.sqlite"
-    return Cache(**_found(file, inspection.look_at_cache, patience_s, told))  # type: ignore[arg-type]  # likewise
+    return Cache(**_found(file, read_only.look_at_cache, patience_s, told))  # type: ignore[arg-type]  # likewise
 
 
 def _found(
     file: Path, look: Callable[[Path, float], T], patience_s: float, told: Callable[[T], dict[str, object]]
 ) -> dict[str, object]:
     """What there is to tell of a database: what a look at it tells, or why there is none."""
-    damaged = tuple(path.name for path in aside.kept(file))
+    damaged = tuple(path.name for path in quarantine.kept(file))
     kept = tuple(
         Kept(name=copy.path.name, bytes=copy.bytes, schema=copy.schema, made_at=copy.made_at)
-        for copy in copies.kept(file)
+        for copy in backups.kept(file)
     )
     found: dict[str, object] = {
         "file": str(file),
@@ -80,18 +80,18 @@ def _found(
         seen = look(file, patience_s)
     except StoreDamaged as damage:
         return {**found, "faults": (_reason(damage, file),)}
-    except inspection.NotLooked as reason:
+    except read_only.NotLooked as reason:
         return {**found, "unchecked": str(reason)}
     except (StoreUnavailable, OSError) as trouble:
         return {**found, "closed": _reason(trouble, file)}
     return {**found, **told(seen)}
 
 
-def _health(seen: inspection.Condition) -> dict[str, object]:
+def _health(seen: read_only.Condition) -> dict[str, object]:
     return {"faults": seen.faults, "schema": seen.schema, "known_schema": seen.known_schema}
 
 
-def _rebuild(seen: inspection.IndexCondition, settings: AgentSettings | None) -> str | None:
+def _rebuild(seen: read_only.IndexCondition, settings: AgentSettings | None) -> str | None:
     if settings is None or seen.is_newer or seen.faults or not seen.files:
         return None
     # What a remote model is like is not known without asking: then only the text is judged.

@@ -24,12 +24,12 @@ from memd.search.speakers import Speakers
 from memd.search.trace import Asked, Sides, told
 from memd.store import matrix
 from memd.store.chunks import Place, StoredChunk
+from memd.store.disk_vectors import Listed, Near
 from memd.store.embeddings import Space
+from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import REST_S, Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
-from memd.store.shelf import Listed, Near
-from memd.store.trouble import StoreClosed, StoreDamaged
 
 CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50

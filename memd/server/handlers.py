@@ -24,7 +24,7 @@ from memd.runtime.timing import spent
 from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
 from memd.server.slow import Slow
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer
+from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd.sync.passes import PassFailed, PassReport
 from memd.sync.vectors import VectorQueue
 from memd_client import messages as wire

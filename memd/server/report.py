@@ -18,7 +18,7 @@ from memd.server import backend, provider
 from memd.server.embedding import embedding
 from memd.store.chunks import Counts
 from memd.store.embeddings import EmbeddingStore
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire
 
 COUNT_S = 5.0  # for which an index may keep the status of all others waiting

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memd.errors import FatalError
 from memd.server.lock import Lock
-from memd.store.ondisk import sync_directory
+from memd.store.database_files import sync_directory
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import msgspec
 
 from memd.model import ChunkId, Kind, TextHash, embedded_text
 from memd.store import meta, parts, vectors
-from memd.store.trouble import StoreDamaged
+from memd.store.errors import StoreDamaged
 
 T = TypeVar("T")
 

@@ -17,8 +17,9 @@ import msgspec
 import structlog
 
 from memd.runtime.threads import Starved, Threads
-from memd.store import copies, migrations, newer, ondisk, soundness
-from memd.store.trouble import (
+from memd.store import backups, database_files, integrity, migrations
+from memd.store import newer_schema as newer
+from memd.store.errors import (
     StoreClosed,
     StoreDamaged,
     StoreNewer,
@@ -99,7 +100,7 @@ class Database:
         self.read_only: str | None = None  # why it can only be read, for now
         self.ended_cleanly = True  # whether it was there, and the last one who had it open closed it
         self.unsynced: str | None = None  # why some of what was written may be lost
-        self.copies: tuple[copies.Copy, ...] = ()  # of it as it was before it was brought up to date
+        self.copies: tuple[backups.Copy, ...] = ()  # of it as it was before it was brought up to date
         self._schema = schema
         self._extension = extension
         self._prepare = prepare
@@ -112,7 +113,7 @@ class Database:
         for _ in range(READERS):
             self._readers.put(_Reader(None, 0))
         self._generation = 0
-        self._uri = ondisk.uri(file)  # how readers open it
+        self._uri = database_files.uri(file)  # how readers open it
         self._identity: tuple[int, int] | None = None  # device and inode of the file that is open
         self._connections: set[apsw.Connection] = set()
         self._connections_lock = threading.Lock()
@@ -145,19 +146,19 @@ class Database:
 
     def _open(self, *, create: bool) -> None:
         """Open the writer, or else at least the readers; nothing has the file open."""
-        ondisk.require_files(self.file)
+        database_files.require_files(self.file)
         newer.require_known(self.file, self._schema)
         # Its log goes with the last who closes it. One of no bytes may be all that a power cut has left of it.
-        self.ended_cleanly = ondisk.identity(Path(f"{self.file}-wal")) is None
+        self.ended_cleanly = database_files.identity(Path(f"{self.file}-wal")) is None
         try:
-            if create and ondisk.identity(self.file) is None:
+            if create and database_files.identity(self.file) is None:
                 self._begin_file()
             self._open_writer(create=create)
         except StoreRefused:
             raise
         except StoreUnavailable as trouble:
             self._open_for_reading(trouble)
-        self.copies = copies.kept(self.file)
+        self.copies = backups.kept(self.file)
 
     def _begin_file(self) -> None:
         try:
@@ -170,7 +171,7 @@ class Database:
         with mapped_errors(self.file):
             _let_write(self.file)
             connection = self._connect(
-                ondisk.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+                database_files.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
             )
             try:
                 # Closing must not fold the log of a newer memd into its file.
@@ -191,19 +192,19 @@ class Database:
                 # It costs a quarter more where whole files are taken out, and nothing elsewhere.
                 connection.pragma("secure_delete", "on")
                 _require_writable(connection)
-                copies.sweep(self.file)
+                backups.sweep(self.file)
                 self._bring_up_to_date(connection)
             except BaseException:
                 self._close(connection)
                 raise
-        self._writer, self.read_only, self._uri = connection, None, ondisk.uri(self.file)
-        self._identity = ondisk.identity(self.file)
+        self._writer, self.read_only, self._uri = connection, None, database_files.uri(self.file)
+        self._identity = database_files.identity(self.file)
 
     def _bring_up_to_date(self, connection: apsw.Connection) -> None:
         found, newest = connection.pragma("user_version"), migrations.newest(self._schema)
         self.ended_cleanly = self.ended_cleanly and found > 0  # else it is made only now
         if 0 < found < newest:
-            kept_as = copies.make(connection, self.file, newest)
+            kept_as = backups.make(connection, self.file, newest)
             migrations.migrate(connection, self._schema)
             log.info(
                 "store.brought_up_to_date",
@@ -221,8 +222,8 @@ class Database:
         Raises:
             StoreUnavailable: the trouble that was given, where that cannot be done either.
         """
-        has_log = ondisk.size(Path(f"{self.file}-wal")) > 0
-        uri = f"{ondisk.uri(self.file)}?{'mode=ro' if has_log else 'immutable=1'}"
+        has_log = database_files.size(Path(f"{self.file}-wal")) > 0
+        uri = f"{database_files.uri(self.file)}?{'mode=ro' if has_log else 'immutable=1'}"
         try:
             with mapped_errors(self.file):
                 connection = self._connect(uri, _READ_ONLY)
@@ -234,7 +235,7 @@ class Database:
             raise trouble
         self.read_only, self._uri = str(trouble), uri
         self._generation += 1
-        self._identity = ondisk.identity(self.file)
+        self._identity = database_files.identity(self.file)
 
     def _connect(self, uri: str, flags: int) -> apsw.Connection:
         connection = apsw.Connection(uri, flags=flags)
@@ -313,7 +314,7 @@ class Database:
             [(_, in_log, folded)] = _numbers(writer, "PRAGMA wal_checkpoint(PASSIVE)")
             [(free_pages,)] = _numbers(writer, "PRAGMA freelist_count")
         # A log that is all in the file is written from its beginning again, and pages without content take what comes.
-        log_room = ondisk.size(Path(f"{self.file}-wal")) if in_log == folded else 0
+        log_room = database_files.size(Path(f"{self.file}-wal")) if in_log == folded else 0
         wanted = max(0, spared + IN_LOG * added - log_room) + max(
             0, spared + IN_FILE * added - PAGE * free_pages
         )
@@ -551,7 +552,7 @@ class Database:
     @property
     def is_gone(self) -> bool:
         """Whether the name leads to another file than the one that is open, or to none."""
-        return self._identity is not None and ondisk.identity(self.file) != self._identity
+        return self._identity is not None and database_files.identity(self.file) != self._identity
 
     async def check(self) -> None:
         """Look for damage that no statement has met yet, the insides of the keyword index included.
@@ -574,7 +575,7 @@ class Database:
             assert fresh is not None
             try:
                 fresh.execute("BEGIN")
-                found = soundness.faults(fresh, self._schema)
+                found = integrity.faults(fresh, self._schema)
             finally:
                 self._close(fresh)
         if found:
@@ -620,7 +621,7 @@ class Database:
         await self._on(self._reading, of_readers)
         await self._on_writer(lambda: _release(self._writer))
 
-    async def drop_copies(self, which: Collection[copies.Copy] | None = None) -> None:
+    async def drop_copies(self, which: Collection[backups.Copy] | None = None) -> None:
         """Delete copies of this database as it was; what has been written since is on the disk itself before.
 
         Args:
@@ -635,8 +636,8 @@ class Database:
             with mapped_errors(self.file):
                 # It syncs the log first, and what is in the log is as good as what is in the file.
                 writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            copies.remove(self.copies if which is None else which)
-            self.copies = copies.kept(self.file)
+            backups.remove(self.copies if which is None else which)
+            self.copies = backups.kept(self.file)
 
         if self.copies:
             await self._on_writer(drop)
@@ -659,7 +660,7 @@ class Database:
                 self._identity = None
                 self._generation += 1
                 with mapped_errors(self.file):
-                    copies.renew(self.file)
+                    backups.renew(self.file)
                 self._open(create=False)
                 self.unsynced = None
 
@@ -681,9 +682,9 @@ class Database:
         def copy() -> None:
             writer = self._writer_now()
             with mapped_errors(self.file):
-                source = apsw.Connection(f"{ondisk.uri(other)}?immutable=1", flags=_READ_ONLY)
+                source = apsw.Connection(f"{database_files.uri(other)}?immutable=1", flags=_READ_ONLY)
                 try:
-                    copies.copy_pages(source, writer)
+                    backups.copy_pages(source, writer)
                 finally:
                     source.close()
                 # Virtual tables keep what they read of the old content in their connection.

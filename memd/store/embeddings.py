@@ -13,10 +13,10 @@ import structlog
 
 from memd.model import TextHash
 from memd.runtime.backoff import delay_s
-from memd.store import aside, salvage
-from memd.store.copies import Copy
+from memd.store import quarantine, salvage
+from memd.store.backups import Copy
 from memd.store.database import Database
-from memd.store.trouble import StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class EmbeddingStore:
 
     def damaged_files(self) -> list[Path]:
         """What was damaged and is kept for whoever wants to look, the newest first."""
-        return aside.kept(self.file)
+        return quarantine.kept(self.file)
 
     @property
     def copies(self) -> tuple[Copy, ...]:
@@ -264,7 +264,7 @@ class EmbeddingStore:
             await self._start_anew(damage)
 
     async def _start_anew(self, damage: StoreDamaged) -> None:
-        await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))
+        await self._database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
         async with self._renewed:
             self.generation += 1
             self._counted = None

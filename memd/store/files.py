@@ -11,9 +11,9 @@ import msgspec
 from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
 from memd.store import keywords, parts, sessions, vectors
 from memd.store.chunks import numbers_stored
+from memd.store.errors import StoreDamaged
 from memd.store.matrix import Row
 from memd.store.sessions import SessionChange
-from memd.store.trouble import StoreDamaged
 
 _KNOWN = "SELECT path, kind, size, mtime_ns, inode, ctime_ns, hash FROM files"
 _MANY_PLACES = 100  # so many are not asked for one by one

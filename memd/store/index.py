@@ -14,11 +14,22 @@ from numpy.typing import NDArray
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
 from memd.runtime.threads import NoMemory, NoThread, Threads
-from memd.store import aside, chunks, files, keywords, matrix, meta, parts, sessions, shelf, vectors
-from memd.store.copies import Copy
+from memd.store import (
+    chunks,
+    disk_vectors,
+    files,
+    keywords,
+    matrix,
+    meta,
+    parts,
+    quarantine,
+    sessions,
+    vectors,
+)
+from memd.store.backups import Copy
 from memd.store.database import Database
 from memd.store.embeddings import Space
-from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreDamaged, StoreUnavailable
 
 REST_S = 1.0  # for which a search waits for the end of a change that it has met
 ANEW_S = 1.0  # between two attempts at reading from the file what memory had no room for
@@ -27,7 +38,7 @@ AT_ONCE = 500
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
-Held = matrix.Matrix | shelf.Shelf  # the vectors themselves, or what is known of those on disk
+Held = matrix.Matrix | disk_vectors.Shelf  # the vectors themselves, or what is known of those on disk
 
 
 class Reader:
@@ -96,7 +107,7 @@ class Index:
         Raises:
             StoreUnavailable.
         """
-        await self._database.exchange(lambda: aside.set_aside(self.file, str(damage)))
+        await self._database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
         self._held = self._space = None
         self.begun_anew = str(damage)
         self._note_change()
@@ -577,7 +588,7 @@ class Index:
         """Whether there is any vector to compare with."""
         return self._held is not None and len(self._held) > 0
 
-    def vectors(self) -> tuple[Space, matrix.Rows | shelf.Listed] | None:
+    def vectors(self) -> tuple[Space, matrix.Rows | disk_vectors.Listed] | None:
         """The vectors of this moment with the space that they belong to: only such a question may meet them.
 
         They are the vectors themselves, for matrix.nearest, or what is known of those on disk, for nearest.
@@ -593,21 +604,21 @@ class Index:
 
     async def nearest(
         self,
-        known: shelf.Listed,
+        known: disk_vectors.Listed,
         query: Floats,
         limit: int,
         kinds: Collection[Kind],
         also: Collection[ChunkId],
-    ) -> shelf.Near | None:
+    ) -> disk_vectors.Near | None:
         """See shelf.nearest; the vectors are read from the file.
 
         Raises:
             StoreUnavailable, StoreDamaged.
         """
 
-        def look(connection: apsw.Connection) -> shelf.Near | None:
+        def look(connection: apsw.Connection) -> disk_vectors.Near | None:
             stored = vectors.blocks(connection, len(query))
-            return shelf.nearest(known, stored, query, limit, kinds, also)
+            return disk_vectors.nearest(known, stored, query, limit, kinds, also)
 
         try:
             return await self._database.read(look)
@@ -631,7 +642,7 @@ class Index:
     @property
     def is_shelved(self) -> bool:
         """Whether a search reads its vectors from the file."""
-        return isinstance(self._held, shelf.Shelf)
+        return isinstance(self._held, disk_vectors.Shelf)
 
     @property
     def resident_bytes(self) -> int:
@@ -641,7 +652,7 @@ class Index:
     @property
     def whole_bytes(self) -> int:
         """Memory that its vectors take, or would take if they were all there."""
-        if isinstance(self._held, shelf.Shelf):
+        if isinstance(self._held, disk_vectors.Shelf):
             return len(self._held) * matrix.row_bytes(self._held.dimensions)
         return self.resident_bytes
 
@@ -657,7 +668,7 @@ class Index:
     def _shelve_if_wanted(self) -> None:
         if isinstance(self._held, matrix.Matrix) and not self.is_to_be_resident:
             # Six milliseconds for 100,000: a thread would hold on to what is given up for a while.
-            self._held = shelf.Shelf.of(self._held)
+            self._held = disk_vectors.Shelf.of(self._held)
 
     async def unshelve(self) -> None:
         """Have its vectors in memory again; searches go on meanwhile.
@@ -670,7 +681,7 @@ class Index:
             await self._load_if_wanted()
 
     async def _load_if_wanted(self) -> None:
-        if isinstance(self._held, shelf.Shelf) and self.is_to_be_resident:
+        if isinstance(self._held, disk_vectors.Shelf) and self.is_to_be_resident:
             loaded = await self._database.read(vectors.loaded, self._held.dimensions)
             if loaded is not None:
                 self._held = loaded
@@ -730,7 +741,7 @@ class Index:
 
         def put_in_place() -> None:
             nonlocal is_in_place
-            aside.set_aside(self.file, damage)
+            quarantine.set_aside(self.file, damage)
             other.file.rename(self.file)
             is_in_place = True
 
@@ -786,7 +797,7 @@ class Index:
 
     def damaged_files(self) -> list[Path]:
         """What of this index was damaged and is kept for whoever wants to look, the newest first."""
-        return aside.kept(self.file)
+        return quarantine.kept(self.file)
 
 
 def _size(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import apsw
 import msgspec
 
-from memd.store.trouble import StoreDamaged
+from memd.store.errors import StoreDamaged
 
 # Raised by whoever changes what memd.chunk or memd.text.tokens.fts_text gives for the same file: indexes are
 # then rebuilt.

@@ -4,7 +4,7 @@ from importlib import resources
 
 import apsw
 
-from memd.store.trouble import StoreDamaged
+from memd.store.errors import StoreDamaged
 
 
 def steps(schema: str) -> list[tuple[int, str]]:

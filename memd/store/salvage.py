@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import structlog
 
-from memd.store import aside, copies, migrations, ondisk
+from memd.store import backups, database_files, migrations, quarantine
 
 log = structlog.get_logger()
 
@@ -29,21 +29,21 @@ def bring_back(file: Path, schema: str) -> None:
         apsw.Error, OSError: it is not there; the next attempt begins anew.
     """
     known = migrations.newest(schema)
-    for copy in copies.kept(file):
+    for copy in backups.kept(file):
         if 0 < copy.schema <= known and _is_sound(copy.path):
             break
     else:
         return
-    partial = copies.partial(file)
+    partial = backups.partial(file)
     partial.unlink(missing_ok=True)
     with _made(partial) as new, _opened(copy.path) as old:
         migrations.migrate(new, schema)
         new.execute("BEGIN")
         rows = sum(_take(table, old, new) for table in _tables(old) & _tables(new))
         new.execute("COMMIT")
-    aside.remove(file)  # of it a log may be left, which would be applied to this one
+    quarantine.remove(file)  # of it a log may be left, which would be applied to this one
     partial.rename(file)
-    ondisk.sync_directory(file.parent)
+    database_files.sync_directory(file.parent)
     log.warning("store.brought_back", file=str(file), copy=str(copy.path), rows=rows)
 
 
@@ -61,7 +61,7 @@ def _is_sound(file: Path) -> bool:
 @contextmanager
 def _opened(file: Path) -> Iterator[apsw.Connection]:
     """A connection to a file that nobody changes, which leaves nothing beside it."""
-    connection = apsw.Connection(f"{ondisk.uri(file)}?immutable=1", flags=_READ_ONLY)
+    connection = apsw.Connection(f"{database_files.uri(file)}?immutable=1", flags=_READ_ONLY)
     try:
         yield connection
     finally:
@@ -70,7 +70,7 @@ def _opened(file: Path) -> Iterator[apsw.Connection]:
 
 @contextmanager
 def _made(file: Path) -> Iterator[apsw.Connection]:
-    connection = apsw.Connection(ondisk.uri(file), flags=_MADE)
+    connection = apsw.Connection(database_files.uri(file), flags=_MADE)
     try:
         connection.pragma("journal_mode", "off")  # one that is cut short is never used
         connection.pragma("synchronous", "full")

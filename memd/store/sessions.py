@@ -6,7 +6,7 @@ import apsw
 import msgspec
 
 from memd.model import Chunk, FoundFile, Kind, Role, Turn
-from memd.store.trouble import StoreDamaged
+from memd.store.errors import StoreDamaged
 
 _TURNS = (
     "SELECT turns.turn_id, turns.role, turns.at, turns.start_line, turns.end_line, turns.text"

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from memd.model import ChunkId, TextHash
 from memd.store import parts as part_vectors
+from memd.store.disk_vectors import Block, Listed, Shelf, listed, parts
+from memd.store.errors import StoreDamaged
 from memd.store.matrix import Matrix, Row
-from memd.store.shelf import Block, Listed, Shelf, listed, parts
-from memd.store.trouble import StoreDamaged
 
 WAITING, DONE, SET_ASIDE = 0, 1, 2
 MOST_DIMENSIONS = 8192  # of a column of vec0 0.1; longer vectors are in an ordinary table

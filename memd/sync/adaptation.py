@@ -10,9 +10,9 @@ from memd.errors import FatalError, MemdError
 from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.runtime.first_completed import first_of
 from memd.runtime.safe_traceback import told
+from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors
-from memd.store.trouble import StoreDamaged
 from memd.sync.embedders import Embedders
 from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.permission import Permission

@@ -11,8 +11,8 @@ from memd.errors import TransientError
 from memd.model import TextHash
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import KnownVectors
+from memd.store.errors import StoreDamaged
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged
 
 MOST = 200_000  # chunks of an index that are gathered at once
 

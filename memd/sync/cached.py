@@ -9,7 +9,7 @@ import structlog
 from memd.errors import TransientError
 from memd.model import TextHash
 from memd.store.embeddings import KnownVectors
-from memd.store.trouble import StoreDamaged, StoreNewer
+from memd.store.errors import StoreDamaged, StoreNewer
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import structlog
 
 from memd.runtime.ticks import until_beat_s
+from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from memd.runtime.debounce import Debouncer
-from memd.store.trouble import StoreClosed
+from memd.store.errors import StoreClosed
 
 
 class Taken(msgspec.Struct, frozen=True):

@@ -21,9 +21,9 @@ from memd.sources.safe_open import Held, Missing, NoRoot, Unreadable
 from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
 from memd.sources.vanished import mounts_after, still_covered
 from memd.store.embeddings import KnownVectors, Space
+from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.store.trouble import StoreFull, StoreUnavailable
 from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.apply_sessions import apply_sessions
 from memd.sync.dirty import Dirty, Taken

@@ -8,7 +8,7 @@ import msgspec
 from memd.embed.batch.ledger import File, Job
 from memd.embed.batch.standing import Standing
 from memd.model import TextHash
-from memd.store.providers import ProviderStore, StoredJob
+from memd.store.provider_records import ProviderStore, StoredJob
 
 _STANDING = "batch"
 

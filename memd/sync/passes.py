@@ -12,7 +12,7 @@ from memd.errors import FatalError, TransientError
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.safe_traceback import told
 from memd.runtime.timing import Account
-from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.intake import Done
 from memd.sync.slow import SlowPasses

@@ -8,8 +8,8 @@ from typing import Protocol
 import structlog
 
 from memd.errors import TransientError
-from memd.store.copies import Copy, is_old
-from memd.store.trouble import StoreDamaged
+from memd.store.backups import Copy, is_old
+from memd.store.errors import StoreDamaged
 
 log = structlog.get_logger()
 

@@ -6,10 +6,10 @@ from asyncio import Lock
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from memd.store import aside
+from memd.store import quarantine
+from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreUnavailable
 
 _NAME = ".next"
 
@@ -27,7 +27,7 @@ def discard(index: Index) -> None:
     """
     file = beside(index.file)
     try:
-        aside.remove(file)
+        quarantine.remove(file)
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be deleted: {error.strerror}") from error
 

@@ -5,8 +5,8 @@ from itertools import islice
 import structlog
 
 from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
 

@@ -15,9 +15,9 @@ from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.malloc import give_back_beside
 from memd.runtime.safe_traceback import told
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
+from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreFull, StoreUnavailable
 from memd.sync.rebuild import discard, rebuild
 from memd.sync.refill import refill
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import structlog
 
 from memd.errors import TransientError
+from memd.store.errors import StoreDamaged
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged
 
 log = structlog.get_logger()
 

@@ -15,8 +15,8 @@ from memd.model import TextHash
 from memd.runtime.backoff import delay_s
 from memd.runtime.change_event import Moves
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
+from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index
-from memd.store.trouble import StoreClosed, StoreDamaged
 from memd.sync.bulk import Bulk
 from memd.sync.cached import CacheBound, Cached
 from memd.sync.confirmation import Confirmations

@@ -7,8 +7,8 @@ import structlog
 
 from memd.errors import TransientError
 from memd.runtime.backoff import delay_s
+from memd.store.errors import StoreDamaged
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged
 
 log = structlog.get_logger()
 

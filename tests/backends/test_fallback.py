@@ -12,7 +12,7 @@ from memd.backends.fallback import Fallback, Patience
 from memd.backends.standing import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
-from memd.store.trouble import StoreClosed, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreUnavailable
 from tests.wait import until_async
 
 QUESTION = Question(text="lighthouse", kinds=frozenset(Kind), max_results=6, min_score=0.0)

@@ -16,8 +16,8 @@ import apsw
 import pytest
 
 from memd.runtime import logs
+from memd.store.errors import StoreFull
 from memd.store.index import Index
-from memd.store.trouble import StoreFull
 from memd_client import AsyncClient, Client, RequestFailed
 from tests.daemon.contents import contents
 from tests.daemon.disk import FaultyDisk, SmallDisk, fails

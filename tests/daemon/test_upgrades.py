@@ -20,7 +20,7 @@ import structlog
 
 from memd.runtime import logs
 from memd.store import meta
-from memd.store.copies import KEPT_S
+from memd.store.backups import KEPT_S
 from memd.store.migrations import newest
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.disk import SmallDisk

@@ -13,9 +13,9 @@ import pytest
 from memd.backends.qmd import folder
 from memd.ctl import atomic, foreign, jsonedit
 from memd.model import TextHash
-from memd.store import copies, salvage
+from memd.store import backups, salvage
 from memd.store.embeddings import EmbeddingStore, Space
-from memd.store.providers import ProviderStore, StoredJob
+from memd.store.provider_records import ProviderStore, StoredJob
 from memd_client.context.daily_note import append_daily_note
 from tests.faults.powercut_machine import Cut, Machine, restore
 from tests.store.older import made
@@ -122,7 +122,7 @@ def test_a_copy_of_a_store_is_whole_once_it_is_said_to_be_there(tmp_path: Path) 
         connection.execute("INSERT INTO cache VALUES ('p', ?, 'k', x'00', x'00', 0)", (f"{number}" * 900,))
     machine = Machine(directory, 1)
     with machine.watching():
-        copy = copies.make(connection, file, 2)
+        copy = backups.make(connection, file, 2)
         machine.lose_power("copied")
     connection.close()
     found = set()

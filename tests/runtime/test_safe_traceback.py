@@ -16,7 +16,7 @@ import pytest
 
 from memd.errors import MemdError
 from memd.runtime import safe_traceback
-from memd.store.trouble import StoreRefused, mapped_errors
+from memd.store.errors import StoreRefused, mapped_errors
 from memd_client.errors import TimedOut
 from tests.bounds import shipped
 

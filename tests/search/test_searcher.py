@@ -16,10 +16,10 @@ from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.runtime.timing import Account
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
+from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
 from memd.store.index import REST_S, Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreClosed, StoreRefused, StoreUnavailable
 from tests.clock import Clock
 from tests.engines.supplies import OneSpeaker
 from tests.fakes import HashingProvider

@@ -25,7 +25,7 @@ from memd.runtime.threads import Threads
 from memd.server.handlers import AT_WORK, CHANGES, RELOADS, Client, Control, Handlers
 from memd.server.report import Facts
 from memd.server.slow import Slow
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
 from tests.clock import Clock
 from tests.engines.supplies import silent

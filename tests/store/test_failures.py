@@ -13,14 +13,14 @@ import apsw
 import pytest
 
 from memd.model import Kind, TextHash
-from memd.store import aside, ondisk, soundness, vectors
 from memd.store import database as databases
+from memd.store import database_files, integrity, quarantine, vectors
 from memd.store.database import Database
 from memd.store.embeddings import EmbeddingStore
+from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable, mapped_errors
 from memd.store.files import Change
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable, mapped_errors
 from tests.daemon.disk import FaultyDisk, fails
 from tests.store.conftest import chunk_of, found_file, vector_of
 
@@ -242,7 +242,7 @@ async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Cal
     assert failed > 10
     await index.check()
     assert len(await index.keywords('"kettle"', 100, EVERYTHING)) == 50
-    assert aside.kept(index.file) == []
+    assert quarantine.kept(index.file) == []
 
 
 async def test_damage_that_sqlite_does_not_name_is_looked_for(
@@ -251,13 +251,13 @@ async def test_damage_that_sqlite_does_not_name_is_looked_for(
     """A table that is gone is found by a look through the file, which is not taken for each statement that fails."""
     monkeypatch.setattr(databases, "LOOKING", 1e9)
     looks = []
-    faults = soundness.faults
+    faults = integrity.faults
 
     def counted(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
         looks.append(schema)
         return faults(connection, schema)
 
-    monkeypatch.setattr(soundness, "faults", counted)
+    monkeypatch.setattr(integrity, "faults", counted)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             await scene.database.write(wrong_sql)
@@ -284,7 +284,7 @@ async def test_a_directory_by_any_name_holds_the_same_files(tmp_path: Path, name
     assert again.trouble is None
     assert await again.held(SPACE, [KEPT]) == {KEPT}
     await again.close()
-    assert aside.kept(store.file) == []
+    assert quarantine.kept(store.file) == []
     assert [path.name for path in directory.iterdir()] == ["embeddings.sqlite"]
 
 
@@ -308,7 +308,7 @@ async def test_vectors_of_any_length_are_kept(tmp_path: Path, dimensions: int) -
     await index.adopt(Fingerprint("c1", "t1", ("memory",), "fake", "small", "k", 8))
     assert (await index.counts()).waiting == 1
     await index.close()
-    assert aside.kept(index.file) == []
+    assert quarantine.kept(index.file) == []
 
 
 @pytest.mark.parametrize("damage", [None, "a page cannot be read"])
@@ -356,7 +356,7 @@ async def test_what_is_deleted_is_given_back_to_the_disk(
         chunks = [chunk_of(f"word{n} {i} " * 60, i + 1) for i in range(30)]
         await index.replace(found_file(f"memory/{n}.md"), b"1", chunks, {}, frozenset())
     await index.fold()
-    before = ondisk.size(index.file)
+    before = database_files.size(index.file)
     await index.remove([f"memory/{n}.md" for n in range(38)])
     steps = 0
     while await index.shrink():
@@ -364,7 +364,7 @@ async def test_what_is_deleted_is_given_back_to_the_disk(
         await index.fold()
     await index.fold()
     assert steps > 3
-    assert ondisk.size(index.file) < before / 2
+    assert database_files.size(index.file) < before / 2
     assert not await index.shrink()
     await index.check()
     assert len(await index.keywords('"word39"', 100, EVERYTHING)) == 30
@@ -429,13 +429,13 @@ async def test_after_a_look_another_one_is_taken_in_time(
     """After as many times as long as it took: damage that came since is not hidden for ever."""
     monkeypatch.setattr(databases, "LOOKING", 1)
     looks = []
-    faults = soundness.faults
+    faults = integrity.faults
 
     def counted(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
         looks.append(schema)
         return faults(connection, schema)
 
-    monkeypatch.setattr(soundness, "faults", counted)
+    monkeypatch.setattr(integrity, "faults", counted)
     async with asyncio.timeout(30):
         while len(looks) < 3:
             with pytest.raises(StoreUnavailable):

@@ -12,10 +12,10 @@ import pytest
 from memd.model import Chunk, Kind, Turn
 from memd.store import matrix, vectors
 from memd.store.database import READERS, Database
+from memd.store.errors import StoreDamaged
 from memd.store.index import AT_ONCE, Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.sessions import SessionChange
-from memd.store.trouble import StoreDamaged
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 

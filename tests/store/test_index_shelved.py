@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from memd.model import ChunkId, Kind
 from memd.store import matrix, vectors
+from memd.store.disk_vectors import Listed, Shelf
+from memd.store.errors import StoreDamaged
 from memd.store.index import AT_ONCE, Index
 from memd.store.matrix import Rows
-from memd.store.shelf import Listed, Shelf
-from memd.store.trouble import StoreDamaged
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 
 EVERYTHING = frozenset(Kind)

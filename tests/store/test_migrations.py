@@ -4,7 +4,7 @@ import apsw
 import pytest
 
 from memd.store import migrations
-from memd.store.trouble import StoreDamaged
+from memd.store.errors import StoreDamaged
 from tests.store.golden.read import DIRECTORY, unpack
 from tests.store.older import made, run, schema_of
 

@@ -5,7 +5,7 @@ import pytest
 import structlog
 
 from memd.model import TextHash
-from memd.store import copies, migrations, salvage
+from memd.store import backups, migrations, salvage
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.store.migrations import newest
 from tests.store.conftest import vector_of
@@ -64,10 +64,10 @@ async def test_what_was_done_half_is_done_again(tmp_path: Path) -> None:
     """After a life that ended between setting the old file aside and putting the new one there."""
     file = paid_for(tmp_path)
     connection = apsw.Connection(str(file))
-    copies.make(connection, file, 2)
+    backups.make(connection, file, 2)
     connection.close()
     file.unlink()
-    copies.partial(file).write_bytes(b"half")
+    backups.partial(file).write_bytes(b"half")
     store = EmbeddingStore(file)
     await store.open()
     assert await known(store) == (20, 1)
@@ -91,7 +91,7 @@ async def test_a_copy_that_is_damaged_is_not_believed(tmp_path: Path) -> None:
     """The cache begins empty, as it does where there is no copy."""
     file = paid_for(tmp_path)
     connection = apsw.Connection(str(file))
-    kept_as = copies.make(connection, file, 2)
+    kept_as = backups.make(connection, file, 2)
     connection.close()
     whole = bytearray(kept_as.read_bytes())
     whole[2 * 4096 : 4 * 4096] = bytes(2 * 4096)
@@ -112,7 +112,7 @@ def test_a_copy_that_nobody_here_can_read_is_left_alone(tmp_path: Path, schema: 
     file = paid_for(tmp_path)
     run(file, f"PRAGMA user_version = {schema}")
     connection = apsw.Connection(str(file))
-    copies.make(connection, file, newest("embeddings") + 2)
+    backups.make(connection, file, newest("embeddings") + 2)
     connection.close()
     file.unlink()
     salvage.bring_back(file, "embeddings")
@@ -125,7 +125,7 @@ def test_only_columns_that_both_have_are_taken(tmp_path: Path) -> None:
     run(file, "ALTER TABLE cache ADD COLUMN extra TEXT")
     run(file, "CREATE TABLE documents (somebody TEXT); INSERT INTO documents VALUES ('x')")
     connection = apsw.Connection(str(file))
-    copies.make(connection, file, 2)
+    backups.make(connection, file, 2)
     connection.close()
     file.unlink()
     salvage.bring_back(file, "embeddings")

@@ -10,11 +10,11 @@ import pytest
 import sqlite_vec
 
 from memd.model import Chunk, FoundFile, Kind, Turn
-from memd.store import inspection, migrations
+from memd.store import migrations, read_only
+from memd.store.errors import StoreDamaged, StoreRefused
 from memd.store.files import Change
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
-from memd.store.trouble import StoreDamaged, StoreRefused
 from memd.text.tokens import fts_text
 from tests.daemon.contents import contents, differences
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
@@ -306,9 +306,9 @@ async def test_a_look_at_an_index_finds_turns_that_are_missing(index: Index) -> 
     """SQLite does not know that they should be there."""
     await index.replace_sessions([_change(0, "a", "b")], {}, frozenset())
     file = index.file
-    assert inspection.look_at_index(file, 60).faults == ()
+    assert read_only.look_at_index(file, 60).faults == ()
     _execute(index, "DELETE FROM turns WHERE seq = 0")
-    assert inspection.look_at_index(file, 60).faults == ("turns are missing in 1 transcripts",)
+    assert read_only.look_at_index(file, 60).faults == ("turns are missing in 1 transcripts",)
 
 
 async def test_an_index_takes_over_the_transcripts_of_another(index: Index, tmp_path: Path) -> None:
@@ -389,5 +389,5 @@ async def test_an_index_of_the_first_schema_goes_on(tmp_path: Path) -> None:
 def test_an_index_of_the_first_schema_can_be_looked_at(tmp_path: Path) -> None:
     """Before a daemon has brought it up to date."""
     _first_schema(tmp_path / "main.sqlite")
-    seen = inspection.look_at_index(tmp_path / "main.sqlite", 60)
+    seen = read_only.look_at_index(tmp_path / "main.sqlite", 60)
     assert (seen.schema, seen.faults, seen.files, seen.chunks) == (1, (), 1, 1)

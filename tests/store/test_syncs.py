@@ -11,11 +11,11 @@ import apsw
 import pytest
 
 from memd.model import TextHash
-from memd.store import aside, ondisk
 from memd.store import database as databases
+from memd.store import database_files, quarantine
 from memd.store.database import Database
 from memd.store.embeddings import EmbeddingStore
-from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.faults.vfs import Act, Operation, Read, Sync, between
 
 SPACE = ("hashing", "words", "1")
@@ -131,7 +131,7 @@ async def test_another_file_is_relied_on(tmp_path: Path) -> None:
         await database.write(fill, databases.CHECKPOINT_PAGES)
         assert database.unsynced is not None
         disk.fails = False
-        await database.exchange(lambda: aside.set_aside(database.file, "damaged"))
+        await database.exchange(lambda: quarantine.set_aside(database.file, "damaged"))
         await database.mistrust()
 
 
@@ -179,7 +179,7 @@ async def test_a_log_stays_short_though_somebody_always_reads(
         for _ in range(150):
             await database.write(fill, 10)
             await database.write(lambda writer: writer.execute("DELETE FROM cache"))
-            longest = max(longest, ondisk.size(Path(f"{file}-wal")))
+            longest = max(longest, database_files.size(Path(f"{file}-wal")))
         is_over = True
         await asyncio.gather(*readers)
     assert reads > 10

@@ -11,7 +11,7 @@ import pytest
 from memd.model import TextHash
 from memd.store import embeddings
 from memd.store.embeddings import UNSAVED, EmbeddingStore
-from memd.store.trouble import StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.wait import until_async
 
 SPACE = ("hashing", "m", "1")

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from memd.config.settings import AgentSettings
 from memd.runtime.backoff import LONGEST_WAIT_S
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.adaptation import Adaptation
 from memd.sync.embedders import Embedders
 from memd.sync.permission import Permission

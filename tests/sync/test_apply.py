@@ -15,10 +15,10 @@ from memd.runtime.threads import NoMemory, Threads
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import Missing, OutsideFence
 from memd.sources.scan import Skip, scan, skip_of
+from memd.store.errors import StoreUnavailable
 from memd.store.files import Change, KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreUnavailable
 from memd.sync.apply import Applied, apply_files, each_by_itself
 from memd.sync.treatment import Treatment
 from memd.text.memory_paths import Root, Workspace

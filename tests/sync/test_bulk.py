@@ -19,7 +19,7 @@ from memd.embed.remote.provider import RemoteProvider
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.store.providers import ProviderStore
+from memd.store.provider_records import ProviderStore
 from memd.sync.cached import CacheBound
 from memd.sync.ledger import StoredLedger
 from memd.sync.served import Customer

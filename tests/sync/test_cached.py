@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
-from memd.store.trouble import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd.sync.cached import CacheBound, Cached
 
 SPACE = ("hashing", "m", "1")

@@ -9,7 +9,7 @@ from memd.embed.batch.ledger import Job, Ledger
 from memd.embed.batch.standing import Standing
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
-from memd.store.providers import ProviderStore
+from memd.store.provider_records import ProviderStore
 from memd.sync.ledger import StoredLedger
 
 SPACE = ("voyage", "large", "k")

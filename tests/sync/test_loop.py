@@ -15,8 +15,8 @@ import pytest
 from memd.chunk import markdown
 from memd.model import Chunk, Document
 from memd.sources.scan import Skip
+from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreUnavailable
 from memd.sync import renewal
 from memd.sync.loop import SyncLoop
 from memd.sync.rebuild import beside

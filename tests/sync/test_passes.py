@@ -16,9 +16,9 @@ from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.safe_traceback import told
 from memd.sources.scan import Scan, scan
+from memd.store.errors import StoreClosed, StoreUnavailable
 from memd.store.files import Replaced
 from memd.store.index import Index
-from memd.store.trouble import StoreClosed, StoreUnavailable
 from memd.sync import intake
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.intake import Done

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.model import TextHash
-from memd.store.copies import KEPT_S, Copy
+from memd.store.backups import KEPT_S, Copy
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.sync.proof import EVERY_S, Upgraded, keep_proving

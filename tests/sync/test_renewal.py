@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.trouble import StoreFull, StoreUnavailable
 from memd.sync import renewal as renewals
 from memd.sync.renewal import Renewal
 from tests.clock import hastily

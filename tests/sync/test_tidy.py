@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from memd.model import Kind
+from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreUnavailable
 from memd.sync.tidy import LATE_S, MANY, Tidy
 from tests.clock import hastily, now_s
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memd.store.embeddings import EmbeddingStore
-from memd.store.providers import ProviderStore
-from memd.store.trouble import StoreUnavailable
+from memd.store.errors import StoreUnavailable
+from memd.store.provider_records import ProviderStore
 from memd.sync import vectors
 from memd.sync.cached import CacheBound
 from memd.sync.served import Customer

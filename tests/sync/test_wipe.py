@@ -6,8 +6,8 @@ from typing import cast
 import apsw
 import pytest
 
+from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreUnavailable
 from memd.sync.wipe import keep_wiping
 from tests.bounds import shipped
 from tests.clock import for_s, hastily, now_s

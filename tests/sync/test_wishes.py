@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from memd.store.trouble import StoreUnavailable
+from memd.store.errors import StoreUnavailable
 from memd.sync.wishes import Wishes
 
 SPACE = ("provider", "model", "key")

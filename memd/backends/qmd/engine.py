@@ -29,9 +29,9 @@ from memd.runtime.timing import spent
 from memd.search.query import SUPPORT, Query
 from memd.search.query import parse as parse_question
 from memd.search.terms import held
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged, StoreUnavailable
 from memd.sync.loop import SyncLoop
 from memd.sync.treatment import Treatment
 

@@ -24,9 +24,9 @@ from memd.config.settings import Qmd as Settings
 from memd.errors import TransientError
 from memd.model import Kind
 from memd.runtime.threads import Threads
+from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.store.trouble import StoreClosed, StoreDamaged
 from memd.text.memory_paths import SESSIONS, Root, find_place
 
 log = structlog.get_logger()

@@ -31,7 +31,7 @@ from memd.embed.remote.provider import RemoteProvider
 from memd.embed.remote.retry import Retries
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore, KnownVectors
-from memd.store.providers import ProviderStore
+from memd.store.provider_records import ProviderStore
 from memd.sync.ledger import StoredLedger
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY

@@ -17,8 +17,8 @@ from memd.embed.centring import Bias, Line
 from memd.errors import MemdError
 from memd.model import TextHash
 from memd.store import migrations
-from memd.store.inspection import look_at_cache
-from memd.store.trouble import StoreFull, StoreNewer
+from memd.store.errors import StoreFull, StoreNewer
+from memd.store.read_only import look_at_cache
 from tests.embed.batch.rig import (
     PROVIDERS,
     QUICK,

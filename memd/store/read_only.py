@@ -10,8 +10,8 @@ import apsw
 import msgspec
 
 from memd.errors import MemdError
-from memd.store import keywords, meta, migrations, ondisk, providers, soundness, vectors
-from memd.store.trouble import StoreDamaged, StoreUnavailable, mapped_errors
+from memd.store import database_files, integrity, keywords, meta, migrations, provider_records, vectors
+from memd.store.errors import StoreDamaged, StoreUnavailable, mapped_errors
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ def _condition_of_index(connection: apsw.Connection) -> IndexCondition:
     schema, known = _schema(connection, "index")
     if schema > known or not schema:
         return IndexCondition(schema=schema, known_schema=known)
-    faults = soundness.faults(connection, "index")
+    faults = integrity.faults(connection, "index")
     if faults:
         return IndexCondition(schema=schema, known_schema=known, faults=faults)
     return IndexCondition(
@@ -90,9 +90,9 @@ def _condition_of_cache(connection: apsw.Connection) -> CacheCondition:
     schema, known = _schema(connection, "embeddings")
     if schema > known or not schema:
         return CacheCondition(schema=schema, known_schema=known)
-    faults = soundness.faults(connection, "embeddings")
+    faults = integrity.faults(connection, "embeddings")
     rows: int = 0 if faults else connection.execute("SELECT count(*) FROM cache").get
-    files = () if faults else providers.files_left(connection)
+    files = () if faults else provider_records.files_left(connection)
     return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows, files=files)
 
 
@@ -137,7 +137,7 @@ def _looking(file: Path, how: str, deadline: float) -> Iterator[apsw.Connection]
     """A connection in one read transaction, that ends what takes too long."""
     with mapped_errors(file):
         connection = apsw.Connection(
-            f"{ondisk.uri(file)}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            f"{database_files.uri(file)}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
         try:
             _prepare(connection)

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from urllib.parse import quote
 
-from memd.store.trouble import StoreDamaged
+from memd.store.errors import StoreDamaged
 
 _NO_SUCH_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})  # some network file systems have none of directories
 VERSION = slice(60, 64)  # of a database file: user_version, big-endian (sqlite.org/fileformat2.html)

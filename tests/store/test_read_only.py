@@ -7,10 +7,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.store import inspection, soundness
+from memd.store import integrity, read_only
 from memd.store.embeddings import EmbeddingStore
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.store.trouble import StoreDamaged, StoreUnavailable
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 
 _PATIENCE_S = 60.0
@@ -44,7 +44,7 @@ async def test_an_open_index_is_looked_at_beside_its_writer(tmp_path: Path) -> N
     """With what is in the log alone, and without a trace in file or log; connections of one process share the memory."""
     index = await _filled(tmp_path / "main.sqlite")
     before = _files(tmp_path)
-    seen = await asyncio.to_thread(inspection.look_at_index, index.file, _PATIENCE_S)
+    seen = await asyncio.to_thread(read_only.look_at_index, index.file, _PATIENCE_S)
     after = _files(tmp_path)
     assert before.keys() == after.keys()
     assert all(after[name] == before[name] for name in before if not name.endswith("-shm"))
@@ -56,7 +56,7 @@ async def test_an_open_index_is_looked_at_beside_its_writer(tmp_path: Path) -> N
 def test_a_closed_index_is_looked_at_without_a_trace(closed: Path) -> None:
     """SQLite would leave an empty log beside a file it opens for reading."""
     before = _files(closed.parent)
-    seen = inspection.look_at_index(closed, _PATIENCE_S)
+    seen = read_only.look_at_index(closed, _PATIENCE_S)
     assert (seen.faults, seen.files) == ((), 40)
     assert _files(closed.parent) == before
 
@@ -65,7 +65,7 @@ def test_a_file_name_may_hold_what_an_address_does_not(closed: Path) -> None:
     """SQLite is given addresses, in which some letters mean something."""
     odd = closed.with_name("a b?mode=rwc#%41.sqlite")
     closed.rename(odd)
-    assert inspection.look_at_index(odd, _PATIENCE_S).files == 40
+    assert read_only.look_at_index(odd, _PATIENCE_S).files == 40
 
 
 def test_overwritten_pages_are_found(closed: Path) -> None:
@@ -74,7 +74,7 @@ def test_overwritten_pages_are_found(closed: Path) -> None:
         stream.seek(4096 * 10)
         stream.write(b"\xa5" * 4096 * 8)
     try:
-        seen = inspection.look_at_index(closed, _PATIENCE_S)
+        seen = read_only.look_at_index(closed, _PATIENCE_S)
     except StoreDamaged:
         return
     assert seen.faults
@@ -97,7 +97,7 @@ def test_a_broken_keyword_index_is_found(closed: Path, damage: str) -> None:
     connection.commit()
     connection.close()
     try:
-        seen = inspection.look_at_index(closed, _PATIENCE_S)
+        seen = read_only.look_at_index(closed, _PATIENCE_S)
     except StoreDamaged:
         return
     assert seen.faults
@@ -108,13 +108,13 @@ def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:
     file = tmp_path / "main.sqlite"
     file.write_text("not a database, " * 300, encoding="utf-8")
     with pytest.raises(StoreDamaged):
-        inspection.look_at_index(file, _PATIENCE_S)
+        read_only.look_at_index(file, _PATIENCE_S)
 
 
 def test_a_newer_schema_is_told_and_not_looked_into(closed: Path) -> None:
     """Its tables may be others."""
     apsw.Connection(str(closed)).pragma("user_version", 99)
-    seen = inspection.look_at_index(closed, _PATIENCE_S)
+    seen = read_only.look_at_index(closed, _PATIENCE_S)
     assert seen.is_newer
     assert (seen.schema, seen.files) == (99, 0)
 
@@ -122,30 +122,30 @@ def test_a_newer_schema_is_told_and_not_looked_into(closed: Path) -> None:
 def test_an_empty_file_is_no_fault(tmp_path: Path) -> None:
     """The daemon makes one before it writes."""
     (tmp_path / "main.sqlite").touch()
-    assert inspection.look_at_index(tmp_path / "main.sqlite", _PATIENCE_S).faults == ()
+    assert read_only.look_at_index(tmp_path / "main.sqlite", _PATIENCE_S).faults == ()
 
 
 def test_what_takes_too_long_is_given_up(closed: Path) -> None:
     """With the time that it was given."""
-    with pytest.raises(inspection.NotLooked, match="longer than 1e-09 s"):
-        inspection.look_at_index(closed, 1e-9)
-    with pytest.raises(inspection.NotLooked, match="no time"):
-        inspection.look_at_index(closed, 0.0)
+    with pytest.raises(read_only.NotLooked, match="longer than 1e-09 s"):
+        read_only.look_at_index(closed, 1e-9)
+    with pytest.raises(read_only.NotLooked, match="no time"):
+        read_only.look_at_index(closed, 0.0)
 
 
 def test_a_log_without_its_shared_memory_is_left_alone(closed: Path) -> None:
     """To make that would be to write."""
     Path(f"{closed}-wal").write_bytes(b"x" * 100)
     before = _files(closed.parent)
-    with pytest.raises(inspection.NotLooked, match="log"):
-        inspection.look_at_index(closed, _PATIENCE_S)
+    with pytest.raises(read_only.NotLooked, match="log"):
+        read_only.look_at_index(closed, _PATIENCE_S)
     assert _files(closed.parent) == before
 
 
 def test_a_file_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     """And is not made."""
     with pytest.raises(StoreUnavailable):
-        inspection.look_at_index(tmp_path / "none.sqlite", _PATIENCE_S)
+        read_only.look_at_index(tmp_path / "none.sqlite", _PATIENCE_S)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -154,9 +154,9 @@ async def test_the_cache_tells_its_rows(tmp_path: Path) -> None:
     cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await cache.open()
     await cache.put(("p", "m", "k"), {chunk_of(str(n)).hash: vector_of(n) for n in range(9)}, 1.0)
-    assert (await asyncio.to_thread(inspection.look_at_cache, cache.file, _PATIENCE_S)).rows == 9
+    assert (await asyncio.to_thread(read_only.look_at_cache, cache.file, _PATIENCE_S)).rows == 9
     await cache.close()
-    seen = inspection.look_at_cache(cache.file, _PATIENCE_S)
+    seen = read_only.look_at_cache(cache.file, _PATIENCE_S)
     assert (seen.rows, seen.faults) == (9, ())
 
 
@@ -166,7 +166,7 @@ async def test_what_is_written_during_a_look_is_no_damage(
 ) -> None:
     """A mixture of pages of before and after is looked at again; one that never comes to rest is left alone."""
     looks = 0
-    faults = soundness.faults
+    faults = integrity.faults
 
     def written_meanwhile(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
         nonlocal looks
@@ -179,10 +179,10 @@ async def test_what_is_written_during_a_look_is_no_damage(
         writer.close()
         return ("malformed inverted index",)
 
-    monkeypatch.setattr(soundness, "faults", written_meanwhile)
+    monkeypatch.setattr(integrity, "faults", written_meanwhile)
     if changes == 1:
-        seen = inspection.look_at_index(closed, _PATIENCE_S)
+        seen = read_only.look_at_index(closed, _PATIENCE_S)
         assert (seen.faults, seen.files) == ((), 40)
     else:
-        with pytest.raises(inspection.NotLooked):
-            inspection.look_at_index(closed, _PATIENCE_S)
+        with pytest.raises(read_only.NotLooked):
+            read_only.look_at_index(closed, _PATIENCE_S)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.model import ChunkId, Kind
-from memd.store import matrix, shelf
+from memd.store import disk_vectors, matrix
+from memd.store.disk_vectors import Block, Shelf
 from memd.store.matrix import Matrix, Part, Row
-from memd.store.shelf import Block, Shelf
 from tests.store.conftest import DIMENSIONS, vector_of
 
 EVERYTHING = frozenset(Kind)
 KINDS = [Kind.CURATED, Kind.NOTE, Kind.SESSION]
-NOTHING = shelf.listed(())
+NOTHING = disk_vectors.listed(())
 
 # A chunk: which vector it has (few, so that many are equal), and of what kind it is.
 CHUNKS = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(KINDS)), max_size=120)
@@ -50,7 +50,7 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
         near = looks.nearest()
         wanted = [ChunkId(one) for one in also]
         known = Shelf.of(resident).snapshot()
-        found = shelf.nearest(known, blocks_of(shuffled, size), query, limit, kinds, wanted)
+        found = disk_vectors.nearest(known, blocks_of(shuffled, size), query, limit, kinds, wanted)
         assert found is not None
         assert found.chunk_ids == near
         assert found.usual == looks.usual()
@@ -95,10 +95,12 @@ def test_the_vectors_of_another_index_are_none() -> None:
     """Where none of the chunks is among what is stored, another index has taken the place of theirs."""
     rows = rows_of([(1, Kind.NOTE)] * 5)
     query = np.frombuffer(vector_of(1), "<f4")
-    known = shelf.listed((1000 + n, int(Kind.NOTE)) for n in range(5))
+    known = disk_vectors.listed((1000 + n, int(Kind.NOTE)) for n in range(5))
     for stored in (rows, []):
-        assert shelf.nearest(known, blocks_of(stored, 2), query, 3, EVERYTHING, [ChunkId(1001)]) is None
-    found = shelf.nearest(NOTHING, blocks_of(rows, 2), query, 3, EVERYTHING, [])
+        assert (
+            disk_vectors.nearest(known, blocks_of(stored, 2), query, 3, EVERYTHING, [ChunkId(1001)]) is None
+        )
+    found = disk_vectors.nearest(NOTHING, blocks_of(rows, 2), query, 3, EVERYTHING, [])
     assert found is not None
     assert (found.chunk_ids, matrix.cosines(found.rows, query, [ChunkId(0)])) == ([], {})
 
@@ -111,7 +113,7 @@ def test_a_matrix_takes_blocks_of_any_size(size: int) -> None:
     one_by_one.add(rows)
     known = Shelf.of(one_by_one).snapshot()
     stray = Row(ChunkId(7), int(Kind.NOTE), vector_of(1))
-    for part in shelf.parts(known, blocks_of([*rows, stray], size)):
+    for part in disk_vectors.parts(known, blocks_of([*rows, stray], size)):
         taken.take(part)
     assert len(taken) == 300
     assert contents(taken) == contents(one_by_one)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from memd.store import ondisk
+from memd.store import database_files
 
 log = structlog.get_logger()
 
@@ -40,7 +40,7 @@ def set_aside(file: Path, reason: str) -> None:
     for suffix in _LOGS:
         with contextlib.suppress(FileNotFoundError):
             Path(f"{file}{suffix}").rename(f"{aside}{suffix}")
-    ondisk.sync_directory(file.parent)
+    database_files.sync_directory(file.parent)
     log.warning("store.set_aside", file=str(file), kept_as=str(aside), reason=reason)
 
 
@@ -62,7 +62,7 @@ def remove(file: Path) -> None:
             path.unlink()
             is_changed = True
     if is_changed:
-        ondisk.sync_directory(file.parent)
+        database_files.sync_directory(file.parent)
 
 
 def _numbered(file: Path) -> dict[int, Path]:

@@ -13,8 +13,8 @@ import apsw
 import msgspec
 import structlog
 
-from memd.store import ondisk
-from memd.store.trouble import StoreDamaged, StoreFull, StoreUnavailable
+from memd.store import database_files
+from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable
 
 log = structlog.get_logger()
 
@@ -61,7 +61,7 @@ def make(connection: apsw.Connection, file: Path, before: int) -> Path:
     with _mapped(file):
         _require_room(connection, file)
         _copy(file, connection, kept_as)
-    log.info("store.copied", file=str(file), kept_as=str(kept_as), bytes=ondisk.size(kept_as))
+    log.info("store.copied", file=str(file), kept_as=str(kept_as), bytes=database_files.size(kept_as))
     return kept_as
 
 
@@ -77,11 +77,13 @@ def _copy(file: Path, connection: apsw.Connection, to: Path) -> None:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
-    ondisk.sync_directory(file.parent)
+    database_files.sync_directory(file.parent)
 
 
 def _fill(unfinished: Path, connection: apsw.Connection) -> None:
-    copy = apsw.Connection(ondisk.uri(unfinished), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+    copy = apsw.Connection(
+        database_files.uri(unfinished), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+    )
     try:
         copy.pragma("journal_mode", "off")  # one that is cut short is never used
         copy.pragma("synchronous", "full")
@@ -98,7 +100,9 @@ def renew(file: Path) -> None:
         StoreDamaged: there is damage in it.
         apsw.Error: either.
     """
-    connection = apsw.Connection(ondisk.uri(file), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+    connection = apsw.Connection(
+        database_files.uri(file), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+    )
     try:
         found: str = connection.execute("PRAGMA quick_check(1)").get
         if found != "ok":
@@ -111,7 +115,7 @@ def renew(file: Path) -> None:
             raise StoreUnavailable(f"{file} cannot be written anew: {error.strerror}") from error
     finally:
         connection.close()
-    log.warning("store.renewed", file=str(file), bytes=ondisk.size(file))
+    log.warning("store.renewed", file=str(file), bytes=database_files.size(file))
 
 
 def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
@@ -139,7 +143,7 @@ def _require_room(connection: apsw.Connection, file: Path) -> None:
 def _full(file: Path) -> StoreFull:
     return StoreFull(
         f"{file} is to be brought up to date, and a copy of it is made before, for which no room is left on its disk:"
-        f" make {ondisk.size(file) / 1e6:,.0f} MB, and memd goes on by itself"
+        f" make {database_files.size(file) / 1e6:,.0f} MB, and memd goes on by itself"
     )
 
 
@@ -178,7 +182,7 @@ def kept(file: Path) -> tuple[Copy, ...]:
                     status = path.lstat()
                     if not stat.S_ISREG(status.st_mode):
                         continue
-                    schema = ondisk.schema_of(path) or 0
+                    schema = database_files.schema_of(path) or 0
                     found.append(Copy(path, int(match[1]), schema, status.st_size, status.st_mtime))
     return tuple(sorted(found, key=lambda copy: copy.before, reverse=True))
 

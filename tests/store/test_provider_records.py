@@ -9,16 +9,9 @@ import pytest
 
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
+from memd.store.errors import StoreFull
 from memd.store.migrations import newest
-from memd.store.providers import (
-    DOUBTED_S,
-    KEPT_S,
-    ProviderStore,
-    StoredFile,
-    StoredJob,
-    files_left,
-)
-from memd.store.trouble import StoreFull
+from memd.store.provider_records import DOUBTED_S, KEPT_S, ProviderStore, StoredFile, StoredJob, files_left
 from tests.store.conftest import vector_of
 
 SPACE = ("openai", "small", "k")

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import apsw
 import pytest
 
-from memd.store import copies
-from memd.store.copies import KEPT_S, is_old
-from memd.store.trouble import StoreFull, StoreUnavailable
+from memd.store import backups
+from memd.store.backups import KEPT_S, is_old
+from memd.store.errors import StoreFull, StoreUnavailable
 from tests.faults.vfs import Act, Operation, Sync, Write, between
 from tests.store.older import names
 
@@ -44,7 +44,7 @@ def test_a_copy_has_all_that_the_log_has(file: Path) -> None:
     connection = written(file)
     mask = os.umask(0o022)
     try:
-        kept_as = copies.make(connection, file, 4)
+        kept_as = backups.make(connection, file, 4)
     finally:
         os.umask(mask)
     assert kept_as == file.with_name("main.sqlite.before-schema-4")
@@ -52,7 +52,7 @@ def test_a_copy_has_all_that_the_log_has(file: Path) -> None:
     assert rows(kept_as) == [connection.pragma("user_version"), *connection.execute("SELECT text FROM held")]
     assert len(rows(kept_as)) == 301
     assert names(file.parent) == ["main.sqlite", "main.sqlite-shm", "main.sqlite-wal", kept_as.name]
-    [copy] = copies.kept(file)
+    [copy] = backups.kept(file)
     assert (copy.path, copy.before, copy.schema, copy.bytes) == (kept_as, 4, 3, kept_as.stat().st_size)
     connection.close()
 
@@ -69,7 +69,7 @@ def test_a_copy_is_on_the_disk_before_it_has_its_name(file: Path) -> None:
         return act(operation)
 
     with between(watch):
-        copies.make(connection, file, 4)
+        backups.make(connection, file, 4)
     assert len(seen) > 20
     assert [type(one) for one in seen].index(Sync) == len(seen) - 1
     connection.close()
@@ -90,12 +90,12 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(file: Path, code: int) -> 
         return act(operation)
 
     with between(fail), pytest.raises((StoreFull, apsw.IOError)) as failed:
-        copies.make(connection, file, 4)
+        backups.make(connection, file, 4)
     if code == apsw.SQLITE_FULL:
         assert isinstance(failed.value, StoreFull)
         assert all(word in str(failed.value) for word in (str(file), "copy", "no room", "by itself"))
     assert (file.read_bytes(), Path(f"{file}-wal").read_bytes()) == before
-    assert copies.kept(file) == ()
+    assert backups.kept(file) == ()
     assert not list(file.parent.glob("*.partial"))
     connection.close()
 
@@ -107,8 +107,8 @@ def test_what_stands_in_the_place_of_a_copy_is_not_written_through(file: Path, t
     other.write_text("precious")
     for name in ("main.sqlite.before-schema.partial", "main.sqlite.before-schema-4"):
         (tmp_path / name).symlink_to(other)
-    assert copies.kept(file) == ()
-    kept_as = copies.make(connection, file, 4)
+    assert backups.kept(file) == ()
+    kept_as = backups.make(connection, file, 4)
     assert other.read_text() == "precious"
     assert not kept_as.is_symlink()
     connection.close()
@@ -119,8 +119,8 @@ def test_a_directory_in_the_place_of_a_copy_is_told(file: Path) -> None:
     connection = written(file)
     (file.with_name("main.sqlite.before-schema-4") / "precious").mkdir(parents=True)
     with pytest.raises(StoreUnavailable, match="cannot be copied before"):
-        copies.make(connection, file, 4)
-    assert copies.kept(file) == ()
+        backups.make(connection, file, 4)
+    assert backups.kept(file) == ()
     assert not list(file.parent.glob("*.partial"))
     connection.close()
 
@@ -129,7 +129,7 @@ def test_copies_of_several_schemas_are_kept_apart(file: Path) -> None:
     """The newest first; what was begun, and files of other databases, are none."""
     connection = written(file)
     for number in (4, 12, 5):
-        copies.make(connection, file, number)
+        backups.make(connection, file, number)
     connection.close()
     for name in (
         "main.sqlite.before-schema.partial",
@@ -137,10 +137,10 @@ def test_copies_of_several_schemas_are_kept_apart(file: Path) -> None:
         "main.sqlite.before-schema-x",
     ):
         (file.parent / name).touch()
-    assert [copy.before for copy in copies.kept(file)] == [12, 5, 4]
-    copies.remove(copies.kept(file)[:2])
-    assert [copy.before for copy in copies.kept(file)] == [4]
-    copies.sweep(file)
+    assert [copy.before for copy in backups.kept(file)] == [12, 5, 4]
+    backups.remove(backups.kept(file)[:2])
+    assert [copy.before for copy in backups.kept(file)] == [4]
+    backups.sweep(file)
     assert not (file.parent / "main.sqlite.before-schema.partial").exists()
 
 
@@ -169,8 +169,8 @@ def test_a_copy_that_has_no_room_is_not_begun(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=size - missing))
     if missing:
         with pytest.raises(StoreFull):
-            copies.make(connection, file, 4)
+            backups.make(connection, file, 4)
     else:
-        copies.make(connection, file, 4)
-    assert len(copies.kept(file)) == 1 - missing
+        backups.make(connection, file, 4)
+    assert len(backups.kept(file)) == 1 - missing
     connection.close()

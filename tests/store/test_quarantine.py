@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from memd.store import aside
+from memd.store import quarantine
 
 
 def names(directory: Path) -> list[str]:
@@ -15,11 +15,11 @@ def test_the_newest_two_are_kept_with_their_logs(tmp_path: Path) -> None:
         file.write_text(str(number))
         Path(f"{file}-wal").write_text(f"log {number}")
         Path(f"{file}-shm").touch()
-        aside.set_aside(file, "a test wants it")
-    assert [path.name for path in aside.kept(file)] == ["main.sqlite.damaged-4", "main.sqlite.damaged-3"]
-    assert [path.read_text() for path in aside.kept(file)] == ["3", "2"]
-    assert len(aside.kept(file)) == aside.KEPT
-    assert Path(f"{aside.kept(file)[0]}-wal").read_text() == "log 3"
+        quarantine.set_aside(file, "a test wants it")
+    assert [path.name for path in quarantine.kept(file)] == ["main.sqlite.damaged-4", "main.sqlite.damaged-3"]
+    assert [path.read_text() for path in quarantine.kept(file)] == ["3", "2"]
+    assert len(quarantine.kept(file)) == quarantine.KEPT
+    assert Path(f"{quarantine.kept(file)[0]}-wal").read_text() == "log 3"
     assert names(tmp_path) == [
         *(f"main.sqlite.damaged-{number}{log}" for number in (3, 4) for log in ("", "-shm", "-wal")),
         "main.sqlite.damaged-x",
@@ -30,9 +30,9 @@ def test_the_log_of_a_file_that_is_gone_goes_too(tmp_path: Path) -> None:
     """It would be applied to whatever comes in its place."""
     file = tmp_path / "main.sqlite"
     Path(f"{file}-wal").write_text("frames")
-    aside.set_aside(file, "it was deleted")
+    quarantine.set_aside(file, "it was deleted")
     assert names(tmp_path) == []
-    assert aside.kept(file) == []
+    assert quarantine.kept(file) == []
 
 
 def test_a_directory_in_the_place_of_a_file_is_never_emptied(tmp_path: Path) -> None:
@@ -40,8 +40,8 @@ def test_a_directory_in_the_place_of_a_file_is_never_emptied(tmp_path: Path) -> 
     file = tmp_path / "main.sqlite"
     file.mkdir()
     (file / "precious").write_text("yes")
-    aside.set_aside(file, "it is no file")
+    quarantine.set_aside(file, "it is no file")
     for _ in range(3):
         file.touch()
-        aside.set_aside(file, "a test wants it")
+        quarantine.set_aside(file, "a test wants it")
     assert (tmp_path / "main.sqlite.damaged-1" / "precious").read_text() == "yes"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from memd.store import copies, migrations, ondisk
-from memd.store.trouble import StoreNewer
+from memd.store import backups, database_files, migrations
+from memd.store.errors import StoreNewer
 
 
 def require_known(file: Path, schema: str) -> None:
@@ -14,7 +14,7 @@ def require_known(file: Path, schema: str) -> None:
     Raises:
         StoreNewer: a newer memd wrote it.
     """
-    found = ondisk.schema_of(file)
+    found = database_files.schema_of(file)
     if found is not None:
         require_version(file, found, schema)
 
@@ -32,4 +32,4 @@ def require_version(file: Path, found: int, schema: str) -> None:
 
 def find_copy(file: Path, known: int) -> Path | None:
     """The copy that a newer memd made of a database that a program can read, if one is kept; the newest of them."""
-    return next((copy.path for copy in copies.kept(file) if 0 < copy.schema <= known), None)
+    return next((copy.path for copy in backups.kept(file) if 0 < copy.schema <= known), None)
