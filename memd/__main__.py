@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The configuration is not read yet, so there is nothing to reload; by default the signal would end the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # Before numpy and the model's engine load: they read their thread settings once.
-    from memd.embed.environment import prepare_environment  # noqa: PLC0415 - the import itself is what must come late
+    from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - the import itself is what must come late
 
     prepare_environment(os.environ)
     from memd import daemon  # noqa: PLC0415 - likewise: it imports numpy

@@ -8,9 +8,9 @@ import msgspec
 
 from memd.backends.backend import Backend
 from memd.config.settings import AgentSettings
-from memd.embed.provider import space_of
 from memd.engines.supply import Supply
 from memd.errors import MemdError, TransientError
+from memd.providers.provider import space_of
 from memd.store.index import Index
 from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop

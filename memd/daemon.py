@@ -29,10 +29,6 @@ from memd.backends.qmd.embedding import EmbedTurn
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config
-from memd.embed.choose import Choice, choose
-from memd.embed.credentials import with_credentials
-from memd.embed.keyfile import read_small
-from memd.embed.logins import Surroundings
 from memd.engines.engines import Choose, Engines
 from memd.engines.member import Tools
 from memd.engines.standing import Patience
@@ -40,6 +36,10 @@ from memd.engines.supply import Supply
 from memd.errors import FatalError, MemdError
 from memd.fleet import Fleet
 from memd.footprint.limit import MemoryLimit
+from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys.logins import Surroundings
+from memd.providers.api_keys.systemd_credentials import with_credentials
+from memd.providers.choose import Choice, choose
 from memd.runtime import logs, safe_traceback, sd_notify
 from memd.runtime.debounce import Debouncer
 from memd.runtime.log_file import LogFile

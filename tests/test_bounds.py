@@ -22,8 +22,8 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
     expected = {
         "memd.backends.qmd.process.MAX_OUTPUT",
         "memd.config.load._MAX_BYTES",
-        "memd.embed.questions.REPLACED",
-        "memd.embed.questions.STUCK_S",
+        "memd.providers.local.query_thread.REPLACED",
+        "memd.providers.local.query_thread.STUCK_S",
         "memd.sources.transcripts.lines.MAX_LINE_BYTES",
         "memd.sources.transcripts.zstd_stream.MAX_UNPACKED_BYTES",
         "memd.store.database.BUSY_TIMEOUT_MS",

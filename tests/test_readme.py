@@ -7,9 +7,9 @@ import pytest
 
 from memd.config.load import parse
 from memd.config.settings import Config
-from memd.embed.choose import choose
-from memd.embed.logins import Surroundings
-from memd.embed.remote.recipe import Recipe
+from memd.providers.api_keys.logins import Surroundings
+from memd.providers.choose import choose
+from memd.providers.remote.spec import Recipe
 
 README = Path(__file__).parents[1] / "README.md"
 HOME = Path("/home/ada")

@@ -1,12 +1,12 @@
 """A remote model that memd knows, or gets to know."""
 
-from memd.embed.provider import Provider
-from memd.embed.remote.identify import Portrait, identify
-from memd.embed.remote.opening import asker
-from memd.embed.remote.provider import RemoteProvider
-from memd.embed.remote.recipe import Recipe
-from memd.embed.remote.retry import Retries, log_retries
 from memd.engines.portraits import Portraits
+from memd.providers.provider import Provider
+from memd.providers.remote.identify_model import Portrait, identify
+from memd.providers.remote.open_client import asker
+from memd.providers.remote.provider import RemoteProvider
+from memd.providers.remote.retry import Retries, log_retries
+from memd.providers.remote.spec import Recipe
 
 ONCE = Retries(attempts=1, first_s=0.1, cap_s=0.1, longest_asked_s=0.1, timeouts=1)
 """Whoever asks waits and asks again by itself, and says meanwhile why."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Candidate, Choice
-from memd.embed.provider import Identity
-from memd.embed.remote.recipe import Recipe
 from memd.engines import standing
 from memd.engines.member import PROBE_CAP_S, Member, Tools, Trouble
 from memd.engines.standing import FellBack, Standing, Well
+from memd.providers.choose import Candidate, Choice
+from memd.providers.provider import Identity
+from memd.providers.remote.spec import Recipe
 from memd.store.embeddings import Space
 
 log = structlog.get_logger()

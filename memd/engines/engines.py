@@ -8,10 +8,10 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice, shared
 from memd.engines.engine import Engine
 from memd.engines.member import Member, Tools
 from memd.engines.supply import Supply
+from memd.providers.choose import Choice, shared
 from memd.runtime.threads import beside
 from memd.store.embeddings import Space
 from memd.sync.cached import CacheBound

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from random import Random
 
 from memd.config.settings import Batch
-from memd.embed.batch.dialect import BatchDialect
-from memd.embed.batch.offered import offered
-from memd.embed.batch.runner import Batches
-from memd.embed.centring import Bias
-from memd.embed.provider import Identity, space_of
-from memd.embed.remote.http import Session
-from memd.embed.remote.recipe import Recipe
 from memd.model import TextHash
+from memd.providers.batch.dialect import BatchDialect
+from memd.providers.batch.dialects import offered
+from memd.providers.batch.jobs import Batches
+from memd.providers.centring import Bias
+from memd.providers.provider import Identity, space_of
+from memd.providers.remote.http import Session
+from memd.providers.remote.spec import Recipe
 from memd.store.embeddings import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 from memd.sync.ledger import StoredLedger

@@ -11,8 +11,11 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings, Cache
-from memd.embed.choose import Candidate
-from memd.embed.provider import (
+from memd.engines.standing import Patience
+from memd.engines.watched import Failure, watched
+from memd.errors import MemdError
+from memd.providers.choose import Candidate
+from memd.providers.provider import (
     EmbedTerminal,
     EmbedUnavailable,
     HasWorker,
@@ -21,12 +24,9 @@ from memd.embed.provider import (
     failures_of,
     space_of,
 )
-from memd.embed.question_queue import QuestionQueue
-from memd.embed.remote.call import BadReply, KeyRefused, TooMuch, Unacceptable
-from memd.embed.remote.recipe import Recipe
-from memd.engines.standing import Patience
-from memd.engines.watched import Failure, watched
-from memd.errors import MemdError
+from memd.providers.query_queue import QuestionQueue
+from memd.providers.remote.request import BadReply, KeyRefused, TooMuch, Unacceptable
+from memd.providers.remote.spec import Recipe
 from memd.runtime.backoff import delay_s
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.store.provider_records import ProviderStore
@@ -266,8 +266,8 @@ class Member:
         self.queue = queue = self._queue(self.provider)
         self._living.append(self._start(queue.run()))
         if isinstance(self.candidate, Recipe):
-            from memd.embed.remote.provider import RemoteProvider  # noqa: PLC0415  # likewise
             from memd.engines.jobs import Jobs, JobsOfSpace  # noqa: PLC0415
+            from memd.providers.remote.provider import RemoteProvider  # noqa: PLC0415  # likewise
 
             assert isinstance(provider, RemoteProvider)
             jobs = Jobs(

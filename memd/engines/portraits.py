@@ -3,9 +3,9 @@
 import msgspec
 import structlog
 
-from memd.embed.remote.identify import Portrait
-from memd.embed.remote.provider import key_of
-from memd.embed.remote.recipe import Recipe
+from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.provider import key_of
+from memd.providers.remote.spec import Recipe
 from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 from memd.store.provider_records import ProviderStore

@@ -4,11 +4,11 @@ from collections.abc import Hashable
 from typing import Protocol
 
 from memd.config.settings import AgentSettings
-from memd.embed.provider import Calibration, Identity, Vector
-from memd.embed.question_queue import QuestionQueue
 from memd.engines.engine import Engine
 from memd.engines.member import Member
 from memd.model import Degraded, FallbackUse
+from memd.providers.provider import Calibration, Identity, Vector
+from memd.providers.query_queue import QuestionQueue
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.sync.vectors import VectorQueue
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from memd.embed.provider import (
+from memd.providers.provider import (
     Calibration,
     EmbedsTogether,
     EmbedTerminal,

@@ -38,11 +38,11 @@ def _engine(_: Question) -> Iterator[AnyFact]:
 
 
 def _model(_: Question) -> Iterator[AnyFact]:
-    from memd.embed.environment import prepare_environment  # noqa: PLC0415 - likewise
+    from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - likewise
 
     prepare_environment(os.environ)
-    from memd.embed.bundled import ModelMissing  # noqa: PLC0415 - it imports numpy, which reads the environment
-    from memd.embed.trial import try_model  # noqa: PLC0415 - likewise
+    from memd.providers.local.bundled_model import ModelMissing  # noqa: PLC0415 - it imports numpy, which reads the environment
+    from memd.providers.local.selftest import try_model  # noqa: PLC0415 - likewise
 
     try:
         tried = try_model()

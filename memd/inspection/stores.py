@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from memd.config.settings import AgentSettings
-from memd.embed.choose import choose
-from memd.embed.keyfile import read_small
-from memd.embed.logins import Surroundings
 from memd.inspection.facts import Cache, Kept, Store
+from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys.logins import Surroundings
+from memd.providers.choose import choose
 from memd.store import backups, quarantine, read_only
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.meta import why_rebuild

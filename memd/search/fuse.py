@@ -8,8 +8,8 @@ from heapq import nlargest
 import msgspec
 
 from memd.chunk.parts import Span
-from memd.embed.provider import Calibration
 from memd.model import ChunkId
+from memd.providers.provider import Calibration
 
 # The words of a question, all of them held, are worth somewhat more than the meaning of a close text.
 WORDS = 0.8

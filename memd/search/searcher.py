@@ -9,9 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.embed.provider import Calibration, EmbedUnavailable, Vector, space_of
 from memd.errors import TransientError
 from memd.model import ChunkId, Degraded, Hit, Kind, Source, Trace
+from memd.providers.provider import Calibration, EmbedUnavailable, Vector, space_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search import query, rank

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from memd.embed.provider import Calibration, Identity, Vector
 from memd.model import Degraded
+from memd.providers.provider import Calibration, Identity, Vector
 from memd.store.embeddings import Space
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from memd.embed.provider import Calibration
 from memd.model import Candidate, ChunkId, Hit, Trace, Window
+from memd.providers.provider import Calibration
 from memd.search import query
 from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Scored, Weights, fuse, share_taken, shares

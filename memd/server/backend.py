@@ -7,7 +7,7 @@ from memd.backends.fallback import Fallback
 from memd.backends.qmd.engine import Standing
 from memd.backends.qmd.upkeep import Vectors
 from memd.backends.standing import FallenBack
-from memd.embed.provider import space_of
+from memd.providers.provider import space_of
 from memd_client import messages as wire
 
 

@@ -1,6 +1,6 @@
 """How an agent's embedding stands, as a client is told."""
 
-from memd.embed.batch.standing import FAILURES
+from memd.providers.batch.batch_state import FAILURES
 from memd.sync.bulk import Bulk
 from memd.sync.standing import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
 from memd.sync.vectors import VectorQueue

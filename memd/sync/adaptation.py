@@ -5,8 +5,8 @@ import asyncio
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embed.provider import space_of
 from memd.errors import FatalError, MemdError
+from memd.providers.provider import space_of
 from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.runtime.first_completed import first_of
 from memd.runtime.safe_traceback import told

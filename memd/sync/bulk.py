@@ -6,9 +6,9 @@ from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from memd.config.settings import Batch
-from memd.embed.batch.standing import Standing
 from memd.errors import TransientError
 from memd.model import TextHash
+from memd.providers.batch.batch_state import Standing
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import KnownVectors
 from memd.store.errors import StoreDamaged
@@ -18,7 +18,7 @@ MOST = 200_000  # chunks of an index that are gathered at once
 
 
 class Batches(Protocol):
-    """The jobs of one provider, as memd.embed.batch.runner has them."""
+    """The jobs of one provider, as memd.providers.batch.jobs has them."""
 
     @property
     def trouble(self) -> str | None:

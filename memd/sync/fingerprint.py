@@ -3,7 +3,7 @@
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.embed.provider import Identity
+from memd.providers.provider import Identity
 from memd.redact.redactor import rules_key
 from memd.sources.transcripts.format import VERSION
 from memd.store.meta import CHUNKING, TOKENIZER, TURNS, Fingerprint

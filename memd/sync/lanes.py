@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from memd.embed.provider import Limits
 from memd.model import TextHash
+from memd.providers.provider import Limits
 from memd.runtime.change_event import Moves
 from memd.sync.bulk import Bulk
 from memd.sync.cached import Cached

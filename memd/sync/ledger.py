@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from memd.embed.batch.ledger import File, Job
-from memd.embed.batch.standing import Standing
 from memd.model import TextHash
+from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.ledger import File, Job
 from memd.store.provider_records import ProviderStore, StoredJob
 
 _STANDING = "batch"

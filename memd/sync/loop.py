@@ -8,7 +8,7 @@ from random import Random
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.embed.provider import space_of
+from memd.providers.provider import space_of
 from memd.runtime.threads import Threads
 from memd.store.chunks import Counts
 from memd.store.index import Index

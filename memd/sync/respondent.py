@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import structlog
 
-from memd.embed.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vector, Vectors
 from memd.model import TextHash
+from memd.providers.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vector, Vectors
 from memd.runtime.backoff import delay_s
 from memd.runtime.change_event import Moves
 from memd.sync.rate import Rate

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from memd.embed.provider import Limits
 from memd.model import ChunkId, TextHash
+from memd.providers.provider import Limits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
 from memd.sync.standing import BackingOff, WaitingForConfirmation, Working

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from memd.embed.provider import Identity
+from memd.providers.provider import Identity
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.sync.vectors import VectorQueue
 

@@ -9,9 +9,9 @@ from random import Random
 
 import structlog
 
-from memd.embed.provider import Provider
 from memd.errors import TransientError
 from memd.model import TextHash
+from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
 from memd.runtime.change_event import Moves
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space

@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 from random import Random
 
-from memd.embed import local
-from memd.embed.environment import prepare_environment
+from memd.providers.local import provider as local
+from memd.providers.local.thread_environment import prepare_environment
 from tests.benchmarks.figures import Figure, Samples, milliseconds
 from tests.benchmarks.notes import QUESTIONS
 

@@ -12,7 +12,7 @@ from random import Random
 
 import structlog
 
-from memd.embed.provider import Provider
+from memd.providers.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

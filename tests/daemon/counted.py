@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
-from memd.embed.provider import Vectors
+from memd.providers.choose import Choice
+from memd.providers.provider import Vectors
 from tests.daemon.disk import FaultyDisk, kills_after
 from tests.fakes import HashingProvider
 

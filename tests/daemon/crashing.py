@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
+from memd.providers.choose import Choice
 from memd.sync.served import Request, Served
 from memd.sync.storing import Storing
 from tests.fakes import HashingProvider

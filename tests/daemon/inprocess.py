@@ -12,7 +12,7 @@ import structlog
 from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.daemon import Places
-from memd.embed.choose import Choice
+from memd.providers.choose import Choice
 from memd_client import AsyncClient
 from tests.fakes import HashingProvider
 from tests.wait import until_async

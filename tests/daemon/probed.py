@@ -9,8 +9,8 @@ import msgspec
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
-from memd.embed.provider import Vector
+from memd.providers.choose import Choice
+from memd.providers.provider import Vector
 from tests.daemon import lag
 from tests.fakes import hashing_worker
 

@@ -13,10 +13,10 @@ import numpy as np
 from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.daemon import Places
-from memd.embed.choose import Choice, choose
-from memd.embed.keyfile import read_small
-from memd.embed.logins import Surroundings
 from memd.engines.standing import Patience
+from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys.logins import Surroundings
+from memd.providers.choose import Choice, choose
 from memd.store.index import Index
 from memd_client import AsyncClient
 from memd_client.messages import AgentStatus, Found

@@ -18,11 +18,11 @@ from memd.agents import Agents
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
-from memd.embed.choose import Choice
 from memd.engines.engines import Engines
 from memd.engines.member import Tools
 from memd.engines.standing import Patience
 from memd.fleet import Fleet
+from memd.providers.choose import Choice
 from memd.runtime.threads import Threads
 from memd.server.handlers import Control, Handlers
 from memd.server.report import Facts

@@ -24,7 +24,10 @@ def worker_of(daemon: Daemon) -> int:
 def _is_worker(pid: int, parent: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
-        return int(status[1]) == parent and b"memd.embed.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return (
+            int(status[1]) == parent
+            and b"memd.providers.local.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        )
     except OSError:
         return False
 

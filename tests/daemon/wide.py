@@ -5,7 +5,7 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
+from memd.providers.choose import Choice
 from tests.fakes import HashingProvider
 
 DIMENSIONS = 2048

@@ -5,13 +5,13 @@ from pathlib import Path
 from random import Random
 
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
-from memd.embed.provider import Provider, space_of
 from memd.engines.engine import Engine
 from memd.engines.member import Member, Tools
 from memd.engines.standing import Patience
 from memd.engines.supply import Supply
 from memd.model import Degraded
+from memd.providers.choose import Choice
+from memd.providers.provider import Provider, space_of
 from memd.store.embeddings import EmbeddingStore, Space
 
 

@@ -7,15 +7,15 @@ from random import Random
 import pytest
 
 from memd.config.settings import AgentSettings, Remote
-from memd.embed.choose import choose
-from memd.embed.keyfile import read_small
-from memd.embed.logins import Surroundings
-from memd.embed.remote.identify import Portrait
 from memd.engines.acquaintance import Acquaintance
 from memd.engines.engines import Engines
 from memd.engines.member import Tools
 from memd.engines.portraits import Portraits
 from memd.engines.standing import Patience
+from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys.logins import Surroundings
+from memd.providers.choose import choose
+from memd.providers.remote.identify_model import Portrait
 from memd.store.embeddings import EmbeddingStore
 
 

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
 from memd.engines.engines import Engines
 from memd.engines.member import Tools
 from memd.engines.standing import Patience
 from memd.engines.supply import Supply
+from memd.providers.choose import Choice
 from memd.store.embeddings import EmbeddingStore
 from tests.fakes import HashingProvider
 

@@ -7,9 +7,9 @@ from random import Random
 import msgspec
 
 from memd.config.settings import Remote
-from memd.embed.provider import Identity
-from memd.embed.remote.recipe import recipe
 from memd.engines.jobs import Jobs, JobsOfSpace
+from memd.providers.provider import Identity
+from memd.providers.remote.spec import recipe
 from memd.store.embeddings import EmbeddingStore
 from memd.sync.cached import CacheBound
 from memd.sync.vectors import VectorQueue

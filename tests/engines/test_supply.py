@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from memd.config.settings import AgentSettings
-from memd.embed.provider import EmbedUnavailable, Vector, space_of
-from memd.embed.question_queue import QuestionQueue
 from memd.engines.engine import Engine
 from memd.engines.member import Member
 from memd.engines.supply import QUERY_TIMEOUT_S, SPARE_S, Supply
+from memd.providers.provider import EmbedUnavailable, Vector, space_of
+from memd.providers.query_queue import QuestionQueue
 from memd.store.embeddings import EmbeddingStore, Space
 from tests.clock import hastily, now_s
 from tests.engines.supplies import Nobody

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from memd.embed.provider import (
+from memd.providers.provider import (
     Calibration,
     EmbedRejected,
     EmbedUnavailable,

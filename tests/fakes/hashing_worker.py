@@ -11,17 +11,18 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from memd.embed import bundled, centring, worker
-from memd.embed.local import LocalProvider
-from memd.embed.provider import Vector, Vectors
+from memd.providers import centring
+from memd.providers.local import bundled_model, worker
+from memd.providers.local.provider import LocalProvider
+from memd.providers.provider import Vector, Vectors
 from tests.fakes import HashingProvider
 
-_HASHING = HashingProvider(dimensions=bundled.DIMENSIONS)
+_HASHING = HashingProvider(dimensions=bundled_model.DIMENSIONS)
 
 
 def embed(texts: Sequence[str]) -> Vectors:
     """The vectors that the provider gives for passages, shape (n, 384)."""
-    return centring.centred(_HASHING.embed(texts), texts, bundled.bias().passages)
+    return centring.centred(_HASHING.embed(texts), texts, bundled_model.bias().passages)
 
 
 class Hashing:
@@ -47,7 +48,7 @@ P = TypeVar("P", bound=Provider)
 def provider(directory: Path, kind: type[P]) -> P:
     """A provider whose worker is that of a directory."""
     command = (sys.executable, "-m", "tests.fakes.hashing_worker", str(directory))
-    return kind(bundled.find(), Random(), command=command, first_wait_s=0.02)
+    return kind(bundled_model.find(), Random(), command=command, first_wait_s=0.02)
 
 
 def running(directory: Path) -> list[int]:
@@ -64,4 +65,4 @@ def _is_worker(entry: Path, directory: Path) -> bool:
 
 
 if __name__ == "__main__":
-    worker.serve(bundled.find().version, Hashing)
+    worker.serve(bundled_model.find().version, Hashing)

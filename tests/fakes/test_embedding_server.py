@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.embed.batch.rig import dialect_of, hash_of
 from tests.fakes.embedding_server import KEY, EmbeddingServer
 from tests.fakes.http import Response
+from tests.providers.batch.rig import dialect_of, hash_of
 
 PROVIDERS = ["openai", "gemini", "voyage"]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.embed.provider import EmbedRejected, EmbedUnavailable
+from memd.providers.provider import EmbedRejected, EmbedUnavailable
 from tests.fakes import HashingProvider
 
 

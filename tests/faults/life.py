@@ -7,7 +7,7 @@ import uvloop
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
+from memd.providers.choose import Choice
 from memd.runtime import logs
 from tests.daemon.inprocess import configure, running
 from tests.fakes import HashingProvider

@@ -6,8 +6,8 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from memd.embed.provider import Vectors
 from memd.model import embedded_text
+from memd.providers.provider import Vectors
 from tests.daemon.contents import Content, contents, differences
 
 Embed = Callable[[Sequence[str]], Vectors]

@@ -34,7 +34,7 @@ runpy.run_module(program, run_name="__main__", alter_sys=True)
         ("memd_client.errors", "memd.ctl search x", 130),
         ("memd.ctl.commands.search", "memd.ctl search x", 130),
         ("memd.ctl.arguments", "memd.ctl hook user-prompt", 0),
-        ("memd.embed.environment", "memd run", 130),
+        ("memd.providers.local.thread_environment", "memd run", 130),
         ("numpy", "memd run", 130),
         ("memd.watch.watcher", "memd run", 130),
         ("memd_client.mcp.server", "memd_client.mcp", -signal.SIGINT),

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.embed.provider import READABLE, Calibration
 from memd.model import ChunkId
+from memd.providers.provider import READABLE, Calibration
 from memd.search.fuse import ALONE, WORDS, Candidate, Scored, Weights, background, closeness, fuse, relevance
 
 CALIBRATION = Calibration(0.0, 0.5)

@@ -8,11 +8,11 @@ import pytest
 
 from memd.chunk.markdown import chunk
 from memd.config.settings import AgentSettings, Chunking
-from memd.embed import bundled
-from memd.embed.centring import centred
-from memd.embed.local import CALIBRATION, LIMITS
-from memd.embed.provider import Calibration, Identity, Limits, Provider, Vector, Vectors, space_of
 from memd.model import Document, Hit, Kind
+from memd.providers.centring import centred
+from memd.providers.local import bundled_model
+from memd.providers.local.provider import CALIBRATION, LIMITS
+from memd.providers.provider import Calibration, Identity, Limits, Provider, Vector, Vectors, space_of
 from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index
@@ -37,12 +37,12 @@ HASHING = {"identifier": (1.0, 1.0)}
 class Bundled:
     """The bundled model in this process: the same vectors as by its worker."""
 
-    identity = Identity("local", bundled.MODEL, "in this process", bundled.DIMENSIONS)
+    identity = Identity("local", bundled_model.MODEL, "in this process", bundled_model.DIMENSIONS)
     calibration: Calibration = CALIBRATION
     limits: Limits = LIMITS
 
     def __init__(self) -> None:
-        self._model, self._bias = bundled.load(), bundled.bias()
+        self._model, self._bias = bundled_model.load(), bundled_model.bias()
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         rows = np.stack([self._model.passage(text) for text in texts])

@@ -10,8 +10,8 @@ import pytest
 
 from memd.config.settings import AgentSettings, Hybrid
 from memd.config.settings import Query as QuerySettings
-from memd.embed.provider import Calibration, Vector, Vectors, space_of
 from memd.model import ChunkId, Kind
+from memd.providers.provider import Calibration, Vector, Vectors, space_of
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.runtime.timing import Account
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher

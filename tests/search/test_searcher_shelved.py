@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.config.settings import AgentSettings
-from memd.embed.provider import Calibration, space_of
 from memd.model import Chunk, Kind
+from memd.providers.provider import Calibration, space_of
 from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.embed.provider import Calibration
 from memd.model import Candidate, ChunkId, Hit, Kind, Trace
+from memd.providers.provider import Calibration
 from memd.search.fuse import WORDS, Weights, closeness, fuse
 from memd.search.fuse import Candidate as Found
 from memd.search.query import Query, parse

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
-from memd.embed.provider import Vector
+from memd.providers.choose import Choice
+from memd.providers.provider import Vector
 from memd.search import query
 from memd.sync.served import Request, Served
 from memd.sync.storing import Storing

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
-from memd.embed.provider import Vector, Vectors
+from memd.providers.choose import Choice
+from memd.providers.provider import Vector, Vectors
 from tests.fakes import HashingProvider
 
 

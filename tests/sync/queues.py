@@ -8,7 +8,7 @@ from random import Random
 
 import apsw
 
-from memd.embed.provider import EmbedUnavailable, Limits, Provider, Vectors
+from memd.providers.provider import EmbedUnavailable, Limits, Provider, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from memd.config.settings import Remote
-from memd.embed.provider import Calibration
-from memd.embed.remote import openai
-from memd.embed.remote.account import account
-from memd.embed.remote.asker import Asker
-from memd.embed.remote.http import Session
-from memd.embed.remote.identify import Portrait
-from memd.embed.remote.provider import RemoteProvider
-from memd.embed.remote.retry import Retries
+from memd.providers.api_keys.account import account
+from memd.providers.provider import Calibration
+from memd.providers.remote import openai
+from memd.providers.remote.http import Session
+from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.provider import RemoteProvider
+from memd.providers.remote.retry import Retries
+from memd.providers.remote.retrying_client import Asker
 from tests.fakes.embedding_server import KEY, EmbeddingServer
 
 QUICK = Retries(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=2)

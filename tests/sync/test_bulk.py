@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from memd.config.settings import Batch
-from memd.embed.batch.offered import offered
-from memd.embed.batch.runner import Batches
-from memd.embed.remote.http import Session
-from memd.embed.remote.provider import RemoteProvider
 from memd.model import TextHash
+from memd.providers.batch.dialects import offered
+from memd.providers.batch.jobs import Batches
+from memd.providers.remote.http import Session
+from memd.providers.remote.provider import RemoteProvider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings, UserRule
-from memd.embed.provider import Identity
+from memd.providers.provider import Identity
 from memd.redact.redactor import rules_key
 from memd.store.meta import Fingerprint, usable_part, why_rebuild
 from memd.sync.adaptation import why

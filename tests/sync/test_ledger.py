@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.embed.batch.ledger import Job, Ledger
-from memd.embed.batch.standing import Standing
 from memd.model import TextHash
+from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.ledger import Job, Ledger
 from memd.store.embeddings import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 from memd.sync.ledger import StoredLedger

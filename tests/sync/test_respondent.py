@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from memd.embed.provider import EmbedTerminal, EmbedUnavailable, Vectors
 from memd.model import TextHash
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vectors
 from memd.runtime.change_event import Moves
 from memd.sync.respondent import Partly, Respondent
 from memd.sync.standing import BackingOff, Stopped, Working

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.embed.provider import Limits
 from memd.model import ChunkId, TextHash
+from memd.providers.provider import Limits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
 from memd.sync.served import Customer, Request, Served, batch, rows

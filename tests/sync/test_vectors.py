@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from memd.chunk.parts import parts_of
-from memd.embed.provider import EmbedUnavailable, Vectors
 from memd.model import TextHash
+from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embeddings
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index

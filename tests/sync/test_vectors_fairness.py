@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.embed.provider import Vectors
+from memd.providers.provider import Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.sync.served import Customer
 from memd.sync.vectors import VectorQueue

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from memd.embed.provider import EmbedUnavailable, Limits, Vectors
+from memd.providers.provider import EmbedUnavailable, Limits, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.sync.cached import CacheBound
 from memd.sync.lanes import UnderWay

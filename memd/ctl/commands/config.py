@@ -85,10 +85,10 @@ def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
 def _about_providers(config: Config, call: Call) -> Iterator[str]:
     """Which keys others may read, who gets to read the notes, and why who was named does not."""
     # numpy comes along: other commands do without it.
-    from memd.embed.choose import Choice, choose  # noqa: PLC0415 - a hook waits for other commands
-    from memd.embed.keyfile import read_small  # noqa: PLC0415 - likewise
-    from memd.embed.logins import Surroundings  # noqa: PLC0415 - likewise
-    from memd.embed.remote.recipe import Recipe  # noqa: PLC0415 - likewise
+    from memd.providers.api_keys.key_file import read_small  # noqa: PLC0415 - likewise
+    from memd.providers.api_keys.logins import Surroundings  # noqa: PLC0415 - likewise
+    from memd.providers.choose import Choice, choose  # noqa: PLC0415 - a hook waits for other commands
+    from memd.providers.remote.spec import Recipe  # noqa: PLC0415 - likewise
 
     home = call.places.home
     for file, mode in exposed(config):

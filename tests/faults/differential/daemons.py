@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
+from memd.providers.choose import Choice
 from memd_client import Client, MemdClientError
 from memd_client.messages import AgentStatus, Found
 from tests.faults.differential.places import Form, Places

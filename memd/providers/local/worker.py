@@ -1,0 +1,145 @@
+"""The process that embeds passages, at low priority, for the daemon that started it.
+
+It reads frames from stdin and answers on stdout, one text at a time. It ends when stdin does, also within a text.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import platform
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NoReturn, Protocol
+
+import msgspec
+
+from memd.providers.local import bundled_model
+from memd.providers.local.protocol import BrokenFrame, Embedded, FrameReader, Passage, Ready, encode
+from memd.providers.local.thread_environment import prepare_environment
+from memd.providers.provider import Vector
+from memd.runtime import safe_traceback
+
+NICE = 10
+MAX_THREADS = 8
+_PR_SET_PDEATHSIG = 1
+# ioprio_set(2), which the C library has no function for; the model has wheels for these machines alone.
+_IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
+_THIS_PROCESS, _IDLE, _CLASS_SHIFT = 1, 3, 13
+# setiopolicy_np(3): IOPOL_TYPE_DISK, IOPOL_SCOPE_PROCESS, IOPOL_THROTTLE.
+_DISK, _WHOLE_PROCESS, _THROTTLED = 0, 0, 3
+
+
+class Model(Protocol):
+    """What turns a text into a vector."""
+
+    def passage(self, text: str) -> Vector:
+        """Of shape (dimensions,)."""
+        ...
+
+
+def yield_to_others() -> None:
+    """Let everything else on the machine go first."""
+    os.nice(NICE)
+    read_last()
+    # Where the kernel schedules by session, nice only counts among processes of the same one.
+    # A session of our own can be lowered as a whole; one that is shared must not be.
+    if os.getsid(0) == os.getpid():
+        _tell_kernel("autogroup", str(NICE))
+    # Short of memory, the kernel should take the worker: it comes back, and the daemon stays.
+    _tell_kernel("oom_score_adj", "500")
+
+
+def read_last() -> None:
+    """Have this process, and the threads that it starts from here on, use the disk when nobody else does."""
+    # Best effort: of a kernel without the call, or a disk without such an order, nothing is lost.
+    if sys.platform == "linux" and (number := _IOPRIO_SET.get(platform.machine())) is not None:
+        ctypes.CDLL(None).syscall(number, _THIS_PROCESS, 0, _IDLE << _CLASS_SHIFT)
+    elif sys.platform == "darwin":
+        ctypes.CDLL(None).setiopolicy_np(_DISK, _WHOLE_PROCESS, _THROTTLED)
+
+
+def _tell_kernel(name: str, value: str) -> None:
+    with contextlib.suppress(OSError):  # another kernel, or one without the feature
+        Path("/proc/self", name).write_text(value, encoding="ascii")
+
+
+def follow_parent() -> None:
+    """Have the kernel end this process with the daemon, where it can; the end of stdin does the same everywhere."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def take_stdout() -> int:
+    """A descriptor that only answers are written to; what a library prints goes nowhere from now on."""
+    answers = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return answers
+
+
+def engine_threads() -> int:
+    """How many threads the engine gets: every core, up to what still shortens one text.
+
+    Two threads on two cores embed 2.5 chunks a second, one 1.35; a question takes 17 ms beside either, since the
+    worker gives way.
+    """
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(cores, MAX_THREADS)
+
+
+def read_requests(requests: SimpleQueue[Passage]) -> NoReturn:
+    """Queue what comes in, and end the process when nothing more can."""
+    decode = msgspec.msgpack.Decoder(Passage).decode
+    reader = FrameReader()
+    try:
+        while data := os.read(0, 65_536):
+            for body in reader.feed(data):
+                requests.put(decode(body))
+    except (OSError, BrokenFrame, msgspec.DecodeError):
+        os._exit(1)
+    os._exit(0)
+
+
+def serve(version: str, load: Callable[[], Model]) -> NoReturn:
+    """Answer until the daemon hangs up.
+
+    Args:
+        version: Told to the daemon, which compares it with its own.
+        load: Gives the model.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the daemon, which ends us
+    follow_parent()
+    answers = take_stdout()
+    requests: SimpleQueue[Passage] = SimpleQueue()
+    # A thread of its own: the engine releases the GIL, so a hang-up is seen in the middle of a text.
+    threading.Thread(target=read_requests, args=(requests,), daemon=True).start()
+    model = load()
+    _write(answers, encode(Ready(version, bundled_model.DIMENSIONS)))
+    while True:
+        request = requests.get()
+        vector = model.passage(request.text)
+        _write(answers, encode(Embedded(request.id, vector.tobytes())))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except BrokenPipeError:
+        os._exit(0)
+
+
+def main() -> NoReturn:
+    """Serve the bundled model, at low priority."""
+    safe_traceback.catch_strays(safe_traceback.print_account)
+    yield_to_others()
+    prepare_environment(os.environ, engine_threads())
+    serve(bundled_model.find().version, bundled_model.load)
+
+
+if __name__ == "__main__":
+    main()

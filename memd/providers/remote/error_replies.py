@@ -1,0 +1,223 @@
+"""What an answer means that brings no vectors."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from memd.errors import MemdError
+from memd.providers.remote.request import (
+    Answer,
+    KeyRefused,
+    NotSupported,
+    RateLimited,
+    Refused,
+    ServerFailed,
+    TooMuch,
+    Unacceptable,
+)
+
+LONGEST_MESSAGE = 200
+DAY_LIMIT_RETRY_S = 3600.0
+
+_NOT_SUPPORTED = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
+# 424: text-embeddings-inference says so of a model that failed.
+_TRY_AGAIN = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.FAILED_DEPENDENCY,
+    HTTPStatus.TOO_EARLY,
+}
+_KEY = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+_CONTENT = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+_QUOTA_CODES = {"insufficient_quota", "quota_exceeded", "billing_hard_limit_reached", "billing_not_active"}
+_KEY_CODES = {"invalid_api_key", "API_KEY_INVALID", "API_KEY_EXPIRED", "account_deactivated"}
+_SIZE_CODES = {
+    "context_length_exceeded",
+    "string_above_max_length",
+    "array_above_max_length",
+    "max_tokens_per_request",
+}
+# Most servers give no code for this, only words.
+_SIZE_WORDS = re.compile(
+    r"context (?:length|size|window)|too (?:long|large|many)|at most \d+ (?:requests|inputs|texts)|batch size"
+    r"|max(?:imum)?\b.{0,40}\b(?:tokens|inputs|length|array)|exceeds?\b.{0,40}\b(?:limit|max|length|tokens)",
+    re.IGNORECASE,
+)
+# llama-server gives an error of its own, 500, to an input that is larger than its physical batch.
+_SIZE_IN_TROUBLE = re.compile(r"input\b.{0,40}\btoo (?:long|large|big)", re.IGNORECASE)
+_ESCAPED = re.compile(r"\\u[0-9a-f]{4}", re.IGNORECASE)
+_QUOTED = 12  # characters in a row that stand in a text, too, are a quotation
+_QUOTED_WHOLE = 4  # of a shorter text
+_SECRET = re.compile(r"\b(?:(?:sk|pa|al|key|gsk|hf|xai)[-_]|AIza)[\w*.-]{12,}", re.IGNORECASE)
+_CODE = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+
+class Complaint(msgspec.Struct, frozen=True):
+    """What a provider says went wrong, as far as it says so in one of the usual forms."""
+
+    message: str = ""
+    codes: frozenset[str] = frozenset()
+    retry_after_s: float | None = None
+    is_daily: bool = False  # a limit that is counted by the day was met
+
+
+def complaint(body: bytes) -> Complaint:
+    """Read the body of an error: OpenAI's, Google's, Ollama's {"error": "..."}, or {"detail": "..."}; else nothing."""
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Complaint()
+    if isinstance(document, list) and document:
+        [document, *_] = document
+    if not isinstance(document, dict):
+        return Complaint()
+    error: Any = document.get("error", document)
+    if not isinstance(error, dict):
+        return Complaint(message=str(error)[:2000])
+    details = [each for each in _list(error.get("details")) if isinstance(each, dict)]
+    codes = {str(error.get(name)) for name in ("code", "type", "status", "param") if error.get(name)}
+    codes |= {str(each["reason"]) for each in details if each.get("reason")}
+    violations = [one for each in details for one in _list(each.get("violations")) if isinstance(one, dict)]
+    message = error.get("message") or error.get("detail") or error.get("msg") or ""
+    return Complaint(
+        message=str(message)[:2000],
+        codes=frozenset(codes),
+        retry_after_s=next(
+            (_seconds(each["retryDelay"]) for each in details if each.get("retryDelay")), None
+        ),
+        is_daily=any("PerDay" in str(one.get("quotaId", "")) for one in violations),
+    )
+
+
+def failure(
+    answer: Answer, *, provider: str, model: str, key: str | None = None, texts: Sequence[str] = ()
+) -> MemdError:
+    """What an answer that is no success means, as an error with a message for people.
+
+    The provider's own words are given only where they are not about the texts that were sent and do not quote them,
+    and without anything that looks like a key.
+
+    Args:
+        answer: The whole answer.
+        provider: Whom was asked, for the message.
+        model: Likewise.
+        key: What must not be told.
+        texts: What was sent; likewise.
+    """
+    said = complaint(answer.body)
+    status, words = answer.status, _words(said, key, texts)
+    if said.codes & _QUOTA_CODES or status == HTTPStatus.PAYMENT_REQUIRED:
+        return Refused(f"{provider}: the quota is used up, or nothing is left to pay with{words}")
+    if said.codes & _KEY_CODES or status in _KEY:
+        # Providers also refuse whole networks and countries with 403.
+        why = ", or not from this network" if status == HTTPStatus.FORBIDDEN else ""
+        return KeyRefused(f"{provider}: the key was not accepted{why} (HTTP {status}{_codes(said)})")
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return RateLimited(
+            f"{provider}: too many requests (HTTP 429){words}",
+            retry_after_s=_patience_s(said, answer.headers),
+        )
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR and _SIZE_IN_TROUBLE.search(said.message):
+        return TooMuch(f"{provider}: the request is too large (HTTP {status}{_codes(said)})")
+    if status in _TRY_AGAIN or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in _NOT_SUPPORTED):
+        return ServerFailed(
+            f"{provider}: the server has trouble (HTTP {status}){words}",
+            retry_after_s=retry_after_s(answer.headers),
+        )
+    return _refusal(status, said, words, provider, model)
+
+
+def _refusal(status: int, said: Complaint, words: str, provider: str, model: str) -> MemdError:
+    """What is wrong with a request that the same provider may answer another time, put otherwise."""
+    seen = f"(HTTP {status}{_codes(said)})"
+    is_size = said.codes & _SIZE_CODES or _SIZE_WORDS.search(said.message)
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (status in _CONTENT and is_size):
+        return TooMuch(f"{provider}: the request is too large {seen}")
+    if status in _CONTENT:
+        return Unacceptable(f"{provider}: the request was refused {seen}")
+    if status in _NOT_SUPPORTED:
+        return NotSupported(f"{provider}: there is no model {model} at this address (HTTP {status}){words}")
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return Refused(f"{provider}: the server sends elsewhere (HTTP {status}): check remote.base_url")
+    return Refused(f"{provider}: the request was refused {seen}{words}")
+
+
+def _patience_s(said: Complaint, headers: Mapping[str, str]) -> float | None:
+    wait_s = said.retry_after_s if said.retry_after_s is not None else retry_after_s(headers)
+    return max(wait_s or 0.0, DAY_LIMIT_RETRY_S) if said.is_daily else wait_s
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """How long a provider asks to wait, in seconds; RFC 9110, 10.2.3: a number of seconds or a date.
+
+    Args:
+        headers: Names in lower case. A date is taken relative to the server's own Date: clocks differ.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    then, now = _date(value), _date(headers.get("date", ""))
+    return None if then is None or now is None else max(0.0, then - now)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None
+
+
+def _date(text: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):  # of a year or an hour that no calendar has, too
+        return None
+
+
+def _seconds(duration: object) -> float | None:
+    """Of protobuf's JSON form of a duration, such as "34.5s"."""
+    return _number(duration.removesuffix("s")) if isinstance(duration, str) else None
+
+
+def _words(said: Complaint, key: str | None, texts: Sequence[str]) -> str:
+    """The provider's own words, fit to be shown; none if some of them are not its own."""
+    text = " ".join(said.message.split())
+    if _is_quoting(text[: LONGEST_MESSAGE + _QUOTED], texts):
+        return ""
+    if key:
+        text = text.replace(key, "[key]")
+    text = _SECRET.sub("[key]", text)
+    if not text:
+        return ""
+    return f": {text[:LONGEST_MESSAGE]}{'…' if len(text) > LONGEST_MESSAGE else ''}"
+
+
+def _is_quoting(message: str, texts: Sequence[str]) -> bool:
+    """Whether a message holds some of the texts. One with characters spelled out is not looked into: it may."""
+    if _ESCAPED.search(message):
+        return True
+    runs = {message[at : at + _QUOTED] for at in range(len(message) - _QUOTED + 1)}
+    return any(
+        (_QUOTED_WHOLE <= len(flat) < _QUOTED and flat in message) or any(run in flat for run in runs)
+        for flat in (" ".join(text.split()) for text in texts)
+    )
+
+
+def _codes(said: Complaint) -> str:
+    shown = sorted(code for code in said.codes if _CODE.fullmatch(code) and not code.isdigit())
+    return f", {', '.join(shown)}" if shown else ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,86 @@
+"""What a remote model is like, found out by asking it; and whether it still is the same one."""
+
+import msgspec
+import numpy as np
+
+from memd.providers import calibration as probe
+from memd.providers import centring
+from memd.providers.centring import Bias, centred
+from memd.providers.provider import Calibration, Vector, Vectors
+from memd.providers.remote.request import Side
+from memd.providers.remote.retry import INDEXING, Retries
+from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.split_requests import pieces, requests, whole
+
+TIMEOUT_S = 60.0  # a server may have to load the model first
+
+
+class Portrait(msgspec.Struct, frozen=True):
+    """What the answers of a model have told about it."""
+
+    dimensions: int
+    calibration: Calibration
+    probe: bytes  # the vector of probe.ANSWERS[0], float32, little-endian
+    generation: int = 0  # how often the model behind the name turned out to be another one
+    bias: Bias | None = None  # what its vectors are stored without; None: they are stored as they come
+    version: int = 0  # of the probe
+
+
+async def identify(asker: Asker, before: Portrait | None, *, retries: Retries = INDEXING) -> Portrait:
+    """Ask a model for a few vectors, about 6,000 tokens the first time and 25 later.
+
+    Args:
+        asker: Whom to ask.
+        before: What was found out earlier, by name; None: nothing is known.
+        retries: How patient a request is.
+
+    Returns:
+        The same portrait where the model is the same, else one of the next generation. Where only the texts of the probe are
+        others now, what the vectors are stored without stays as it was: others would have to be paid for again.
+
+    Raises:
+        EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable: nothing was found out.
+    """
+    is_same = has_bias = False
+    if before is not None:
+        [first] = await _embed(asker, probe.ANSWERS[:1], Side.DOCUMENT, None, retries)
+        is_same = probe.same_model(_vector(before.probe), first)
+        # Before there were versions, nobody had asked whether there is a bias.
+        has_bias = is_same and before.version > 0 and _is_current(before.bias)
+        if has_bias and before.version == probe.VERSION:
+            return before
+    answers = await _embed(asker, probe.ANSWERS, Side.DOCUMENT, None, retries)
+    questions = await _embed(asker, probe.QUESTIONS, Side.QUERY, answers.shape[1], retries)
+    first = answers[0]
+    bias = before.bias if before is not None and has_bias else probe.bias(questions, answers)
+    if bias is not None:
+        questions = centred(questions, probe.QUESTIONS, bias.questions)
+        answers = centred(answers, probe.ANSWERS, bias.passages)
+    return Portrait(
+        dimensions=answers.shape[1],
+        calibration=probe.calibration(questions, answers),
+        probe=np.ascontiguousarray(first, "<f4").tobytes(),
+        generation=0 if before is None else before.generation + (not is_same),
+        bias=bias,
+        version=probe.VERSION,
+    )
+
+
+def _is_current(bias: Bias | None) -> bool:
+    return bias is None or bias.measured[0] == centring.VERSION
+
+
+async def _embed(
+    asker: Asker, texts: tuple[str, ...], side: Side, dimensions: int | None, retries: Retries
+) -> Vectors:
+    some = pieces(texts, asker.dialect.input_tokens)
+    rows: list[Vectors] = []
+    for group in requests(some, asker.dialect.limits):
+        sent = [piece.text for piece in group]
+        rows.append(await asker.ask(sent, side, dimensions=dimensions, timeout_s=TIMEOUT_S, retries=retries))
+        dimensions = rows[0].shape[1]
+    return whole(some, np.concatenate(rows), len(texts))
+
+
+def _vector(stored: bytes) -> Vector:
+    return np.frombuffer(stored, "<f4")

@@ -1,0 +1,84 @@
+"""Ollama's own embedding API."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memd.config.settings import Remote
+from memd.errors import MemdError
+from memd.providers.api_keys.account import Home
+from memd.providers.provider import Limits
+from memd.providers.remote import error_replies, known_models
+from memd.providers.remote.parse_reply import decoded
+from memd.providers.remote.request import Answer, BadReply, Call, Side
+
+HOME = Home("http://127.0.0.1:11434", needs_key=False, endings=("/embeddings", "/embed", "/api", "/v1"))
+DEFAULT_MODEL = "nomic-embed-text"
+REQUEST_TOKENS = 8000
+REQUEST_TEXTS = 64
+CONCURRENCY = 2  # it computes on this machine, or on one like it
+
+
+class _Reply(msgspec.Struct):
+    embeddings: list[list[float]]
+
+
+class Ollama(msgspec.Struct, frozen=True):
+    """POST {base}/api/embed; the vectors come in the order of the texts."""
+
+    model: str
+    input_tokens: int
+    prefixes: tuple[str, str]  # of queries, of documents
+    limits: Limits
+    wanted_dimensions: int = 0
+    provider: str = "ollama"
+
+    @property
+    def dimensions(self) -> int | None:
+        """Only the server knows which model goes by a name."""
+        return self.wanted_dimensions or None
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """What else decides about a vector."""
+        return (*self.prefixes, str(self.wanted_dimensions))
+
+    def embed(self, texts: Sequence[str], side: Side) -> Call:
+        """The request for the vectors of some texts; one that is too long is an error, not cut in silence."""
+        prefix = self.prefixes[0 if side is Side.QUERY else 1]
+        body: dict[str, object] = {
+            "model": self.model,
+            "input": [prefix + text for text in texts],
+            "truncate": False,
+        }
+        if self.wanted_dimensions:
+            body["dimensions"] = self.wanted_dimensions
+        return Call("api/embed", msgspec.json.encode(body))
+
+    def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
+        """The vectors, in order.
+
+        Raises:
+            BadReply: it does not hold one vector a text.
+        """
+        reply = decoded(self.provider, body, _Reply)
+        if len(reply.embeddings) != count:
+            raise BadReply(f"ollama: {count} texts were sent, and {len(reply.embeddings)} vectors came back")
+        return reply.embeddings
+
+    def failure(self, answer: Answer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
+        """What an answer without success means."""
+        return error_replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
+
+
+def ollama(model: str, remote: Remote) -> Ollama:
+    """The server on this machine, or another one."""
+    name = (model or DEFAULT_MODEL).removeprefix("ollama/")
+    facts = known_models.known(name)
+    return Ollama(
+        model=name,
+        input_tokens=remote.max_input_tokens or facts.input_tokens,
+        prefixes=(remote.query_prefix or facts.query_prefix, remote.document_prefix or facts.document_prefix),
+        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, min(remote.concurrency, CONCURRENCY)),
+        wanted_dimensions=remote.dimensions,
+    )

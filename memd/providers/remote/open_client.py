@@ -1,0 +1,14 @@
+"""From a recipe to somebody who asks; only who has a remote provider imports this, and httpx with it."""
+
+from memd.providers.remote.http import Session
+from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.spec import Recipe
+
+QUESTIONS = 2  # connections beside those for documents: a search does not wait behind them
+
+
+def asker(recipe: Recipe) -> Asker:
+    """Somebody who asks the provider of a recipe; nothing is sent or connected yet."""
+    connections = recipe.dialect.limits.concurrency + QUESTIONS
+    session = Session(recipe.provider, recipe.account, recipe.key_header, connections)
+    return Asker(recipe.dialect, recipe.account, session)

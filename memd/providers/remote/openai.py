@@ -1,0 +1,115 @@
+"""OpenAI's embedding API, and that of the many servers that speak it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memd.config.settings import Remote
+from memd.errors import MemdError
+from memd.providers.api_keys.account import Home
+from memd.providers.provider import Limits
+from memd.providers.remote import error_replies, known_models
+from memd.providers.remote.parse_reply import decoded
+from memd.providers.remote.request import Answer, BadReply, Call, Side
+
+HOME = Home("https://api.openai.com/v1", ("OPENAI_API_KEY",), endings=("/embeddings",), path="/v1")
+ANY_HOME = Home("", needs_key=False, endings=("/embeddings",), path="/v1")
+DEFAULT_MODEL = "text-embedding-3-small"
+REQUEST_TOKENS = 8000
+REQUEST_TEXTS = 256  # the API takes 2048; a request that fails is put again as a whole
+
+
+class _Item(msgspec.Struct):
+    index: int
+    embedding: list[float]
+
+
+class _Reply(msgspec.Struct):
+    data: list[_Item]
+
+
+class OpenAI(msgspec.Struct, frozen=True):
+    """POST {base}/embeddings."""
+
+    provider: str
+    model: str
+    dimensions: int | None
+    input_tokens: int
+    prefixes: tuple[str, str]  # of queries, of documents
+    input_types: tuple[str, str]  # likewise; "": none is sent
+    limits: Limits
+    sends_dimensions: bool
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """What else decides about a vector."""
+        return (*self.prefixes, *self.input_types, str(self.dimensions) if self.sends_dimensions else "")
+
+    def embed(self, texts: Sequence[str], side: Side) -> Call:
+        """The request for the vectors of some texts."""
+        place = 0 if side is Side.QUERY else 1
+        body: dict[str, object] = {
+            "model": self.model,
+            "input": [self.prefixes[place] + text for text in texts],
+        }
+        if self.sends_dimensions:
+            body["dimensions"] = self.dimensions
+        if self.input_types[place]:
+            body["input_type"] = self.input_types[place]
+        return Call("embeddings", msgspec.json.encode(body))
+
+    def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
+        """The vectors by the index that each carries: the order of the list is not promised.
+
+        Raises:
+            BadReply: it does not hold one vector a text.
+        """
+        return indexed(self.provider, body, count)
+
+    def failure(self, answer: Answer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
+        """What an answer without success means."""
+        return error_replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
+
+
+def openai(model: str, remote: Remote) -> OpenAI:
+    """OpenAI's own service, or a proxy of it."""
+    name = (model or DEFAULT_MODEL).removeprefix("openai/")
+    facts = known_models.known(name)
+    return OpenAI(
+        provider="openai",
+        model=name,
+        dimensions=remote.dimensions or facts.dimensions,
+        input_tokens=remote.max_input_tokens or max(facts.input_tokens, 8000),
+        prefixes=(remote.query_prefix, remote.document_prefix),
+        input_types=("", ""),
+        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
+        sends_dimensions=bool(remote.dimensions),
+    )
+
+
+def compatible(model: str, remote: Remote) -> OpenAI:
+    """Any server with /v1/embeddings. Prefixes are sent as configured: servers that know the model may add their own."""
+    facts = known_models.known(model)
+    return OpenAI(
+        provider="openai-compatible",
+        model=model,
+        dimensions=remote.dimensions or None,
+        input_tokens=remote.max_input_tokens or facts.input_tokens,
+        prefixes=(remote.query_prefix, remote.document_prefix),
+        input_types=(remote.query_input_type, remote.document_input_type),
+        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
+        sends_dimensions=bool(remote.dimensions),
+    )
+
+
+def indexed(provider: str, body: bytes, count: int) -> list[list[float]]:
+    """The vectors of {"data": [{"index", "embedding"}]}, in order of index.
+
+    Raises:
+        BadReply: it is no such reply, or an index is missing, twice there or too large.
+    """
+    reply = decoded(provider, body, _Reply)
+    by_index = {item.index: item.embedding for item in reply.data}
+    if len(reply.data) != count or by_index.keys() != set(range(count)):
+        raise BadReply(f"{provider}: {count} texts were sent, and vectors of {len(by_index)} came back")
+    return [by_index[index] for index in range(count)]

@@ -1,0 +1,293 @@
+"""A provider that is asked over HTTP."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from memd.providers.api_keys.account import Account
+from memd.providers.centring import Bias, centred
+from memd.providers.provider import (
+    Calibration,
+    EmbedRejected,
+    EmbedTerminal,
+    EmbedUnavailable,
+    Identity,
+    Limits,
+    Vector,
+    Vectors,
+)
+from memd.providers.remote.circuit_breaker import Breaker
+from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.request import Refused, Side, TooMuch, Unacceptable
+from memd.providers.remote.retry import ASKING, INDEXING, Retries
+from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.split_requests import Piece, pieces, requests, split, whole, whole_ones
+from memd.text.tokens import estimate_tokens
+
+REQUEST_TIMEOUT_S = 60.0
+SMALLEST_PIECE = 16  # estimated tokens; a text that is refused for its size at this length has another fault
+HARMLESS = "hello"
+
+
+def key_of(account: Account, dialect: Dialect, generation: int, bias: Bias | None = None) -> str:
+    """A short hash of whatever shapes a vector beside the provider's and the model's name."""
+    without = () if bias is None else ("centred {}.{}".format(*bias.measured),)
+    facts = (account.base_url, *dialect.shape, str(generation), *without)
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
+
+
+class _Came:
+    """What has come of the pieces of some texts so far."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Vector] = {}  # by the place of the piece
+        self.refused: dict[int, str] = {}  # by the place of the text
+
+
+class RemoteProvider:
+    """Embeds by one provider's HTTP API."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        portrait: Portrait,
+        *,
+        query_timeout_s: float,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+        indexing: Retries = INDEXING,
+        asking: Retries = ASKING,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            asker: Whom to ask.
+            portrait: What the model's vectors are like.
+            query_timeout_s: For a question, all attempts together.
+            request_timeout_s: For one request with documents.
+            indexing: How patient requests with documents are.
+            asking: How patient questions are.
+        """
+        self._asker = asker
+        self._dialect = asker.dialect
+        self._portrait = portrait
+        self._query_timeout_s = query_timeout_s
+        self._request_timeout_s = request_timeout_s
+        self._indexing = indexing
+        self._asking = asking
+        self._limits = self._dialect.limits
+        self._breaker = Breaker()
+        self._identity = Identity(
+            self._dialect.provider,
+            self._dialect.model,
+            key_of(asker.account, self._dialect, portrait.generation, portrait.bias),
+            portrait.dimensions,
+        )
+
+    @property
+    def identity(self) -> Identity:
+        """What its vectors may be compared with."""
+        return self._identity
+
+    @property
+    def calibration(self) -> Calibration:
+        """The range of its model's cosines."""
+        return self._portrait.calibration
+
+    @property
+    def bias(self) -> Bias | None:
+        """What its vectors are without, as they come out of here; None: they are as the model gave them."""
+        return self._portrait.bias
+
+    @property
+    def limits(self) -> Limits:
+        """What one call may hold: less than the provider promises, once it has refused that much."""
+        return self._limits
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed documents; those that are longer than the model takes are embedded in pieces.
+
+        Raises:
+            EmbedUnavailable: try again later.
+            EmbedTerminal: do not.
+            EmbedRejected: some texts can never be embedded.
+        """
+        some = pieces([sendable(text) for text in texts], self._dialect.input_tokens)
+        came = _Came()
+        try:
+            at = 0
+            for group in requests(some, self._limits):
+                await self._embed(group, at, came)
+                at += len(group)
+        except (EmbedUnavailable, EmbedTerminal) as failure:
+            failure.vectors = self._whole_ones(some, texts, came)
+            raise
+        if came.refused:
+            index, reason = next(iter(sorted(came.refused.items())))
+            vectors = self._whole_ones(some, texts, came)
+            raise EmbedRejected(index, reason, refused=came.refused, vectors=vectors)
+        rows = np.stack([came.rows[place] for place in range(len(some))])
+        return self._centred(whole(some, rows, len(texts)), texts)
+
+    def _whole_ones(self, some: Sequence[Piece], texts: Sequence[str], came: "_Came") -> dict[int, Vector]:
+        """The vectors of those texts that have theirs, by their places."""
+        vectors = whole_ones(some, came.rows)
+        if not vectors:
+            return {}
+        rows = self._centred(np.stack(list(vectors.values())), [texts[place] for place in vectors])
+        return dict(zip(vectors, rows, strict=True))
+
+    def _centred(self, vectors: Vectors, texts: Sequence[str]) -> Vectors:
+        bias = self._portrait.bias
+        return vectors if bias is None else centred(vectors, texts, bias.passages)
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed a question; of one that is longer than the model takes, the beginning.
+
+        Raises:
+            EmbedUnavailable: answer without it.
+        """
+        [outcome] = await self.embed_queries([text])
+        if isinstance(outcome, EmbedUnavailable):
+            raise outcome
+        return outcome
+
+    async def embed_queries(self, texts: Sequence[str]) -> Sequence[Vector | EmbedUnavailable]:
+        """For each question its vector, or why it has none; of those that are longer than the model takes, the beginning.
+
+        Raises:
+            EmbedUnavailable: none has one.
+        """
+        loop = asyncio.get_running_loop()
+        self._breaker.check(loop.time())
+        heads = [split(sendable(text), self._dialect.input_tokens)[0] for text in texts]
+        some = [Piece(head, number, estimate_tokens(head)) for number, head in enumerate(heads)]
+        outcomes: list[Vector | EmbedUnavailable] = []
+        try:
+            for group in requests(some, self._limits):
+                outcomes += await self._questions(group)
+        except EmbedUnavailable as failure:
+            self._breaker.failed(failure, loop.time())
+            raise
+        self._breaker.succeeded()
+        bias = self._portrait.bias
+        if bias is None:
+            return outcomes
+        return [
+            outcome
+            if isinstance(outcome, EmbedUnavailable)
+            else centred(outcome[None], [text], bias.questions)[0]
+            for text, outcome in zip(texts, outcomes, strict=True)
+        ]
+
+    async def _questions(self, group: Sequence[Piece]) -> Sequence[Vector | EmbedUnavailable]:
+        """The outcomes of one request; of those that are refused together, in halves."""
+        try:
+            async with asyncio.timeout(self._query_timeout_s):
+                texts = [piece.text for piece in group]
+                return list(await self._ask(texts, Side.QUERY, self._query_timeout_s, self._asking))
+        except TimeoutError as late:
+            raise EmbedUnavailable(
+                f"{self._dialect.provider}: the question had no vector after {self._query_timeout_s:g} s"
+            ) from late
+        except EmbedTerminal as refusal:
+            raise EmbedUnavailable(str(refusal)) from refusal
+        except (TooMuch, Unacceptable) as refusal:
+            if len(group) == 1:
+                failure = EmbedUnavailable(str(refusal))
+                failure.__cause__ = refusal
+                return [failure]
+        middle = len(group) // 2
+        return [*await self._questions(group[:middle]), *await self._questions(group[middle:])]
+
+    async def embed(self, texts: Sequence[str], side: Side) -> Vectors:
+        """Embed a few short texts as they are, in one request.
+
+        Raises:
+            EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable.
+        """
+        return await self._ask(texts, side, self._request_timeout_s, self._indexing)
+
+    def answers_again(self) -> None:
+        """Put questions at once: the provider has just answered something else."""
+        self._breaker.succeeded()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._asker.session.close()
+
+    async def _embed(self, group: Sequence[Piece], at: int, came: "_Came") -> bool:
+        """Have one request's pieces embedded; what is refused as a whole is tried in halves.
+
+        Args:
+            group: The pieces.
+            at: The place of the first of them among all.
+            came: Takes what comes, as it comes: what was paid for outlasts a failure of the rest.
+
+        Returns:
+            Whether each piece was taken as it is. If not, it was a piece that was too large, and not the request.
+
+        Raises:
+            EmbedUnavailable, EmbedTerminal.
+        """
+        try:
+            rows = await self.embed([piece.text for piece in group], Side.DOCUMENT)
+        except (TooMuch, Unacceptable) as refusal:
+            if len(group) == 1:
+                await self._alone(group[0], at, refusal, came)
+                return False
+            is_large = isinstance(refusal, TooMuch)
+        else:
+            came.rows.update(enumerate(rows, at))
+            return True
+        middle = len(group) // 2
+        first_taken = await self._embed(group[:middle], at, came)
+        second_taken = await self._embed(group[middle:], at + middle, came)
+        are_taken = first_taken and second_taken
+        if is_large and are_taken:
+            self._take_less(group)
+        return are_taken
+
+    async def _alone(self, piece: Piece, at: int, refusal: TooMuch | Unacceptable, came: "_Came") -> None:
+        """A piece that was refused by itself has the vector of its parts, if its size was the reason; else it is refused."""
+        if isinstance(refusal, TooMuch) and piece.tokens > SMALLEST_PIECE:
+            parts = [
+                Piece(part, 0, estimate_tokens(part)) for part in split(piece.text, (piece.tokens + 1) // 2)
+            ]
+            if len(parts) > 1:
+                of_parts = _Came()
+                for place, part in enumerate(parts):
+                    await self._embed([part], place, of_parts)
+                if of_parts.refused:
+                    came.refused[piece.of] = of_parts.refused[0]
+                else:
+                    came.rows[at] = whole_ones(parts, of_parts.rows)[0]
+                return
+        # Where nothing passes any more, it is not the text's fault.
+        try:
+            await self.embed([HARMLESS], Side.DOCUMENT)
+        except (TooMuch, Unacceptable) as everything:
+            raise Refused(str(everything)) from everything
+        came.refused[piece.of] = str(refusal)
+
+    def _take_less(self, group: Sequence[Piece]) -> None:
+        tokens = sum(piece.tokens for piece in group)
+        self._limits = Limits(
+            max(1, min(self._limits.tokens, tokens // 2)),
+            max(1, min(self._limits.texts, len(group) // 2)),
+            self._limits.concurrency,
+        )
+
+    async def _ask(self, texts: Sequence[str], side: Side, timeout_s: float, retries: Retries) -> Vectors:
+        return await self._asker.ask(
+            texts, side, dimensions=self._portrait.dimensions, timeout_s=timeout_s, retries=retries
+        )
+
+
+def sendable(text: str) -> str:
+    """A text without what no JSON can carry or many servers stumble over: lone surrogates, NUL; never empty."""
+    sound = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+    return sound if sound.strip() else "."

@@ -1,0 +1,56 @@
+"""Puts one request for vectors to a provider, as often as it is worth it."""
+
+from collections.abc import Sequence
+
+from memd.providers.api_keys.account import Account
+from memd.providers.provider import Vectors
+from memd.providers.remote import parse_reply
+from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.http import Session
+from memd.providers.remote.request import NotSupported, Refused, Side
+from memd.providers.remote.retry import Retries
+from memd.runtime.threads import beside
+
+
+class Asker:
+    """One account with one provider, spoken to in its dialect."""
+
+    def __init__(self, dialect: Dialect, account: Account, session: Session) -> None:
+        """Nothing is sent yet."""
+        self.dialect = dialect
+        self.account = account
+        self.session = session
+
+    async def ask(
+        self, texts: Sequence[str], side: Side, *, dimensions: int | None, timeout_s: float, retries: Retries
+    ) -> Vectors:
+        """The vectors of some texts, shape (n, dimensions).
+
+        Args:
+            texts: As many as one request may hold.
+            side: Whether they are questions or documents.
+            dimensions: How long vectors must be; None: all alike.
+            timeout_s: For each attempt.
+            retries: How many there may be.
+
+        Raises:
+            EmbedUnavailable: no answer that can be used.
+            Refused: no request will be answered.
+            TooMuch, Unacceptable: this one will not.
+        """
+        async for attempt in retries.attempt():
+            with attempt:
+                answer = await self.session.send(self.dialect.embed(texts, side), timeout_s)
+                if not answer.is_success:
+                    failure = self.dialect.failure(answer, self.account.key, (*texts, *self._headers()))
+                    raise Refused(str(failure)) if isinstance(failure, NotSupported) else failure
+                # Long lists of numbers: the loop must not stand still for them.
+                return await beside(self._read, answer.body, len(texts), dimensions)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _headers(self) -> list[str]:
+        """What stands in the headers of the configuration: it may be secret, too."""
+        return [part for value in self.account.headers.values() for part in value.split()]
+
+    def _read(self, body: bytes, count: int, dimensions: int | None) -> Vectors:
+        return parse_reply.matrix(self.dialect.vectors(body, count), count=count, dimensions=dimensions)

@@ -1,0 +1,101 @@
+"""All it takes to ask a provider over HTTP, before anything was sent."""
+
+from collections.abc import Mapping
+from typing import Literal, assert_never
+
+import msgspec
+
+from memd.config.settings import Remote
+from memd.providers.api_keys.account import Account, Home, NoAccount, Read, account, origin_of
+from memd.providers.remote import gemini, ollama, openai, voyage
+from memd.providers.remote.dialect import Dialect
+
+Name = Literal["openai", "gemini", "voyage", "ollama", "openai-compatible"]
+
+OLLAMA_PORT = 11434
+_OLLAMA_ENDINGS = ("/api", "/api/embed", "/api/embeddings", "/ollama")
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """A provider that must be asked what its model is like before it can be used.
+
+    Its repr tells no key: neither do those of its parts.
+    """
+
+    dialect: Dialect
+    account: Account
+    key_header: str | None  # where the key goes; None: Authorization, as a bearer
+    query_timeout_s: float
+    key_places: str = "remote.api_key"  # where another key would be looked for, for people
+
+    @property
+    def provider(self) -> str:
+        """Its name in the configuration."""
+        return self.dialect.provider
+
+    @property
+    def model(self) -> str:
+        """As requests name it."""
+        return self.dialect.model
+
+
+def recipe(name: Name, model: str, remote: Remote, environ: Mapping[str, str], read: Read) -> Recipe:
+    """How to ask a provider.
+
+    Args:
+        name: Which one.
+        model: As configured; empty for the provider's default.
+        remote: The settings, which are this provider's own.
+        environ: Of the process.
+        read: Gives the text of the file with the key.
+
+    Raises:
+        NoAccount: what is missing, and how to mend it.
+    """
+    key_header = None
+    home: Home
+    dialect: Dialect
+    match name:
+        case "openai":
+            home, dialect = openai.HOME, openai.openai(model, remote)
+        case "gemini":
+            home, dialect, key_header = gemini.HOME, gemini.gemini(model, remote), gemini.KEY_HEADER
+        case "voyage":
+            home, dialect = voyage.HOME, voyage.voyage(model, remote)
+        case "ollama":
+            home, dialect = ollama.HOME, ollama.ollama(model, remote)
+        case "openai-compatible":
+            if not model:
+                raise NoAccount(
+                    f"{name}: set model to the name that the server at remote.base_url gives to it."
+                )
+            home, dialect = openai.ANY_HOME, openai.compatible(model, remote)
+        case _:
+            assert_never(name)
+    who = account(name, home, remote, environ, read)
+    return Recipe(dialect, who, key_header, remote.query_timeout_ms / 1000, _key_places(home, who, remote))
+
+
+def _key_places(home: Home, who: Account, remote: Remote) -> str:
+    """Where the key for an address is looked for: a variable of the environment counts for the provider's own host alone."""
+    if remote.api_key:
+        return "remote.api_key"
+    if remote.api_key_env:
+        return "the variable that remote.api_key_env names"
+    if remote.api_key_file:
+        return "the file that remote.api_key_file names"
+    is_home = bool(home.base_url) and origin_of(Home(who.base_url)) == origin_of(home)
+    return " or ".join([*home.variables[:is_home], "remote.api_key"])
+
+
+def speaker(base_url: str) -> Name:
+    """Which provider is to be expected at an address: the one that lives there, Ollama at its port, else any other."""
+    origin = origin_of(Home(base_url))
+    homes: Mapping[Name, Home] = {"openai": openai.HOME, "gemini": gemini.HOME, "voyage": voyage.HOME}
+    for name, home in homes.items():
+        if origin == origin_of(home):
+            return name
+    *_, port = origin
+    if port == OLLAMA_PORT or base_url.rstrip("/").endswith(_OLLAMA_ENDINGS):
+        return "ollama"
+    return "openai-compatible"

@@ -1,0 +1,198 @@
+"""Batches against the local server, with a real ledger."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import msgspec
+import numpy as np
+
+from memd.config.settings import Batch, Remote
+from memd.model import TextHash
+from memd.providers.api_keys.account import Home, account
+from memd.providers.batch.client import Patience
+from memd.providers.batch.dialect import BatchDialect, Limits
+from memd.providers.batch.dialects import offered
+from memd.providers.batch.gemini import GeminiBatches
+from memd.providers.batch.jobs import Batches
+from memd.providers.batch.ledger import Ledger
+from memd.providers.batch.openai import OpenAIBatches
+from memd.providers.centring import Bias, Line
+from memd.providers.provider import Calibration, Vectors
+from memd.providers.remote import gemini, openai, voyage
+from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.http import Session
+from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.provider import RemoteProvider
+from memd.providers.remote.retry import Retries
+from memd.providers.remote.retrying_client import Asker
+from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.provider_records import ProviderStore
+from memd.sync.ledger import StoredLedger
+from tests.fakes import HashingProvider
+from tests.fakes.embedding_server import KEY
+from tests.wait import until_async
+
+DIMENSIONS = 32
+PROVIDERS = ["openai", "gemini", "voyage"]
+QUICK = Retries(attempts=3, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
+SOON = Patience(
+    request_s=10.0,
+    first_s=0.002,
+    longest_s=0.01,
+    longest_asked_s=0.3,
+    cancel_s=5.0,
+    gone_s=2.5,
+    appear_s=0.02,
+    forget_s=60,
+)
+_DIALECTS: dict[str, tuple[Home, Callable[[str, Remote], Dialect], str | None]] = {
+    "openai": (openai.HOME, openai.openai, None),
+    "gemini": (gemini.HOME, gemini.gemini, gemini.KEY_HEADER),
+    "voyage": (voyage.HOME, voyage.voyage, None),
+}
+
+
+def hash_of(text: str) -> TextHash:
+    """As chunks have it."""
+    return TextHash(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+
+
+def texts_of(count: int, word: str = "note") -> dict[TextHash, str]:
+    """Some texts, each with a vector of its own."""
+    return {hash_of(text): text for text in (f"{word} {number} 灯塔 {number * 7}" for number in range(count))}
+
+
+def vector_of(text: str, dimensions: int = DIMENSIONS) -> bytes:
+    """What must be kept of a text."""
+    row = HashingProvider(dimensions=dimensions).embed([text])[0].astype(np.float64)
+    vector: bytes = (row / np.linalg.norm(row)).astype("<f4").tobytes()
+    return vector
+
+
+def dialect_of(name: str, base_url: str, *, most: int = 50_000, most_bytes: int = 90_000_000) -> BatchDialect:
+    """A provider's batch API with limits of the test's."""
+    found = offered(_DIALECTS[name][1]("", Remote()), base_url)
+    assert isinstance(found, OpenAIBatches | GeminiBatches)
+    return msgspec.structs.replace(found, limits=Limits(most, most_bytes))
+
+
+class Rig(msgspec.Struct):
+    """What a test sees."""
+
+    batches: Batches
+    store: EmbeddingStore
+    known: KnownVectors
+    ledger: Ledger
+    delivered: list[TextHash]  # in order
+    changes: list[int]  # how many jobs there were at each change
+
+    async def kept(self, texts: Mapping[TextHash, str]) -> dict[TextHash, bytes]:
+        """The vectors that are safe."""
+        return await self.known.get(list(texts))
+
+
+@asynccontextmanager
+async def batching(
+    name: str,
+    base_url: str,
+    file: Path,
+    *,
+    settings: Batch | None = None,
+    most: int = 50_000,
+    most_bytes: int = 90_000_000,
+    key: str = KEY,
+    dimensions: int = DIMENSIONS,
+    wrap: Callable[[Ledger], Ledger] = lambda ledger: ledger,
+    patience: Patience = SOON,
+    delivery: Exception | None = None,
+    clock: Callable[[], float] = time.time,
+    without: Line | None = None,
+) -> AsyncIterator[Rig]:
+    """One life of a daemon, as far as batches go."""
+    home, _, header = _DIALECTS[name]
+    whom = account(name, home, Remote(base_url=base_url, api_key=key), {}, lambda _: "")
+    session = Session(name, whom, header, 8)
+    store = EmbeddingStore(file)
+    await store.open()
+    dialect = dialect_of(name, base_url, most=most, most_bytes=most_bytes)
+    space = (name, dialect.model, "k")
+    ledger = wrap(StoredLedger(ProviderStore(store, space)))
+    delivered: list[TextHash] = []
+    changes: list[int] = []
+
+    async def deliver(vectors: Mapping[TextHash, bytes]) -> None:
+        if delivery is not None:
+            raise delivery
+        delivered.extend(vectors)
+
+    batches = Batches(
+        dialect,
+        session,
+        key,
+        ledger,
+        settings or Batch(enabled=True, poll_interval_ms=2),
+        dimensions,
+        deliver,
+        without=without,
+        on_change=lambda: changes.append(batches.jobs),
+        rng=Random(5),
+        clock=clock,
+        retries=QUICK,
+        patience=patience,
+    )
+    try:
+        await batches.resume()
+        yield Rig(batches, store, KnownVectors(store, space), ledger, delivered, changes)
+    finally:
+        await batches.close()
+        await session.close()
+        await store.close()
+
+
+async def directly(name: str, base_url: str, bias: Bias | None, texts: Sequence[str]) -> Vectors:
+    """What plain requests give."""
+    home, make, header = _DIALECTS[name]
+    remote = Remote(base_url=base_url, api_key=KEY)
+    whom = account(name, home, remote, {}, lambda _: "")
+    provider = RemoteProvider(
+        Asker(make("", remote), whom, Session(name, whom, header, 8)),
+        Portrait(DIMENSIONS, Calibration(), b"", bias=bias),
+        query_timeout_s=5.0,
+    )
+    try:
+        return await provider.embed_passages(texts)
+    finally:
+        await provider.close()
+
+
+async def done(rig: Rig, jobs: int = 0) -> None:
+    """Wait until no more than so many jobs are left."""
+    await until_async(lambda: rig.batches.jobs <= jobs, 20)
+
+
+async def until_forgotten(rig: Rig) -> None:
+    """Wait until the ledger has no job."""
+    await done(rig)
+    deadline = asyncio.get_running_loop().time() + 20
+    while await rig.ledger.jobs():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.002)
+
+
+async def through(rig: Rig, texts: Mapping[TextHash, str]) -> None:
+    """Have texts embedded by jobs, and wait until the ledger has none."""
+    await rig.batches.submit(texts)
+    await until_forgotten(rig)
+
+
+async def until_cleared(rig: Rig) -> None:
+    """Wait until the ledger has no file."""
+    deadline = asyncio.get_running_loop().time() + 20
+    while await rig.ledger.files():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.002)

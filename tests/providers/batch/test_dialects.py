@@ -1,0 +1,224 @@
+"""How each provider's batch API is spoken."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from memd.config.settings import Remote
+from memd.providers.batch.dialect import BatchDialect, Ended, Limits, Listed, Result, Running
+from memd.providers.batch.dialects import offered
+from memd.providers.batch.gemini import GeminiBatches
+from memd.providers.batch.openai import OpenAIBatches
+from memd.providers.remote import gemini, ollama, openai, voyage
+from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.request import BadReply
+
+ID = "ab" * 32
+
+
+def made(name: str, **options: object) -> BatchDialect:
+    """A provider's batch API as it is configured."""
+    remote = msgspec.convert(options, Remote)
+    makers: dict[str, Callable[[str, Remote], Dialect]] = {
+        "openai": openai.openai,
+        "gemini": gemini.gemini,
+        "voyage": voyage.voyage,
+    }
+    found = offered(makers[name]("", remote), "https://example.org/v1beta")
+    assert found is not None
+    return found
+
+
+def test_those_without_batches_have_none() -> None:
+    """Nobody knows what a compatible server does with /v1/batches."""
+    assert offered(openai.compatible("bge-m3", Remote(base_url="http://box:1/v1")), "http://box:1/v1") is None
+    assert offered(ollama.ollama("", Remote()), "http://box:1") is None
+    assert isinstance(made("openai"), OpenAIBatches)
+    assert isinstance(made("voyage"), OpenAIBatches)
+    assert isinstance(made("gemini"), GeminiBatches)
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini", "voyage"])
+def test_a_job_holds_no_more_than_every_provider_takes(name: str) -> None:
+    """50,000 texts, and less than the 200 MB of the smallest file."""
+    assert made(name).limits == Limits(50_000, 90_000_000)
+    assert made(name).input_tokens >= 2000
+
+
+def test_a_line_of_openai_is_a_whole_request() -> None:
+    """The same that would be sent by itself, prefix and dimensions included."""
+    line = made("openai", dimensions=256, document_prefix="passage: ").line(ID, "灯塔")
+    assert msgspec.json.decode(line) == {
+        "custom_id": ID,
+        "method": "POST",
+        "url": "/v1/embeddings",
+        "body": {"model": "text-embedding-3-small", "input": ["passage: 灯塔"], "dimensions": 256},
+    }
+
+
+def test_a_line_of_voyage_leaves_the_model_to_the_job() -> None:
+    """What is equal in all lines stands in the request that creates it."""
+    dialect = made("voyage", dimensions=512)
+    assert msgspec.json.decode(dialect.line(ID, "a")) == {"custom_id": ID, "body": {"input": ["a"]}}
+    wanted = msgspec.json.decode(dialect.create("file-1", "memd-1").body)
+    assert wanted == {
+        "input_file_id": "file-1",
+        "endpoint": "/v1/embeddings",
+        "completion_window": "12h",
+        "metadata": {"memd": "memd-1"},
+        "request_params": {"model": "voyage-4-large", "input_type": "document", "output_dimension": 512},
+    }
+
+
+def test_a_line_of_gemini_says_that_it_is_a_document() -> None:
+    """A key, and the request that would be sent by itself."""
+    assert msgspec.json.decode(made("gemini").line(ID, "a")) == {
+        "key": ID,
+        "request": {
+            "model": "models/gemini-embedding-001",
+            "content": {"parts": [{"text": "a"}]},
+            "taskType": "RETRIEVAL_DOCUMENT",
+        },
+    }
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini", "voyage"])
+def test_an_id_is_as_long_as_it_may_be(name: str) -> None:
+    """Ids have 64 characters at most: those of a SHA-256, and a line is one line."""
+    line = made(name).line(ID, "two\nlines\u2028and more")
+    assert len(ID) == 64
+    assert b"\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("status", "seen"),
+    [
+        ("validating", Running("validating")),
+        ("in_progress", Running("in_progress")),
+        ("finalizing", Running("finalizing")),
+        ("cancelling", Running("cancelling")),
+        ("paused", Running("paused")),
+        ("completed", Ended(("out", "err"))),
+        ("expired", Ended(("out", "err"), "the job has expired")),
+        ("cancelled", Ended(("out", "err"), "the job has cancelled")),
+        ("failed", Ended(("out", "err"), "the job has failed (a, b)")),
+    ],
+)
+def test_the_states_of_openai(status: str, seen: Running | Ended) -> None:
+    """Results come before errors; codes are told, words are not."""
+    faults = [{"code": "b", "message": "secret"}, {"code": "a"}, {"message": "secret"}, {"code": None}]
+    errors = {"data": faults} if status == "failed" else None
+    job = {"id": "x", "status": status, "output_file_id": "out", "error_file_id": "err", "errors": errors}
+    assert made("openai").state(msgspec.json.encode(job)) == seen
+
+
+_METADATA = {"output": {"responsesFile": "files/m"}}
+_RESPONSE = {"responsesFile": "files/r"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "seen"),
+    [
+        ({}, Running("")),
+        ({"metadata": {"state": "BATCH_STATE_PENDING"}}, Running("BATCH_STATE_PENDING")),
+        ({"metadata": {"state": "BATCH_STATE_RUNNING"}, "done": False}, Running("BATCH_STATE_RUNNING")),
+        ({"metadata": {"state": "JOB_STATE_PAUSED"}}, Running("JOB_STATE_PAUSED")),
+        ({"metadata": {"state": "BATCH_STATE_SUCCEEDED"} | _METADATA, "done": True}, Ended(("files/m",))),
+        ({"metadata": {"state": "JOB_STATE_SUCCEEDED"}, "response": _RESPONSE}, Ended(("files/r",))),
+        ({"state": "SUCCEEDED", "response": _RESPONSE}, Ended(("files/r",))),
+        ({"done": True, "response": _RESPONSE}, Ended(("files/r",))),
+        ({"done": True}, Ended((), "the job names no file with results")),
+        ({"metadata": {"state": "BATCH_STATE_FAILED"}, "done": True}, Ended((), "the job has failed")),
+        (
+            {"metadata": {"state": "BATCH_STATE_EXPIRED"} | _METADATA, "done": True},
+            Ended(("files/m",), "the job has expired"),
+        ),
+        ({"metadata": {"state": "BATCH_STATE_CANCELLED"}}, Ended((), "the job has cancelled")),
+        ({"done": True, "error": {"code": 13, "message": "secret"}}, Ended((), "the job has failed")),
+    ],
+)
+def test_the_states_of_gemini(operation: dict[str, object], seen: Running | Ended) -> None:
+    """In the metadata with a prefix, or beside it, with the file in either place."""
+    body = msgspec.json.encode({"name": "batches/x"} | operation)
+    assert made("gemini").state(body) == seen
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "seen"),
+    [
+        (
+            "openai",
+            {"custom_id": ID, "response": {"status_code": 200, "body": {"data": [{"embedding": [1, 2.5]}]}}},
+            Result(ID, [1.0, 2.5]),
+        ),
+        (
+            "openai",
+            {"custom_id": ID, "response": {"status_code": 200, "body": {"data": []}}, "error": None},
+            Result(ID, None, "no vector"),
+        ),
+        (
+            "voyage",
+            {"custom_id": ID, "response": {"status_code": 400, "body": "Input cannot contain that."}},
+            Result(ID, None, "HTTP 400"),
+        ),
+        (
+            "openai",
+            {"custom_id": ID, "response": None, "error": {"code": "batch_expired", "message": "secret"}},
+            Result(ID, None, "batch_expired"),
+        ),
+        ("gemini", {"key": ID, "response": {"embedding": {"values": [1.5]}}}, Result(ID, [1.5])),
+        ("gemini", {"key": ID, "embedding": {"values": [1.5]}}, Result(ID, [1.5])),
+        ("gemini", {"key": ID, "response": {"embedding": {}}}, Result(ID, None, "no vector")),
+        ("gemini", {"key": ID, "error": {"code": 3, "message": "secret"}}, Result(ID, None, "error 3")),
+    ],
+)
+def test_lines_of_results(name: str, line: dict[str, object], seen: Result) -> None:
+    """A vector, or why there is none; never in the provider's words, which may quote the text."""
+    assert made(name).result(msgspec.json.encode(line)) == seen
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini", "voyage"])
+def test_jobs_are_listed_by_their_labels(name: str) -> None:
+    """Page by page; those of others are passed over."""
+    dialect = made(name)
+    if name == "gemini":
+        ours = {"name": "batches/1", "metadata": {"displayName": "memd-1"}}
+        operations: dict[str, object] = {"operations": [ours, {"name": "batches/2"}], "nextPageToken": "t/1"}
+        assert dialect.listed(msgspec.json.encode(operations)) == Listed({"memd-1": "batches/1"}, "t/1")
+        assert dialect.listed(b"{}") == Listed({}, None)
+        assert dialect.list("t/1").path == "batches?pageSize=100&pageToken=t/1"
+        return
+    job = {"id": "b1", "status": "completed"}
+    data = [job | {"metadata": {"memd": "memd-1"}}, job | {"metadata": {"who": "else"}}, job | {"id": "b3"}]
+    page: dict[str, object] = {"data": data, "has_more": True}
+    assert dialect.listed(msgspec.json.encode(page)) == Listed({"memd-1": "b1"}, "b3")
+    assert dialect.listed(msgspec.json.encode({"data": data})) == Listed({"memd-1": "b1"}, None)
+    assert dialect.list("b3").path == "batches?limit=100&after=b3"
+
+
+@pytest.mark.parametrize(
+    "bad", ["https://evil.example/x", "../../x", "a/../b", "", "a?b=c", "a b", "/x", "x" * 300, "a\n"]
+)
+@pytest.mark.parametrize("name", ["openai", "gemini"])
+def test_a_name_that_could_lead_elsewhere_is_refused(name: str, bad: str) -> None:
+    """Of a file, of a job, of a file with results."""
+    dialect = made(name)
+    told = {
+        "id": bad,
+        "name": bad,
+        "status": "completed",
+        "output_file_id": bad or "?",
+        "response": {"responsesFile": bad or "?"},
+    }
+    for read in (dialect.uploaded, dialect.created, dialect.state):
+        with pytest.raises(BadReply):
+            read(msgspec.json.encode(told))
+
+
+def test_geminis_services_are_on_the_same_host() -> None:
+    """Uploads and downloads stand beside the API."""
+    dialect = made("gemini")
+    assert dialect.upload("x", []).path == "/upload/v1beta/files?uploadType=multipart"
+    assert dialect.download("files/x").path == "/download/v1beta/files/x:download?alt=media"
+    assert dialect.cancel("batches/x").path == "batches/x:cancel"

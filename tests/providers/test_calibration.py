@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from memd.providers import calibration
+from memd.providers.centring import centred
+from memd.providers.provider import READABLE, Vectors
+from memd.text.tokens import is_mostly_cjk
+
+HALF = len(calibration.QUESTIONS) // 2
+
+
+def made(*, language: float, meaning: float = 1.0) -> Vectors:
+    """Vectors of the answers, or of the questions: an axis for each matter, and one for the language of a text."""
+    rows = np.zeros((2 * HALF, HALF + 2), np.float32)
+    for n in range(2 * HALF):
+        rows[n, n % HALF] = meaning
+        rows[n, HALF + n // HALF] = language
+    lengths: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return lengths
+
+
+def test_a_bias_of_languages_is_found_and_taken_out() -> None:
+    """Where texts of one language lie close together, the answer in the other one is behind them; and not without it."""
+    vectors = made(language=2.0)
+    cosines = vectors @ vectors.T
+    assert cosines[0, HALF] < cosines[0, 1]
+    bias = calibration.bias(vectors, vectors)
+    assert bias is not None
+    questions = centred(vectors, calibration.QUESTIONS, bias.questions)
+    answers = centred(vectors, calibration.ANSWERS, bias.passages)
+    cosines = questions @ answers.T
+    assert cosines[0, HALF] > cosines[0, 1] + 0.5
+    assert np.allclose(np.linalg.norm(answers, axis=1), 1, atol=1e-6)
+
+
+def test_where_no_language_is_nearer_nothing_is_taken_out() -> None:
+    """A model that tells languages and matters apart as it should keeps its vectors."""
+    assert calibration.bias(made(language=0.0), made(language=0.0)) is None
+
+
+def test_the_range_begins_at_what_is_usual_between_strangers() -> None:
+    """And reading is worth it above 97.5 % of these."""
+    answers = np.eye(2 * HALF, dtype=np.float32)
+    random = np.random.default_rng(1)
+    questions = random.normal(0.2, 0.05, answers.shape).astype(np.float32)
+    found = calibration.calibration(questions, answers)
+    assert found.low == pytest.approx(0.2, abs=0.01)
+    assert found(0.2 + 1.96 * 0.05) == pytest.approx(READABLE, abs=0.02)
+
+
+def test_a_model_that_tells_nothing_apart_makes_nothing_look_close() -> None:
+    """Where own and other answers are equally near, the range is narrow but not empty, and nothing is worth reading."""
+    same = np.full((2 * HALF, 2 * HALF), 0.5, np.float32)
+    found = calibration.calibration(same, np.eye(2 * HALF, dtype=np.float32))
+    assert found.high > found.low
+    assert found(0.5) == 0.0
+
+
+def test_questions_and_answers_come_in_pairs() -> None:
+    """As many of one as of the other, all different, the second half Chinese."""
+    assert len(calibration.QUESTIONS) == len(calibration.ANSWERS) == 2 * HALF
+    assert len({*calibration.QUESTIONS, *calibration.ANSWERS}) == 4 * HALF
+    for texts in (calibration.QUESTIONS, calibration.ANSWERS):
+        assert [is_mostly_cjk(text) for text in texts] == [False] * HALF + [True] * HALF
+
+
+@pytest.mark.parametrize(
+    ("now", "same"), [([1, 0, 0], True), ([0.999, 0.04, 0], True), ([0.9, 0.43, 0], False), ([1, 0], False)]
+)
+def test_another_model_is_noticed(now: list[float], same: bool) -> None:
+    """By the direction of one vector, or its length; rounding is none."""
+    before = np.array([1, 0, 0], np.float32)
+    assert calibration.same_model(before, np.array(now, np.float32)) is same
