@@ -8,13 +8,13 @@ import msgspec
 
 from memd.backends.backend import Backend
 from memd.config.settings import AgentSettings
-from memd.engines.supply import Supply
+from memd.embedding.for_agent import Supply
+from memd.embedding.queue.scheduler import VectorQueue
 from memd.errors import MemdError, TransientError
 from memd.providers.provider import space_of
 from memd.store.index import Index
 from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop
-from memd.sync.vectors import VectorQueue
 from memd.text.memory_paths import Root
 from memd_client import session_key
 

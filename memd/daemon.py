@@ -29,10 +29,10 @@ from memd.backends.qmd.embedding import EmbedTurn
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config
-from memd.engines.engines import Choose, Engines
-from memd.engines.member import Tools
-from memd.engines.standing import Patience
-from memd.engines.supply import Supply
+from memd.embedding.fallback_state import Patience
+from memd.embedding.for_agent import Supply
+from memd.embedding.registry import Choose, Engines
+from memd.embedding.running_provider import Tools
 from memd.errors import FatalError, MemdError
 from memd.fleet import Fleet
 from memd.footprint.limit import MemoryLimit

@@ -11,8 +11,8 @@ import structlog
 
 from memd.agents import Agent, Agents, LeftOut
 from memd.config.settings import AgentSettings, Config, differences
-from memd.engines.engines import Engines
-from memd.engines.supply import Supply
+from memd.embedding.for_agent import Supply
+from memd.embedding.registry import Engines
 from memd.errors import TransientError
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.store.errors import StoreDamaged, StoreNewer

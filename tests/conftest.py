@@ -55,7 +55,7 @@ _NOT_QUICK = (
     "faults",
     "inspection",
     "security",
-    "sync/test_vectors_remote.py",
+    "embedding/queue/test_scheduler_remote.py",
     "test_conftest.py",
     "test_units.py",
 )

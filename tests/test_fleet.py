@@ -11,8 +11,8 @@ import structlog
 
 from memd.agents import Agent, Agents
 from memd.config.settings import AgentSettings, Config, DaemonSettings
-from memd.engines.engines import Engines
-from memd.engines.supply import Supply
+from memd.embedding.for_agent import Supply
+from memd.embedding.registry import Engines
 from memd.fleet import Fleet
 from memd.runtime.threads import NoThread
 

@@ -1,9 +1,9 @@
 """How an agent's embedding stands, as a client is told."""
 
+from memd.embedding.queue.batching import Bulk
+from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.states import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
 from memd.providers.batch.batch_state import FAILURES
-from memd.sync.bulk import Bulk
-from memd.sync.standing import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
-from memd.sync.vectors import VectorQueue
 from memd_client import messages as wire
 
 _NAMES: dict[type[State], str] = {

@@ -18,6 +18,7 @@ from memd.backends.citation import citation, footer, is_cited
 from memd.backends.clamp import clamp
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings
+from memd.embedding.queue.scheduler import VectorQueue
 from memd.errors import MemdError, TransientError
 from memd.runtime.local_time import LocalZone
 from memd.runtime.timing import spent
@@ -26,7 +27,6 @@ from memd.server.report import Facts, agent_status, for_session, left_out_status
 from memd.server.slow import Slow
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd.sync.passes import PassFailed, PassReport
-from memd.sync.vectors import VectorQueue
 from memd_client import messages as wire
 from memd_client import session_key
 

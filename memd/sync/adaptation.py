@@ -5,6 +5,8 @@ import asyncio
 import structlog
 
 from memd.config.settings import AgentSettings
+from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.spaces import Spaces
 from memd.errors import FatalError, MemdError
 from memd.providers.provider import space_of
 from memd.runtime.backoff import LONGEST_WAIT_S
@@ -13,11 +15,9 @@ from memd.runtime.safe_traceback import told
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors
-from memd.sync.embedders import Embedders
 from memd.sync.fingerprint import wanted_fingerprint
 from memd.sync.permission import Permission
 from memd.sync.renewal import Renewal
-from memd.sync.spaces import Spaces
 
 log = structlog.get_logger()
 

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
+from memd.embedding.queue.agent_queues import Embedders
 from memd.store.index import Index
-from memd.sync.embedders import Embedders
 
 LOOK_S = 2.0  # between two looks at how far it is
 CATCHING_UP = 3  # rounds of what changed while it was embedded

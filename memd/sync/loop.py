@@ -8,6 +8,9 @@ from random import Random
 import msgspec
 
 from memd.config.settings import AgentSettings
+from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.scheduler import STALLED_S, VectorQueue
+from memd.embedding.queue.spaces import Spaces
 from memd.providers.provider import space_of
 from memd.runtime.threads import Threads
 from memd.store.chunks import Counts
@@ -18,7 +21,6 @@ from memd.sync.beside import Beside
 from memd.sync.checks import keep_checking
 from memd.sync.cost import Cost, cost
 from memd.sync.dirty import Dirty, Taken
-from memd.sync.embedders import Embedders
 from memd.sync.fingerprint import embeds_parts
 from memd.sync.freshness import Freshness
 from memd.sync.glance import Glance
@@ -30,10 +32,8 @@ from memd.sync.poll import look_by_scan
 from memd.sync.proof import keep_proving
 from memd.sync.refill import keep_filled
 from memd.sync.renewal import Renewal
-from memd.sync.spaces import Spaces
 from memd.sync.tidy import Tidy
 from memd.sync.treatment import Treatment
-from memd.sync.vectors import STALLED_S, VectorQueue
 from memd.sync.wipe import keep_wiping
 from memd.watch.event_barrier import Backlog
 

@@ -4,10 +4,10 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.scheduler import VectorQueue
 from memd.store.meta import Fingerprint
 from memd.sync.cost import Cost
-from memd.sync.embedders import Embedders
-from memd.sync.vectors import VectorQueue
 
 
 class Permission:

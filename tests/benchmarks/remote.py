@@ -12,17 +12,17 @@ from random import Random
 
 import structlog
 
+from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.scheduler import VectorQueue
 from memd.providers.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.cached import CacheBound
-from memd.sync.served import Customer
-from memd.sync.vectors import VectorQueue
 from tests.benchmarks.figures import Figure
+from tests.embedding.queue.remote import provider_at
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
-from tests.sync.remote import provider_at
 
 CHUNKS = 5_000
 A_REQUEST = 20  # chunks of the usual size: what 8,000 tokens hold

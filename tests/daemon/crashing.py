@@ -6,9 +6,9 @@ from typing import NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
+from memd.embedding.queue.agent_backlog import Request, Served
+from memd.embedding.queue.results import Storing
 from memd.providers.choose import Choice
-from memd.sync.served import Request, Served
-from memd.sync.storing import Storing
 from tests.fakes import HashingProvider
 
 

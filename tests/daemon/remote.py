@@ -13,7 +13,7 @@ import numpy as np
 from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.daemon import Places
-from memd.engines.standing import Patience
+from memd.embedding.fallback_state import Patience
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.choose import Choice, choose

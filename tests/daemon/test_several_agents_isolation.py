@@ -18,9 +18,9 @@ from memd.agents import Agents
 from memd.backends.choice import Around
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
-from memd.engines.engines import Engines
-from memd.engines.member import Tools
-from memd.engines.standing import Patience
+from memd.embedding.fallback_state import Patience
+from memd.embedding.registry import Engines
+from memd.embedding.running_provider import Tools
 from memd.fleet import Fleet
 from memd.providers.choose import Choice
 from memd.runtime.threads import Threads

@@ -18,7 +18,7 @@ from memd.store import database
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import reloaded, running, write
 from tests.daemon.trouble import RED, bugs, comes_true, is_well
-from tests.engines.supplies import silent
+from tests.embedding.supplies import silent
 from tests.fakes import HashingProvider
 
 

@@ -17,7 +17,7 @@ from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from tests.engines.supplies import OneSpeaker
+from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.search.library import NOTES, QUESTIONS, Asked
 from tests.store.conftest import found_file

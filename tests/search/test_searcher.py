@@ -21,7 +21,7 @@ from memd.store.index import REST_S, Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
 from tests.clock import Clock
-from tests.engines.supplies import OneSpeaker
+from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
+from memd.embedding.queue.agent_backlog import Request, Served
+from memd.embedding.queue.results import Storing
 from memd.providers.choose import Choice
 from memd.providers.provider import Vector
 from memd.search import query
-from memd.sync.served import Request, Served
-from memd.sync.storing import Storing
 from tests.fakes import HashingProvider
 
 

@@ -18,7 +18,7 @@ from memd.backends.qmd.embedding import EmbedTurn
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, Query, Scope
 from memd.daemon import build_agent
-from memd.engines.supply import Supply
+from memd.embedding.for_agent import Supply
 from memd.model import Degraded, Hit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
@@ -28,7 +28,7 @@ from memd.server.slow import Slow
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
 from tests.clock import Clock
-from tests.engines.supplies import silent
+from tests.embedding.supplies import silent
 from tests.unchanging import unchanging
 from tests.wait import until_async
 

@@ -7,13 +7,13 @@ import apsw
 import msgspec
 import pytest
 
+from memd.embedding.queue.agent_backlog import Customer
 from memd.model import Chunk, Kind
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.sync.served import Customer
+from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
-from tests.sync.queues import FINGERPRINT, queue_of, running
 
 # Indexes of nothing but what has no vector, or none for good.
 OF_WHAT_WAITS = ("chunks_waiting", "chunks_set_aside", "parts_waiting")

@@ -26,7 +26,7 @@ from memd.store.meta import Fingerprint
 from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop
 from memd.sync.treatment import treatment_of
-from tests.engines.supplies import OneSpeaker
+from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 

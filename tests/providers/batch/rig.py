@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from memd.config.settings import Batch, Remote
+from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.model import TextHash
 from memd.providers.api_keys.account import Home, account
 from memd.providers.batch.client import Patience
@@ -32,7 +33,6 @@ from memd.providers.remote.retry import Retries
 from memd.providers.remote.retrying_client import Asker
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.provider_records import ProviderStore
-from memd.sync.ledger import StoredLedger
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY
 from tests.wait import until_async

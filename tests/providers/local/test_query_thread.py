@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from memd.engines.watched import watched
+from memd.embedding.observed_provider import watched
 from memd.providers.local.query_thread import REPLACED, SLOW_S, STUCK_S, Questions
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector
 from memd.providers.query_queue import QuestionQueue

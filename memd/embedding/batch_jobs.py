@@ -1,0 +1,128 @@
+"""The batch jobs of a provider that has them, with what they need to run."""
+
+import asyncio
+from collections.abc import Mapping
+from random import Random
+
+from memd.config.settings import Batch
+from memd.embedding.queue.batch_ledger import StoredLedger
+from memd.embedding.queue.scheduler import VectorQueue
+from memd.model import TextHash
+from memd.providers.batch.dialect import BatchDialect
+from memd.providers.batch.dialects import offered
+from memd.providers.batch.jobs import Batches
+from memd.providers.centring import Bias
+from memd.providers.provider import Identity, space_of
+from memd.providers.remote.http import Session
+from memd.providers.remote.spec import Recipe
+from memd.store.embeddings import EmbeddingStore
+from memd.store.provider_records import ProviderStore
+
+POLLERS = 2  # connections beside those that carry files
+
+
+class JobsOfSpace:
+    """What the engines that embed in one space have in common: one of them carries out its jobs, for the queues of all."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()  # held by whoever carries the jobs out
+        self.batches: Batches | None = None
+        self.queues: dict[VectorQueue, Batch] = {}  # with the settings of each
+
+    def use(self, batches: Batches) -> None:
+        """Have all queues know of these jobs: what is in one must not be asked for by any."""
+        self.batches = batches
+        for queue, settings in self.queues.items():
+            queue.bulk.use(batches, settings)
+
+    def changed(self) -> None:
+        """Have all queues look again."""
+        for queue in self.queues:
+            queue.batches_changed()
+
+
+class Jobs:
+    """Jobs whose vectors go into the cache, where the queues of their space find them."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        identity: Identity,
+        cache: EmbeddingStore,
+        settings: Batch,
+        queue: VectorQueue,
+        rng: Random,
+        shared: JobsOfSpace,
+        bias: Bias | None,
+    ) -> None:
+        """Nothing is asked yet; the queue asks for nothing that may be in a job of before.
+
+        Args:
+            recipe: How to ask the provider.
+            identity: Of its vectors.
+            cache: Where jobs are remembered, and vectors kept.
+            settings: When there are jobs. Those that were begun are finished also where there are to be no new ones.
+            queue: What hands texts over.
+            rng: Source of jitter.
+            shared: With whoever else embeds in the same space.
+            bias: What the vectors of this space are without; None: nothing is taken out of them.
+        """
+        self._recipe = recipe
+        self._identity = identity
+        self._cache = cache
+        self._settings = settings
+        self._queue = queue
+        self._rng = rng
+        self._shared = shared
+        self._bias = bias
+        self._dialect = offered(recipe.dialect, recipe.account.base_url)
+        self._mine: tuple[Batches, Session] | None = None
+        if self._dialect is None:
+            return
+        shared.queues[queue] = settings
+        if shared.batches is None:
+            self._begin(self._dialect)
+        else:
+            queue.bulk.use(shared.batches, settings)
+
+    async def run(self) -> None:
+        """Take up the jobs of an earlier life, and carry them out until cancelled; wait while another engine does."""
+        if self._dialect is None:
+            return
+        try:
+            async with self._shared.turn:
+                batches, session = self._mine or self._begin(self._dialect)
+                try:
+                    await batches.resume()
+                    await batches.watch()
+                finally:
+                    await batches.close()
+                    await session.close()
+        finally:
+            del self._shared.queues[self._queue]
+            if not self._shared.queues:
+                self._shared.batches = None
+
+    def _begin(self, dialect: BatchDialect) -> tuple[Batches, Session]:
+        recipe, identity, settings = self._recipe, self._identity, self._settings
+        session = Session(recipe.provider, recipe.account, recipe.key_header, settings.concurrency + POLLERS)
+        shared = self._shared
+
+        async def deliver(_: Mapping[TextHash, bytes]) -> None:
+            shared.changed()
+
+        batches = Batches(
+            dialect,
+            session,
+            recipe.account.key,
+            StoredLedger(ProviderStore(self._cache, space_of(identity))),
+            settings,
+            identity.dimensions,
+            deliver,
+            without=None if self._bias is None else self._bias.passages,
+            on_change=shared.changed,
+            rng=self._rng,
+        )
+        self._mine = batches, session
+        shared.use(batches)
+        return self._mine

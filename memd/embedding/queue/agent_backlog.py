@@ -1,0 +1,194 @@
+"""An agent that is served by an embedding queue, and how far that is."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from memd.embedding.queue.states import BackingOff, WaitingForConfirmation, Working
+from memd.model import ChunkId, TextHash
+from memd.providers.provider import Limits
+from memd.store.chunks import WaitingChunk
+from memd.store.index import Index
+from memd.text.tokens import estimate_tokens
+
+
+class Customer(msgspec.Struct, frozen=True):
+    """An agent's index, as the scheduler serves it."""
+
+    agent: str
+    index: Index
+    use_cache: bool
+    damaged: Callable[[str], None] | None = None  # told when the index turns out to be damaged
+
+
+class Request:
+    """Some texts of one agent on their way to the provider and back."""
+
+    def __init__(
+        self, customer: Customer, chunks: Sequence[WaitingChunk], texts: Mapping[TextHash, str]
+    ) -> None:
+        self.customer = customer
+        self.chunks = chunks
+        self.texts = texts
+        self.has_place = False
+
+    def without(self, some: Collection[TextHash]) -> "Request":
+        """The same without some texts."""
+        texts = {text_hash: text for text_hash, text in self.texts.items() if text_hash not in some}
+        return Request(self.customer, [chunk for chunk in self.chunks if chunk.hash in texts], texts)
+
+
+class Served:
+    """What waits of one agent, and what is under way."""
+
+    def __init__(self, customer: Customer) -> None:
+        self.customer = customer  # each time the agent is served it is another
+        self.anew = asyncio.Event()  # something was written since the last batch was put together
+        self.woken = asyncio.Event()  # there may be something to do
+        self.ahead: list[WaitingChunk] = []  # read, and not asked for yet, the most wanted first
+        self.out: set[TextHash] = set()  # asked for, or about to be stored
+        self.lanes: set[asyncio.Task[None]] = set()
+        self.failure: BaseException | None = None  # what a lane met
+        self.struck: dict[TextHash, int] = {}  # texts whose request failed -> answers there had been by then
+        self.alone: dict[TextHash, int] = {}  # likewise, of those that were all of their request
+        self.most: dict[
+            TextHash, int
+        ] = {}  # texts that are asked for with few others -> in requests of so many at most
+        self.deferred: set[TextHash] = set()  # texts that fail while others do not: after all others
+        self.suspected: set[TextHash] = (
+            set()
+        )  # texts that failed alone since the last answer: likewise, until the next one
+        self.fails_at_deferred = False  # the last failure was that of a deferred text
+        self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
+        self.open = 0  # chunks, at the last look, that were neither asked for nor in a job
+        self.asked = 0  # texts that the provider is asked for just now
+        self.answered = 0  # texts that were sent before, since nothing waited last but what fails alone
+        self.unconfirmed: WaitingForConfirmation | None = None
+        self.asked_at = 0.0  # since when something is unconfirmed: nothing has been sent since
+        self.awaits_others = False  # all it wants has been asked for, for other agents
+        self.storing = asyncio.Lock()
+        self.store: Working | BackingOff = Working()
+        self.is_idle = False
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def agent(self) -> str:
+        """Its id."""
+        return self.customer.agent
+
+    @property
+    def sent(self) -> int:
+        """Texts of this burst."""
+        return self.asked + self.answered
+
+    @property
+    def only_jobs_left(self) -> bool:
+        """Whether all that waits is in batch jobs."""
+        is_busy = self.ahead or self.lanes or self.anew.is_set()
+        return bool(self.held) and not is_busy
+
+    def wake(self, *, anew: bool = False) -> None:
+        """Look whether there is something to do."""
+        if anew:
+            self.is_idle = False
+            self.anew.set()
+        self.woken.set()
+
+    def waits_for_others(self) -> bool:
+        """Whether there is something ahead, called when no request could be made of it: all of it is under way for others."""
+        self.awaits_others = bool(self.ahead)
+        return self.awaits_others
+
+    @property
+    def passed_over(self) -> frozenset[TextHash]:
+        """Texts that are not read ahead as long as others wait."""
+        return frozenset(self.deferred | self.suspected)
+
+    def strike(self, request: Request, answers: int) -> None:
+        """A request came to nothing: one of its texts may be what the provider fails at, and must not delay the others.
+
+        Texts whose request fails again, though others were answered in between, are asked for in halves, so that few
+        failures tell which one it is. One that fails alone is behind the others until there is an answer, so that the next
+        attempt is made with another one; if it then fails alone again, it stays behind them.
+
+        Args:
+            request: Came to nothing.
+            answers: That there have been to others.
+        """
+        if len(request.texts) == 1:
+            [text_hash] = request.texts
+            self.most[text_hash] = 1
+            is_again = answers > self.alone.setdefault(text_hash, answers) or text_hash in self.deferred
+            (self.deferred if is_again else self.suspected).add(text_hash)
+            self.fails_at_deferred = is_again
+            return
+        for text_hash in request.texts:
+            if answers > self.struck.setdefault(text_hash, answers):
+                self.struck[text_hash] = answers
+                self.most[text_hash] = len(request.texts) // 2
+
+    def settled(self, hashes: Iterable[TextHash]) -> None:
+        """Nothing of some texts is held against them any more: they have their vectors."""
+        for text_hash in hashes:
+            for held in (self.struck, self.alone, self.most):
+                held.pop(text_hash, None)
+
+    def trust_again(self) -> None:
+        """There was an answer: texts that failed alone before it may have failed like any other, and are newest first again."""
+        if self.suspected:
+            self.suspected.clear()
+            self.wake(anew=True)
+
+    def suspect_none(self) -> None:
+        """Nothing else waits: what went behind all others is next."""
+        self.deferred.clear()
+        self.suspected.clear()
+        self.fails_at_deferred = False
+
+    def put_back(self, request: Request, but: Collection[TextHash] = ()) -> None:
+        """Have the texts of a request wait again before what else was read, but for some and for those that are passed over."""
+        # Putting all that waits in order for each batch would take longer than the batch itself. Once the agent was
+        # served anew, though, something else may be wanted more.
+        if self.customer is request.customer:
+            but = self.passed_over.union(but)
+            back = [chunk for chunk in request.chunks if chunk.hash not in but]
+            self.ahead = [*back, *self.ahead]
+
+
+def rows(
+    waiting: Sequence[WaitingChunk], vectors: Mapping[TextHash, bytes]
+) -> list[tuple[ChunkId, TextHash, bytes]]:
+    """Chunks with the vectors that came of their texts."""
+    return [(chunk.id, chunk.hash, vectors[chunk.hash]) for chunk in waiting if chunk.hash in vectors]
+
+
+def batch(
+    waiting: Sequence[WaitingChunk],
+    limits: Limits,
+    passed_over: Collection[TextHash],
+    most: Mapping[TextHash, int] = MappingProxyType({}),
+) -> dict[TextHash, str]:
+    """The first texts that fit into one request, each once; at least one, if there is any.
+
+    Args:
+        waiting: The chunks, the most wanted first.
+        limits: Of one request.
+        passed_over: Texts that are not asked for.
+        most: Texts that are asked for with few others -> how many a request of theirs may have.
+    """
+    texts: dict[TextHash, str] = {}
+    tokens, room = limits.tokens, limits.texts
+    for chunk in waiting:
+        if chunk.hash in texts or chunk.hash in passed_over:
+            continue
+        cost = estimate_tokens(chunk.text)
+        if texts and (cost > tokens or len(texts) >= room):
+            break
+        allowed = most.get(chunk.hash, room)
+        if texts and len(texts) >= allowed:
+            continue
+        texts[chunk.hash] = chunk.text
+        tokens, room = tokens - cost, min(room, allowed)
+    return texts

@@ -1,0 +1,125 @@
+"""An agent that is served, and the requests that are put together for it."""
+
+from pathlib import Path
+
+import pytest
+
+from memd.embedding.queue.agent_backlog import Customer, Request, Served, batch, rows
+from memd.model import ChunkId, TextHash
+from memd.providers.provider import Limits
+from memd.store.chunks import WaitingChunk
+from memd.store.index import Index
+
+
+def chunk(number: int, text: str | None = None) -> WaitingChunk:
+    """A chunk whose text is hashed by its number."""
+    return WaitingChunk(ChunkId(number), TextHash(bytes([number])), text or f"text {number}")
+
+
+def customer(tmp_path: Path) -> Customer:
+    return Customer("main", Index(tmp_path / "main.sqlite"), use_cache=True)
+
+
+def request(of: Customer, *numbers: int) -> Request:
+    chunks = [chunk(number) for number in numbers]
+    return Request(of, chunks, {one.hash: one.text for one in chunks})
+
+
+@pytest.mark.parametrize(
+    ("limits", "passed_over", "expected"),
+    [
+        (Limits(8000, 10, 1), (), [1, 2, 3]),
+        (Limits(8000, 2, 1), (), [1, 2]),
+        (Limits(8000, 2, 1), (1,), [2, 3]),
+        (Limits(1, 10, 1), (), [1]),  # too long for any request, and asked for all the same
+        (Limits(8000, 10, 1), (1, 2, 3), []),
+    ],
+)
+def test_a_request_has_the_first_texts_that_fit(
+    limits: Limits, passed_over: tuple[int, ...], expected: list[int]
+) -> None:
+    """Each text once, without those that others ask for."""
+    waiting = [chunk(1), chunk(1), chunk(2), chunk(3)]
+    texts = batch(waiting, limits, {TextHash(bytes([number])) for number in passed_over})
+    assert [text_hash[0] for text_hash in texts] == expected
+
+
+def test_every_chunk_of_a_text_gets_its_vector() -> None:
+    """Those whose text got none get none."""
+    waiting = [chunk(1), WaitingChunk(ChunkId(7), TextHash(b"\x01"), "text 1"), chunk(2)]
+    assert rows(waiting, {TextHash(b"\x01"): b"v"}) == [(1, b"\x01", b"v"), (7, b"\x01", b"v")]
+
+
+def test_what_came_to_nothing_is_wanted_first(tmp_path: Path) -> None:
+    """Before what was read after it, and without what is settled."""
+    served = Served(customer(tmp_path))
+    served.ahead = [chunk(4)]
+    served.put_back(request(served.customer, 1, 2, 3), {TextHash(b"\x02")})
+    assert [one.id for one in served.ahead] == [1, 3, 4]
+
+
+def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answer(tmp_path: Path) -> None:
+    """It is not read ahead meanwhile, however often the agent is served anew; an answer takes the suspicion away, once."""
+    served = Served(customer(tmp_path))
+    failing = request(served.customer, 5)
+    served.strike(failing, answers=0)
+    served.put_back(failing)
+    assert served.ahead == []
+    assert served.passed_over == {b"\x05"}
+    served.anew.clear()
+    served.trust_again()
+    assert served.passed_over == frozenset()
+    assert served.anew.is_set()
+    served.strike(failing, answers=1)
+    served.trust_again()
+    assert served.passed_over == {b"\x05"}, "it failed again though others did not"
+    assert served.fails_at_deferred
+    served.suspect_none()
+    assert served.passed_over == frozenset()
+    assert not served.fails_at_deferred
+
+
+def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_path: Path) -> None:
+    """Something else may be wanted more by now."""
+    served = Served(customer(tmp_path))
+    before = request(served.customer, 1)
+    served.customer = customer(tmp_path)
+    served.put_back(before, ())
+    assert served.ahead == []
+
+
+def test_texts_that_fail_while_others_do_not_are_asked_for_in_halves(tmp_path: Path) -> None:
+    """A provider that fails at everything is no sign against a text."""
+    served = Served(customer(tmp_path))
+    failing = request(served.customer, 1, 2, 3, 4)
+    served.strike(failing, answers=5)
+    served.strike(failing, answers=5)
+    assert served.most == {}
+    served.strike(failing, answers=6)
+    assert set(served.most.values()) == {2}
+    waiting = [chunk(n) for n in (1, 2, 3, 4, 5)]
+    assert list(batch(waiting, Limits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02"]
+    assert list(batch(waiting[::-1], Limits(1000, 10, 1), (), served.most)) == [b"\x05", b"\x04"]
+    served.settled([TextHash(b"\x01"), TextHash(b"\x02")])
+    assert list(batch(waiting, Limits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02", b"\x05"]
+
+
+@pytest.mark.parametrize(
+    ("held", "ahead", "anew", "expected"),
+    [
+        (False, False, False, False),
+        (True, False, False, True),
+        (True, True, False, False),
+        (True, False, True, False),
+    ],
+)
+def test_an_agent_waits_for_jobs_alone_when_nothing_else_is_left(
+    tmp_path: Path, *, held: bool, ahead: bool, anew: bool, expected: bool
+) -> None:
+    """Nothing that is read, nothing that was just written."""
+    served = Served(customer(tmp_path))
+    served.held = frozenset({TextHash(b"\x01")} if held else ())
+    served.ahead = [chunk(2)] if ahead else []
+    if anew:
+        served.wake(anew=True)
+    assert served.only_jobs_left == expected

@@ -1,0 +1,234 @@
+"""Batch jobs out of what the scheduler has waiting, at a provider over HTTP."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import msgspec
+import numpy as np
+import pytest
+
+from memd.config.settings import Batch
+from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.batch_ledger import StoredLedger
+from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.scheduler import VectorQueue
+from memd.model import TextHash
+from memd.providers.batch.dialects import offered
+from memd.providers.batch.jobs import Batches
+from memd.providers.remote.http import Session
+from memd.providers.remote.provider import RemoteProvider
+from memd.store.embeddings import EmbeddingStore
+from memd.store.index import Index
+from memd.store.provider_records import ProviderStore
+from tests.embedding.queue.queues import DIMENSIONS, opened_for
+from tests.embedding.queue.remote import provider_at
+from tests.fakes.embedding_server import EmbeddingServer
+from tests.store.conftest import chunk_of, found_file
+from tests.wait import until_async
+
+TEXTS = [f"note {number} about {number % 17}" for number in range(600)]
+SETTINGS = Batch(enabled=True, poll_interval_ms=5)
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with EmbeddingServer(dimensions=DIMENSIONS) as running:
+        yield running
+
+
+class Desk(msgspec.Struct, frozen=True):
+    """A queue with batch jobs, at work."""
+
+    queue: VectorQueue
+    batches: Batches
+    provider: RemoteProvider
+
+    async def served(
+        self, tmp_path: Path, texts: list[str], name: str = "main", *, use_cache: bool = True
+    ) -> Index:
+        index = await opened_for(tmp_path, self.provider, texts, name)
+        self.queue.serve(Customer(name, index, use_cache))
+        return index
+
+
+@asynccontextmanager
+async def desk(tmp_path: Path, server: EmbeddingServer, settings: Batch = SETTINGS) -> AsyncIterator[Desk]:
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    async with provider_at(server) as provider:
+        asker = provider._asker
+        dialect = offered(asker.dialect, asker.account.base_url)
+        assert dialect is not None
+        session = Session("openai", asker.account, None, 4)
+        identity = provider.identity
+        space = (identity.provider, identity.model, identity.key)
+        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
+
+        async def deliver(_: Mapping[TextHash, bytes]) -> None:
+            queue.batches_changed()
+
+        batches = Batches(
+            dialect,
+            session,
+            asker.account.key,
+            StoredLedger(ProviderStore(cache, space)),
+            settings,
+            DIMENSIONS,
+            deliver,
+            without=None if provider.bias is None else provider.bias.passages,
+            on_change=queue.batches_changed,
+            rng=Random(2),
+        )
+        queue.bulk.use(batches, settings)
+        await batches.resume()
+        running = asyncio.create_task(queue.run())
+        try:
+            async with asyncio.timeout(30):
+                yield Desk(queue, batches, provider)
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+            await batches.close()
+            await session.close()
+            await cache.close()
+
+
+async def assert_right(index: Index, texts: list[str], server: EmbeddingServer) -> None:
+    """Every text has its own vector."""
+    hashes = [chunk_of(text).hash for text in texts]
+    stored = await index.vectors_of(hashes)
+    told = np.stack([np.frombuffer(stored[text_hash], "<f4") for text_hash in hashes])
+    np.testing.assert_allclose(told, server.embedder.embed(texts), atol=1e-6)
+
+
+async def test_a_first_index_is_one_job(tmp_path: Path, server: EmbeddingServer) -> None:
+    """Whatever number of files it comes from; nothing is sent by a plain request, and whoever waits waits for it."""
+    async with desk(tmp_path, server) as at:
+        index = await opened_for(tmp_path, at.provider, [])
+        for part in range(0, 600, 60):
+            chunks = [chunk_of(text, line) for line, text in enumerate(TEXTS[part : part + 60], 1)]
+            await index.replace(found_file(f"memory/{part}.md"), b"1", chunks, {}, frozenset())
+        at.queue.serve(Customer("main", index, use_cache=True))
+        assert await at.queue.wait_for(index) == (0, None)
+        await assert_right(index, TEXTS, server)
+        assert len(server.requests("create")) == 1
+        assert not server.requests("embed")
+        await index.close()
+
+
+async def test_what_is_written_while_a_job_runs_is_embedded_at_once(
+    tmp_path: Path, server: EmbeddingServer
+) -> None:
+    """A note does not wait for the job, and nothing that is in it is sent a second time."""
+    server.batch_outcome = "never"
+    async with desk(tmp_path, server) as at:
+        index = await at.served(tmp_path, TEXTS)
+        await until_async(lambda: at.queue.note_of("main") == "in a batch job of 600 texts")
+        await index.replace(found_file("memory/new.md"), b"1", [chunk_of("just written")], {}, frozenset())
+        at.queue.serve(Customer("main", index, use_cache=True))
+        await until_async(lambda: index.has_vectors)
+        assert [seen.texts for seen in server.requests("embed")] == [("just written",)]
+        assert at.queue.trouble_of("main") is None
+        server.batch_outcome = "completed"
+        assert await at.queue.wait_for(index) == (0, None)
+        await assert_right(index, TEXTS, server)
+        assert max(Counter(server.embedded()).values()) == 1
+        await index.close()
+
+
+async def test_a_job_that_nobody_waits_for_is_told(tmp_path: Path, server: EmbeddingServer) -> None:
+    """With wait = false a sync ends as soon as the texts are handed over."""
+    server.batch_outcome = "never"
+    async with desk(tmp_path, server, Batch(enabled=True, poll_interval_ms=5, wait=False)) as at:
+        index = await at.served(tmp_path, TEXTS)
+        assert await at.queue.wait_for(index) == (600, "handed over to a batch job of 600 texts")
+        server.batch_outcome = "completed"
+        await until_async(lambda: not at.batches.jobs, 10)
+        assert await at.queue.wait_for(index) == (0, None)
+        await index.close()
+
+
+async def test_jobs_that_fail_are_nobodys_loss(tmp_path: Path, server: EmbeddingServer) -> None:
+    """Plain requests do their work; after two failures they do all of it, until a person turns jobs on again."""
+    server.batch_outcome = "failed"
+    async with desk(tmp_path, server) as at:
+        for name in ("one", "two"):
+            texts = [f"{name} {text}" for text in TEXTS]
+            index = await at.served(tmp_path, texts, name)
+            assert await at.queue.wait_for(index) == (0, None)
+            await assert_right(index, texts, server)
+            await index.close()
+            await at.queue.leave(name)
+        assert (at.batches.standing.is_on, at.batches.standing.failures) == (False, 2)
+        jobs = len(server.requests("create"))
+        assert jobs == 2
+        third = await at.served(tmp_path, [f"three {text}" for text in TEXTS], "three")
+        assert await at.queue.wait_for(third) == (0, None)
+        assert len(server.requests("create")) == jobs
+        await third.close()
+        await at.queue.leave("three")
+        server.batch_outcome = "completed"
+        await at.batches.turn_on()
+        fourth = await at.served(tmp_path, [f"four {text}" for text in TEXTS], "four")
+        assert await at.queue.wait_for(fourth) == (0, None)
+        assert len(server.requests("create")) == jobs + 1
+        await fourth.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "use_cache"),
+    [
+        (Batch(enabled=False), True),
+        (Batch(enabled=True, min_chunks=601), True),
+        (SETTINGS, False),
+    ],
+    ids=["off", "too few", "no cache"],
+)
+async def test_there_are_no_jobs_where_none_are_wanted(
+    tmp_path: Path, server: EmbeddingServer, settings: Batch, use_cache: bool
+) -> None:
+    """By the configuration, for few texts, and where their vectors would have no place."""
+    async with desk(tmp_path, server, settings) as at:
+        index = await at.served(tmp_path, TEXTS, use_cache=use_cache)
+        assert await at.queue.wait_for(index) == (0, None)
+        assert not server.requests("upload")
+        reason = at.queue.bulk.trouble(use_cache=use_cache)
+        assert (reason is None) == use_cache
+        await index.close()
+
+
+async def test_texts_of_several_agents_share_a_job(tmp_path: Path, server: EmbeddingServer) -> None:
+    """None of them has enough for one by itself; what both have is in it once."""
+    async with desk(tmp_path, server, Batch(enabled=True, poll_interval_ms=5, min_chunks=700)) as at:
+        await at.queue.pause("one")
+        one = await at.served(tmp_path, TEXTS[:400], "one")
+        await until_async(lambda: at.queue._served["one"].is_idle)
+        await at.queue.pause("two")
+        two = await at.served(tmp_path, TEXTS[350:] + [f"two {text}" for text in TEXTS[:200]], "two")
+        await until_async(lambda: at.queue._served["two"].is_idle)
+        await at.queue._wishes.pause("two", paused=False)
+        await at.queue.resume("one")
+        assert await at.queue.wait_for(one) == (0, None)
+        assert await at.queue.wait_for(two) == (0, None)
+        assert len(server.requests("create")) == 1
+        assert max(Counter(server.embedded()).values()) == 1
+        await one.close()
+        await two.close()
+
+
+async def test_another_agents_index_that_fails_stops_no_job(tmp_path: Path, server: EmbeddingServer) -> None:
+    """What can be read is handed over."""
+    async with desk(tmp_path, server) as at:
+        await at.queue.pause("broken")
+        broken = await at.served(tmp_path, TEXTS[:30], "broken")
+        await until_async(lambda: at.queue._served["broken"].is_idle)
+        await at.queue._wishes.pause("broken", paused=False)
+        await broken.close()
+        index = await at.served(tmp_path, TEXTS)
+        assert await at.queue.wait_for(index) == (0, None)
+        assert len(server.requests("create")) == 1
+        await index.close()

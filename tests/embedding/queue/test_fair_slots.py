@@ -1,0 +1,149 @@
+"""One place, two queues."""
+
+import asyncio
+
+import pytest
+
+from memd.embedding.queue.fair_slots import Turns
+
+
+class Line:
+    """People who come one after the other and have the place when it is theirs."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.had: list[str] = []
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, who: str, *, quick: bool = False) -> None:
+        async def have() -> None:
+            async with self.turns.turn(who, quick=quick):
+                self.had.append(who)
+
+        self.tasks[who] = asyncio.create_task(have())
+        await asyncio.sleep(0)
+
+    async def ended(self) -> None:
+        async with asyncio.timeout(5):
+            await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("coming", "order"),
+    [
+        ("abc", "abc"),
+        ("abC", "Cab"),
+        # One of the long queue between two of the quick one: nobody waits for ever.
+        ("abcXYZ", "XaYbZc"),
+        ("aXYZ", "XaYZ"),
+        ("XYZ", "XYZ"),
+    ],
+)
+async def test_the_quick_go_first_and_not_always(coming: str, order: str) -> None:
+    """In the order they came, capitals in a hurry."""
+    line = Line()
+    async with line.turns.turn("first", quick=False):
+        for who in coming:
+            await line.come(who, quick=who.isupper())
+        assert line.had == []
+    await line.ended()
+    assert "".join(line.had) == order
+
+
+async def test_one_at_a_time() -> None:
+    """Nobody has the place while another has it."""
+    turns, inside = Turns(), 0
+
+    async def have(number: int) -> None:
+        nonlocal inside
+        async with turns.turn(str(number), quick=number % 3 == 0):
+            inside += 1
+            assert inside == 1
+            await asyncio.sleep(0)
+            inside -= 1
+
+    await asyncio.gather(*(have(number) for number in range(50)))
+
+
+async def test_who_is_hurried_goes_before_the_others() -> None:
+    """From the long queue into the quick one; somebody who does not wait is not disturbed."""
+    line = Line()
+    async with line.turns.turn("first", quick=False):
+        for who in "abc":
+            await line.come(who)
+        line.turns.hurry("c")
+        line.turns.hurry("nobody")
+    await line.ended()
+    assert line.had == ["c", "a", "b"]
+
+
+async def test_who_gives_up_passes_the_place_on() -> None:
+    """Cancelled while waiting, after being hurried, or in the moment of getting it: the others have their turn."""
+    line = Line()
+    async with line.turns.turn("first", quick=False):
+        for who in "abcd":
+            await line.come(who)
+        line.turns.hurry("d")
+        line.tasks["b"].cancel()
+        line.tasks["d"].cancel()
+        await asyncio.sleep(0)
+    line.tasks["a"].cancel()  # it has been given the place, and has not run since
+    await line.ended()
+    assert line.had == ["c"]
+    await line.come("e")
+    await line.ended()
+    assert line.had == ["c", "e"]
+
+
+async def test_all_may_go_at_once() -> None:
+    """Whoever has the place and all who wait are cancelled in the same moment: the place is free."""
+    line = Line()
+    for who in "aBcD":
+        await line.come(who, quick=who.isupper())
+    turns = line.turns
+    forever = asyncio.create_task(_stay(turns))
+    await asyncio.sleep(0)
+    for who in "eFgH":
+        await line.come(who, quick=who.isupper())
+    for task in [forever, *line.tasks.values()]:
+        task.cancel()
+    await asyncio.wait([forever, *line.tasks.values()])
+    await line.come("after")
+    await line.ended()
+    assert line.had[-1] == "after"
+    assert not set("eFgH") & set(line.had)
+
+
+async def _stay(turns: Turns) -> None:
+    async with turns.turn("forever", quick=False):
+        await asyncio.Event().wait()
+
+
+async def test_a_failure_passes_the_place_on() -> None:
+    """Whatever happens in the place, it is free afterwards."""
+    turns = Turns()
+    with pytest.raises(ZeroDivisionError):
+        async with turns.turn("a", quick=True):
+            raise ZeroDivisionError
+    async with asyncio.timeout(5), turns.turn("b", quick=False):
+        pass
+
+
+async def test_as_many_go_at_once_as_there_are_places() -> None:
+    """No more, also when places become fewer; and more when there are more."""
+    places = 3
+    turns, inside, most = Turns(lambda: places), 0, 0
+
+    async def have(number: int) -> None:
+        nonlocal inside, most
+        async with turns.turn(str(number), quick=number % 3 == 0):
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    for wanted in (3, 1, 5):
+        places, most = wanted, 0
+        await asyncio.gather(*(have(number) for number in range(50)))
+        assert most == wanted
+    assert turns.waiting == 0

@@ -1,0 +1,309 @@
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from memd.chunk.parts import parts_of
+from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.states import BackingOff
+from memd.model import TextHash
+from memd.providers.provider import EmbedUnavailable, Vectors
+from memd.store import embeddings
+from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.index import Index
+from tests.embedding.queue.queues import FINGERPRINT, Poisoned, opened, queue_of, running, write
+from tests.fakes import HashingProvider
+from tests.store.conftest import chunk_of, found_file
+
+
+@pytest.fixture
+async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
+    store = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def worked(queue: VectorQueue, *indexes: Index) -> list[tuple[int, str | None]]:
+    """Let the queue run until it has settled all these indexes."""
+    running = asyncio.create_task(queue.run())
+    try:
+        async with asyncio.timeout(10):
+            return [await queue.wait_for(index) for index in indexes]
+    finally:
+        running.cancel()
+
+
+async def test_every_waiting_chunk_gets_its_vector(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Nothing waits when the queue has settled, and equal texts are embedded once."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", [f"text {n % 30}" for n in range(60)])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("main", index, use_cache=True))
+    assert await worked(queue, index) == [(0, None)]
+    assert (await index.counts()).done == 60
+    assert sum(map(len, provider.requests)) == 30
+    await index.close()
+
+
+async def test_what_another_agent_embedded_costs_nothing(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Vectors are shared through the cache, whoever asked first."""
+    provider = HashingProvider()
+    first = await opened(tmp_path, "one", ["shared text"])
+    second = await opened(tmp_path, "two", ["shared text"])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("one", first, use_cache=True))
+    await worked(queue, first)
+    queue.serve(Customer("two", second, use_cache=True))
+    await worked(queue, second)
+    assert len(provider.requests) == 1
+    assert second.has_vectors
+    await first.close()
+    await second.close()
+
+
+async def test_agents_take_turns(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """A small agent does not wait for a large one to be done."""
+    provider = HashingProvider(delay_s=0.05)
+    large = await opened(tmp_path, "large", [f"large {n} " + "word " * 200 for n in range(300)])
+    small = await opened(tmp_path, "small", ["small text"])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("large", large, use_cache=True))
+    queue.serve(Customer("small", small, use_cache=True))
+    await worked(queue, small)
+    turn = next(n for n, request in enumerate(provider.requests) if "small text" in request)
+    assert turn <= 2  # after one from the quick queue, one from the long one
+    await large.close()
+    await small.close()
+
+
+async def test_text_that_cannot_be_embedded_is_set_aside_for_good(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """One refused text keeps no other from its vector, and is never sent again."""
+    provider = HashingProvider(rejects=["poison"])
+    index = await opened(tmp_path, "main", ["fine one", "a poison text", "fine two"])
+    queue = queue_of(provider, cache)
+    queue.serve(Customer("main", index, use_cache=True))
+    assert await worked(queue, index) == [(0, None)]
+    counts = await index.counts()
+    assert (counts.done, counts.set_aside) == (2, 1)
+    again = await opened(tmp_path, "again", ["a poison text"])
+    asked = len(provider.requests)
+    queue.serve(Customer("again", again, use_cache=True))
+    assert await worked(queue, again) == [(0, None)]
+    assert len(provider.requests) == asked
+    await index.close()
+    await again.close()
+
+
+async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Whoever waits is told why, and the work is done when the provider is back."""
+    provider = HashingProvider()
+    provider.fail_next(10**9)  # until it is told otherwise
+    index = await opened(tmp_path, "main", ["text"])
+    queue = VectorQueue(provider, cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.01)
+    queue.serve(Customer("main", index, use_cache=True))
+    running = asyncio.create_task(queue.run())
+    async with asyncio.timeout(10):
+        waiting, reason = await queue.wait_for(index)
+        assert waiting == 1
+        assert reason
+        provider.fail_next(0)
+        while (await queue.wait_for(index))[0]:
+            pass
+    assert queue.trouble is None
+    assert (
+        queue.eta_s(10) is None
+    )  # one text alone, at the end of an outage, is no measure of how fast others come
+    running.cancel()
+    await index.close()
+
+
+async def test_the_cache_keeps_what_was_used_last(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Above the limit, the vectors that were not used for longest go."""
+    provider = HashingProvider()
+    queue = queue_of(provider, cache, max_entries=2)
+    old = chunk_of("old")
+    await queue.known.put({old.hash: b"\0" * 4})
+    await asyncio.sleep(0.01)
+    await queue.known.put({chunk_of("newer").hash: b"\0" * 4, chunk_of("newest").hash: b"\0" * 4})
+    await asyncio.sleep(0.01)
+    assert await queue.known.get([old.hash])  # a hit makes it young again
+    assert await queue.known.prune(2) == 1
+    assert await queue.known.get([old.hash])
+    assert len(await queue.known.get([chunk_of("newer").hash, chunk_of("newest").hash])) == 1
+
+
+async def test_vectors_of_other_models_age_out(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """After each pass of work the oldest go beyond what is kept, whosever they are: of a model that nobody uses any more first."""
+    gone = KnownVectors(cache, ("openai", "of last year", "key"), clock=lambda: 1.0)
+    await gone.put({chunk_of(f"old {n}").hash: b"\0" * 4 for n in range(10)})
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(8)])
+    queue = queue_of(HashingProvider(), cache, max_entries=10)
+    prune, pruned = cache.prune, asyncio.Event()
+
+    async def told(max_entries: int, now: float) -> int:
+        done = await prune(max_entries, now)
+        pruned.set()
+        return done
+
+    cache.prune = told  # type: ignore[method-assign]
+    running = asyncio.create_task(queue.run())
+    queue.serve(Customer("main", index, use_cache=True))
+    hashes = [chunk_of(f"old {n}").hash for n in range(10)]
+    async with asyncio.timeout(10):
+        assert await queue.wait_for(index) == (0, None)
+        await pruned.wait()
+    assert len(await gone.held(hashes)) == 8
+    assert len(await queue.known.held([chunk_of(f"text {n}").hash for n in range(8)])) == 8
+    running.cancel()
+    await index.close()
+
+
+async def test_the_cache_keeps_the_vectors_of_parts_too(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """However little is configured, an index that is built anew finds there all that it holds."""
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(msgspec.structs.replace(FINGERPRINT, parts=True))
+    text = "\n".join(
+        f"- a line about matter number {n}, which is wide enough to be told alone" for n in range(9)
+    )
+    whole = msgspec.structs.replace(chunk_of(text), parts=parts_of(text))
+    await index.replace(found_file("memory/a.md"), b"1", [whole], {}, frozenset())
+    queue = queue_of(HashingProvider(), cache, max_entries=1)
+    prune, pruned = cache.prune, asyncio.Event()
+
+    async def told(max_entries: int, now: float) -> int:
+        done = await prune(max_entries, now)
+        pruned.set()
+        return done
+
+    cache.prune = told  # type: ignore[method-assign]
+    async with running(queue, index):
+        queue.serve(Customer("main", index, use_cache=True))
+        assert await queue.wait_for(index) == (0, None)
+        await pruned.wait()
+        hashes = await index.hashes()
+        assert len(hashes) > 5
+        assert await queue.known.held(hashes) == set(hashes)
+
+
+async def test_what_is_written_does_not_wait_until_the_cache_is_small_enough(
+    tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To drop 50,000 vectors takes seconds: an edit has its own before that is done."""
+    monkeypatch.setattr(embeddings, "PRUNED_AT_ONCE", 1)
+    index = await opened(tmp_path, "main", ["one"])
+    queue = queue_of(HashingProvider(), cache, max_entries=4)
+    prune, small = cache.prune, asyncio.Event()
+    left: list[int] = []  # chunks that wait after each step
+
+    async def told(max_entries: int, now: float) -> int:
+        done = await prune(max_entries, now)
+        left.append((await index.counts()).waiting)
+        if len(left) == 3:
+            await write(index, "memory/b.md", "two", 2)
+            queue.serve(Customer("main", index, use_cache=True))
+        if len(left) > 3 and not done:
+            small.set()
+        return done
+
+    cache.prune = told  # type: ignore[method-assign]
+    old = [chunk_of(f"old {n}").hash for n in range(20)]
+    await queue.known.put(dict.fromkeys(old, b"\0" * 4))
+    async with running(queue, index):
+        queue.serve(Customer("main", index, use_cache=True))
+        await small.wait()
+        assert await queue.known.held(old) == set(old[-2:])
+        assert left[:3] == [0, 0, 0]
+        assert set(left[3:]) == {0}  # the step of that moment is the last before the edit
+        assert (await index.counts()).done == 2
+
+
+async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """An index whose texts are all known costs a few look-ups, and no request."""
+    provider = HashingProvider()
+    texts = [f"text {n}" for n in range(1000)]
+    index = await opened(tmp_path, "main", texts)
+    queue = queue_of(provider, cache, max_entries=2000)
+    rows = provider.embed(texts)
+    await queue.known.put({chunk_of(text).hash: row.tobytes() for text, row in zip(texts, rows, strict=True)})
+    asked: list[int] = []
+    get = queue.known.get
+
+    async def counted(hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
+        asked.append(len(hashes))
+        return await get(hashes)
+
+    queue.known.get = counted  # type: ignore[method-assign]
+    queue.serve(Customer("main", index, use_cache=True))
+    assert await worked(queue, index) == [(0, None)]
+    assert asked == [400, 400, 200]
+    assert not provider.requests
+    await index.close()
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
+    tmp_path: Path, cache: EmbeddingStore, place: int
+) -> None:
+    """Wherever it stands: the next attempt is made with another text."""
+    texts = ["apples", "pears", "plums"]
+    texts.insert(place, "poison")
+    index = await opened(tmp_path, "main", texts)
+    queue = VectorQueue(Poisoned(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.001)
+    queue.serve(Customer("main", index, use_cache=True))
+    running = asyncio.create_task(queue.run())
+    async with asyncio.timeout(10):
+        while (await index.counts()).done < 3:
+            await queue.changed(queue.state)
+    assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
+    running.cancel()
+    await asyncio.wait([running])
+    await index.close()
+
+
+async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_whenever_the_agent_is_served_anew(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Each failure has all agents look again what they embed with, which serves them anew: that must not begin again."""
+    index = await opened(tmp_path, "main", ["poison", *(f"fruit {n}" for n in range(20))])
+    customer = Customer("main", index, use_cache=True)
+
+    class Told(Poisoned):
+        async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+            try:
+                return await super().embed_passages(texts)
+            except EmbedUnavailable:
+                asyncio.get_running_loop().call_later(0.005, queue.serve, customer)
+                raise
+
+    queue = VectorQueue(Told(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.2)
+    queue.serve(customer)
+    running = asyncio.create_task(queue.run())
+    async with asyncio.timeout(10):
+        while (await index.counts()).done < 20:
+            await queue.changed(queue.state)
+    assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
+    async with asyncio.timeout(10):
+        while not isinstance(queue.state, BackingOff) or queue.state.failures < 4:
+            await queue.changed(queue.state)
+    assert queue.state.until - queue.state.at > 0.1, "the waits grow all the same"
+    # What is written now waits for one more attempt at most, which may have been put together before.
+    chunks = [chunk_of("new one")]
+    await index.replace(found_file("memory/b.md"), b"2", chunks, {}, frozenset())
+    until = asyncio.get_running_loop().time() + 4 * (queue.state.until - queue.state.at)
+    queue.serve(customer)
+    async with asyncio.timeout(10):
+        while (await index.counts()).done < 21:
+            await queue.changed(queue.state)
+    assert asyncio.get_running_loop().time() < until
+    running.cancel()
+    await asyncio.wait([running])
+    await index.close()

@@ -1,0 +1,289 @@
+"""Several agents at one embedding queue: whose turn it is, and whose trouble it is."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.scheduler import VectorQueue
+from memd.providers.provider import Vectors
+from memd.store.embeddings import EmbeddingStore
+from tests.embedding.queue.queues import locked, opened, queue_of, running, write
+from tests.fakes import HashingProvider
+from tests.wait import until_async
+
+BULK = [f"bulk {n} " + "word " * 400 for n in range(400)]  # some thirty batches
+
+
+class Stepped(HashingProvider):
+    """Answers each request for passages when the test says so."""
+
+    def __init__(self, *, rejects: Sequence[str] = ()) -> None:
+        super().__init__(rejects=rejects)
+        self.allowed = asyncio.Semaphore(0)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        asked = len(self.requests)
+        answering = asyncio.create_task(super().embed_passages(texts))
+        await until_async(lambda: len(self.requests) > asked)
+        await self.allowed.acquire()
+        return await answering
+
+    async def asked(self, count: int) -> list[str]:
+        """The texts of a request, once there were so many."""
+        await until_async(lambda: len(self.requests) >= count, 20)
+        return self.requests[count - 1]
+
+    def let_all(self) -> None:
+        for _ in range(10_000):
+            self.allowed.release()
+
+
+@pytest.fixture
+async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
+    store = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await store.open()
+    yield store
+    await store.close()
+
+
+def waits(queue: VectorQueue) -> int:
+    """How many agents wait for their turn."""
+    return queue._lanes.turns.waiting
+
+
+async def test_one_note_goes_before_what_is_left_of_large_agents(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """With hundreds of chunks of several agents waiting, a note of another one is in the very next request."""
+    provider = Stepped()
+    bulky = [await opened(tmp_path, f"bulky{n}", [f"{n} {text}" for text in BULK[:100]]) for n in range(4)]
+    small = await opened(tmp_path, "small", ["one note"])
+    queue = queue_of(provider, cache)
+    async with running(queue, *bulky, small):
+        for number, index in enumerate(bulky):
+            queue.serve(Customer(f"bulky{number}", index, use_cache=True))
+        for count in range(1, 10):  # by then each had the turn that it was in a hurry for
+            await provider.asked(count)
+            provider.allowed.release()
+        await provider.asked(10)
+        await until_async(lambda: waits(queue) == 4)
+        queue.serve(Customer("small", small, use_cache=True))
+        await until_async(lambda: waits(queue) == 5)
+        provider.allowed.release()
+        assert await provider.asked(11) == ["one note"]
+
+
+async def test_all_have_their_turn(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Agents with much to embed get one batch each, round after round; one that is written to all the time, every other."""
+    provider = Stepped()
+    bulky = [await opened(tmp_path, f"bulky{n}", [f"agent{n} {text}" for text in BULK]) for n in range(3)]
+    busy = await opened(tmp_path, "busy", ["note 0"])
+    queue = queue_of(provider, cache)
+    async with running(queue, *bulky, busy):
+        for number, index in enumerate(bulky):
+            queue.serve(Customer(f"bulky{number}", index, use_cache=True))
+        await provider.asked(1)
+        await until_async(lambda: waits(queue) == 3)
+        for count in range(1, 20):
+            await provider.asked(count)
+            queue.serve(Customer("busy", busy, use_cache=True))
+            await until_async(lambda: waits(queue) >= 4)
+            provider.allowed.release()
+            await provider.asked(count + 1)
+            await write(busy, f"memory/{count}.md", f"note {count}", count)
+        whose = ["busy" if one[0].startswith("note") else one[0].split()[0] for one in provider.requests]
+        for number in range(3):
+            assert whose.count(f"agent{number}") >= 3
+        assert 7 <= whose.count("busy") <= 10
+
+
+async def test_what_was_written_last_goes_before_the_rest_of_the_same_agent(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """An edit of the agent that is being indexed is in its next batch, first."""
+    provider = Stepped()
+    index = await opened(tmp_path, "main", BULK)
+    queue = queue_of(provider, cache)
+    async with running(queue, index):
+        queue.serve(Customer("main", index, use_cache=True))
+        await provider.asked(1)
+        await write(index, "memory/new.md", "written last", 2)
+        queue.serve(Customer("main", index, use_cache=True))
+        provider.allowed.release()
+        assert (await provider.asked(2))[0] == "written last"
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+async def test_a_store_that_fails_holds_up_its_own_agent_alone(
+    tmp_path: Path, cache: EmbeddingStore, use_cache: bool
+) -> None:
+    """An index that cannot be written has its trouble named; others get their vectors, and it does once it can."""
+    provider = HashingProvider()
+    failing = await opened(tmp_path, "failing", ["failing text"])
+    sound = await opened(tmp_path, "sound", ["sound text", *BULK[:50]])
+    queue = queue_of(provider, cache)
+    async with running(queue, failing, sound):
+        with locked(failing, busy_ms=1):
+            queue.serve(Customer("failing", failing, use_cache=use_cache))
+            await until_async(lambda: queue.trouble_of("failing"))
+            queue.serve(Customer("sound", sound, use_cache=use_cache))
+            assert await queue.wait_for(sound) == (0, None)
+            assert (queue.trouble, queue.trouble_of("sound")) == (None, None)
+            waiting, reason = await queue.wait_for(failing)
+            assert waiting == 1
+            assert reason
+            for _ in range(3):  # told that something was written, it tries again, and pays for nothing
+                queue.serve(Customer("failing", failing, use_cache=use_cache))
+                served = queue._served["failing"]
+                await until_async(lambda served=served: not served.anew.is_set())  # type: ignore[misc]
+                await until_async(lambda: queue.trouble_of("failing"))
+        queue.serve(Customer("failing", failing, use_cache=use_cache))
+        await until_async(lambda: failing.has_vectors, 10)
+        assert await queue.wait_for(failing) == (0, None)
+        assert queue.trouble_of("failing") is None
+        assert sum("failing text" in request for request in provider.requests) <= (1 if use_cache else 2)
+
+
+async def test_a_store_that_blocks_holds_up_nobody(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """While one index waits for another program to let it write, another gets all its vectors, and is told so."""
+    provider = HashingProvider()
+    blocked = await opened(tmp_path, "blocked", ["blocked text"])
+    sound = await opened(tmp_path, "sound", BULK[:50])
+    queue = queue_of(provider, cache)
+    async with running(queue, blocked, sound):
+        with locked(blocked, busy_ms=30_000):
+            queue.serve(Customer("blocked", blocked, use_cache=True))
+            storing = queue._served["blocked"].storing
+            await until_async(storing.locked)
+            queue.serve(Customer("sound", sound, use_cache=True))
+            assert await queue.wait_for(sound) == (0, None)
+            assert not blocked.has_vectors
+            assert storing.locked()
+        assert await queue.wait_for(blocked) == (0, None)
+
+
+async def test_refused_texts_of_one_agent_do_not_hold_up_another(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Between two refusals the other agent has its turn."""
+    provider = Stepped(rejects=["poison"])
+    poisoned = await opened(tmp_path, "poisoned", [f"poison {n}" for n in range(50)])
+    sound = await opened(tmp_path, "sound", ["sound text"])
+    queue = queue_of(provider, cache)
+    async with running(queue, poisoned, sound):
+        queue.serve(Customer("poisoned", poisoned, use_cache=True))
+        await provider.asked(1)
+        queue.serve(Customer("sound", sound, use_cache=True))
+        await until_async(lambda: waits(queue) == 1)
+        provider.allowed.release()
+        assert await provider.asked(2) == ["sound text"]
+        provider.let_all()
+        assert await queue.wait_for(poisoned) == (0, None)
+        assert (await poisoned.counts()).set_aside == 50
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+async def test_a_refusal_is_no_trouble_of_an_agent_that_was_stopped(
+    tmp_path: Path, cache: EmbeddingStore, use_cache: bool
+) -> None:
+    """A text of one agent is refused while the store of another closes: the first goes on to its end."""
+    provider = HashingProvider(rejects=["poison"])
+    closed = await opened(tmp_path, "closed", ["text"])
+    sound = await opened(tmp_path, "sound", ["a poison text", "fine", "a poison text"])
+    queue = queue_of(provider, cache)
+    async with running(queue, sound):
+        queue.serve(Customer("closed", closed, use_cache=use_cache))
+        assert await queue.wait_for(closed) == (0, None)
+        await closed.close()
+        queue.serve(Customer("sound", sound, use_cache=use_cache))
+        assert await queue.wait_for(sound) == (0, None)
+        counts = await sound.counts()
+        assert (counts.done, counts.set_aside) == (1, 2)
+        assert sum("a poison text" in one for one in provider.requests) == 1
+
+
+async def test_a_damaged_index_is_told_and_costs_nobody_else(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """The agent whose index is damaged hears of it, once; the others are served."""
+    provider = HashingProvider()
+    damaged = await opened(tmp_path, "damaged", ["text"])
+    sound = await opened(tmp_path, "sound", ["sound text"])
+    vandal = apsw.Connection(str(damaged.file))
+    vandal.execute("DROP TABLE chunks")
+    vandal.close()
+    told: list[str] = []
+    queue = queue_of(provider, cache)
+    async with running(queue, damaged, sound):
+        queue.serve(Customer("damaged", damaged, use_cache=True, damaged=told.append))
+        queue.serve(Customer("sound", sound, use_cache=True))
+        assert await queue.wait_for(sound) == (0, None)
+        await until_async(lambda: told)
+    assert len(told) == 1
+
+
+async def test_vectors_come_though_the_cache_is_broken(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """The cache only saves work: with its file closed, every agent gets its vectors all the same."""
+    provider = HashingProvider()
+    indexes = [await opened(tmp_path, name, [f"text of {name}", "shared"]) for name in ("one", "two")]
+    queue = queue_of(provider, cache)
+    await cache.close()
+    async with running(queue, *indexes):
+        for index in indexes:
+            queue.serve(Customer(index.file.stem, index, use_cache=True))
+        for index in indexes:
+            assert await queue.wait_for(index) == (0, None)
+
+
+async def test_equal_texts_of_several_agents_are_embedded_once(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Agents that come at the same moment with the same notes pay for them once; each has its own vectors."""
+    provider = HashingProvider()
+    indexes = [await opened(tmp_path, f"twin{n}", BULK[:60]) for n in range(4)]
+    queue = queue_of(provider, cache)
+    for index in indexes:
+        queue.serve(Customer(index.file.stem, index, use_cache=True))
+    async with running(queue, *indexes):
+        for index in indexes:
+            assert await queue.wait_for(index) == (0, None)
+            assert (await index.counts()).done == 60
+        assert sum(map(len, provider.requests)) == 60
+
+
+async def test_an_agent_that_goes_gives_up_its_turn(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Stopped in the middle of a batch, it is in nobody's way, and may come back with another index."""
+    provider = Stepped()
+    going = await opened(tmp_path, "going", ["going text"])
+    back = await opened(tmp_path, "back", ["text of the one that is back"])
+    other = await opened(tmp_path, "other", ["other text"])
+    queue = queue_of(provider, cache)
+    async with running(queue, back, other):
+        queue.serve(Customer("going", going, use_cache=True))
+        await provider.asked(1)
+        queue.serve(Customer("other", other, use_cache=True))
+        await going.close()
+        await queue.leave("going")
+        queue.serve(Customer("going", back, use_cache=True))
+        provider.let_all()
+        assert await queue.wait_for(other) == (0, None)
+        assert await queue.wait_for(back) == (0, None)
+
+
+async def test_a_provider_that_is_down_is_no_trouble_of_one_agent(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Every agent is told; when nobody wants anything of it any more, the trouble is over."""
+    provider = HashingProvider()
+    provider.fail_next(1000)
+    index = await opened(tmp_path, "main", ["text"])
+    queue = queue_of(provider, cache)
+    async with running(queue):
+        queue.serve(Customer("main", index, use_cache=True))
+        await until_async(lambda: queue.trouble)
+        assert queue.trouble_of("main") == queue.trouble_of("another") == queue.trouble
+        await index.close()
+        with contextlib.suppress(TimeoutError):
+            await queue.leave("main")
+        assert queue.trouble is None

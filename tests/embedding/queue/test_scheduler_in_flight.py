@@ -1,0 +1,231 @@
+"""Several requests under way at one provider."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.in_flight import UnderWay
+from memd.embedding.queue.scheduler import UNSTORED, VectorQueue
+from memd.embedding.queue.states import BackingOff
+from memd.providers.provider import EmbedUnavailable, Limits, Vectors
+from memd.store.embeddings import EmbeddingStore
+from tests.embedding.queue.queues import locked, opened, running, write
+from tests.fakes import HashingProvider
+from tests.store.conftest import chunk_of
+from tests.wait import until_async
+
+
+class Lanes(HashingProvider):
+    """Takes one text a request, and some requests at once, each answered when the test says so."""
+
+    def __init__(self, concurrency: int) -> None:
+        super().__init__()
+        self.concurrency = concurrency
+        self.answers: dict[str, asyncio.Event] = {}
+        self.under_way: set[str] = set()
+        self.most = 0
+        self.is_open = False
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(tokens=8000, texts=1, concurrency=self.concurrency)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        [text] = texts
+        self.under_way.add(text)
+        self.most = max(self.most, len(self.under_way))
+        try:
+            if not self.is_open:
+                await self.answers.setdefault(text, asyncio.Event()).wait()
+            return await super().embed_passages(texts)
+        finally:
+            self.under_way.discard(text)
+
+    def let_all(self) -> None:
+        self.is_open = True
+        for answer in self.answers.values():
+            answer.set()
+
+
+@pytest.fixture
+async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
+    store = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await store.open()
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def served(
+    tmp_path: Path, cache: EmbeddingStore, provider: Lanes, texts: list[str]
+) -> AsyncIterator[tuple[VectorQueue, Customer]]:
+    index = await opened(tmp_path, "main", texts)
+    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    customer = Customer("main", index, use_cache=True)
+    async with running(queue, index):
+        queue.serve(customer)
+        yield queue, customer
+
+
+async def test_as_many_requests_are_under_way_as_the_provider_allows(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """No more, and those that the provider allows from now on: it is looked at for each."""
+    provider = Lanes(4)
+    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(60)]) as (queue, customer):
+        await until_async(lambda: len(provider.under_way) == 4)
+        assert queue._lanes.turns.waiting == 1
+        provider.concurrency = 2
+        for text in sorted(provider.under_way)[:2]:
+            provider.answers[text].set()
+        await until_async(lambda: len(provider.under_way) == 2)
+        provider.let_all()
+        assert await queue.wait_for(customer.index) == (0, None)
+        assert provider.most == 4
+        assert sorted(text for [text] in provider.requests) == sorted(f"text {n}" for n in range(60))
+
+
+async def test_each_vector_is_stored_when_it_is_there(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Whatever became of the requests that were sent before it."""
+    provider = Lanes(4)
+    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(4)]) as (queue, customer):
+        await until_async(lambda: len(provider.under_way) == 4)
+        provider.answers["text 2"].set()
+        await until_async(lambda: customer.index.has_vectors)
+        assert await customer.index.embedded() == [chunk_of("text 2").hash]
+        provider.let_all()
+        assert await queue.wait_for(customer.index) == (0, None)
+
+
+async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """With a store that takes nothing, requests go on until so many answers wait for it, and then stop."""
+    provider = Lanes(2)
+    provider.let_all()
+    texts = [f"text {n}" for n in range(100)]
+    index = await opened(tmp_path, "main", texts)
+    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    async with running(queue, index):
+        with locked(index, busy_ms=30_000):
+            queue.serve(Customer("main", index, use_cache=True))
+            await until_async(lambda: len(provider.requests) == UNSTORED * 2)
+            await until_async(lambda: not provider.under_way)
+            lanes = queue._served["main"].lanes
+            assert len(lanes) == len(provider.requests) == UNSTORED * 2
+        assert await queue.wait_for(index) == (0, None)
+        assert len(provider.requests) == 100
+
+
+async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """With much waiting of two, both are under way; what is written of a third goes next."""
+    provider = Lanes(4)
+    indexes = {
+        name: await opened(tmp_path, name, [f"{name} {n}" for n in range(60)]) for name in ("one", "two")
+    }
+    third = await opened(tmp_path, "three", [])
+    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    async with running(queue, *indexes.values(), third):
+        for name, index in indexes.items():
+            queue.serve(Customer(name, index, use_cache=True))
+        answered: set[str] = set()
+        for _ in range(3):
+            await until_async(lambda: len(provider.under_way - answered) == 4)
+            answered.update(provider.under_way)
+            for text in answered:
+                provider.answers[text].set()
+        await until_async(lambda: len(provider.under_way - answered) == 4)
+        assert {text.split()[0] for text in provider.under_way} == {"one", "two"}
+        await write(third, "memory/new.md", "three 0", 5)
+        queue.serve(Customer("three", third, use_cache=True))
+        await until_async(lambda: queue._lanes.turns.waiting == 3)
+        provider.answers[min(provider.under_way)].set()
+        await until_async(lambda: "three 0" in provider.under_way)
+        provider.let_all()
+        for index in (*indexes.values(), third):
+            assert await queue.wait_for(index) == (0, None)
+
+
+async def test_requests_end_with_the_agent(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """They are cancelled, not abandoned, when it is stopped."""
+    provider = Lanes(4)
+    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(8)]) as (queue, _):
+        await until_async(lambda: len(provider.under_way) == 4)
+        await queue.leave("main")
+        assert not provider.under_way
+
+
+async def test_the_time_to_go_counts_all_lanes(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Four requests a moment are four times as fast as one."""
+    provider = Lanes(4)
+    provider.let_all()
+    provider.delay_s = 0.05
+    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(80)]) as (queue, customer):
+        await until_async(lambda: len(provider.requests) >= 40)
+        eta_s = queue.eta_s(80)
+        assert eta_s is not None
+        assert eta_s < 80 * 0.05 / 2
+        assert await queue.wait_for(customer.index) == (0, None)
+
+
+class Backing(Lanes):
+    """Does not answer for some texts, and counts how often the queue has looked at what it may send."""
+
+    def __init__(self, *fails: str) -> None:
+        super().__init__(2)
+        self.fails = fails
+        self.looks = 0
+
+    @property
+    def limits(self) -> Limits:
+        self.looks += 1
+        assert self.looks < 1000, "the queue goes round and round, and does nothing"
+        return super().limits
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if set(self.fails).intersection(texts):
+            raise EmbedUnavailable("it broke down")
+        return await super().embed_passages(texts)
+
+
+async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provider_backs_off(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """It does not go round and round until the answer to the others is there, which the loop then never reads."""
+    provider = Backing("broken")
+    one = await opened(tmp_path, "one", ["shared"])
+    two = await opened(tmp_path, "two", ["shared", "broken"])
+    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.01)
+    async with running(queue, one, two):
+        queue.serve(Customer("one", one, use_cache=True))
+        await until_async(lambda: provider.under_way == {"shared"})
+        queue.serve(Customer("two", two, use_cache=True))
+        await until_async(lambda: isinstance(queue.state, BackingOff))
+        await asyncio.sleep(0.1)  # the time to back off is over
+        provider.let_all()
+        await until_async(lambda: one.has_vectors and two.has_vectors)
+
+
+async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Agents whose settings differ in what shapes no vector have queues of their own, and pay for a text once."""
+    provider, under_way = Lanes(2), UnderWay()
+    texts = [f"shared {n}" for n in range(12)]
+    indexes = [await opened(tmp_path, name, texts) for name in ("one", "two")]
+    queues = [
+        VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), under_way=under_way)
+        for _ in indexes
+    ]
+    async with running(queues[0], indexes[0]), running(queues[1], indexes[1]):
+        for name, queue, index in zip(("one", "two"), queues, indexes, strict=True):
+            queue.serve(Customer(name, index, use_cache=True))
+        await until_async(lambda: len(provider.under_way) == 4)
+        provider.let_all()
+        for queue, index in zip(queues, indexes, strict=True):
+            assert await queue.wait_for(index) == (0, None)
+    assert sorted(text for [text] in provider.requests) == sorted(texts)

@@ -1,0 +1,319 @@
+"""What a person says to the scheduler: pause, resume, confirm."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from memd.embedding.queue import scheduler
+from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.states import Paused, WaitingForConfirmation, Working
+from memd.store.embeddings import EmbeddingStore
+from memd.store.errors import StoreUnavailable
+from memd.store.provider_records import ProviderStore
+from tests.embedding.queue.queues import Poisoned, opened, running
+from tests.fakes import HashingProvider
+from tests.store.conftest import chunk_of, found_file
+from tests.wait import until_async
+
+
+@pytest.fixture
+async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
+    store = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await store.open()
+    yield store
+    await store.close()
+
+
+def queue_of(
+    provider: HashingProvider, cache: EmbeddingStore, confirm_above: int | None = None
+) -> VectorQueue:
+    """A queue as it is after each start of the daemon."""
+    return VectorQueue(
+        provider,
+        cache,
+        CacheBound(lambda: 10_000),
+        Random(1),
+        confirm_above=confirm_above,
+        documents=partial(ProviderStore, cache),
+    )
+
+
+def asked(provider: HashingProvider) -> int:
+    """How many texts were sent."""
+    return sum(map(len, provider.requests))
+
+
+async def test_a_paused_agent_sends_nothing_and_others_do(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Over a restart, too; what is cached costs nothing and is taken all the same."""
+    provider = HashingProvider()
+    paused = await opened(tmp_path, "paused", ["one", "two"])
+    other = await opened(tmp_path, "other", ["three"])
+    queue = queue_of(provider, cache)
+    await queue.pause("paused")
+    again = queue_of(provider, cache)
+    async with running(again):
+        again.serve(Customer("paused", paused, use_cache=True))
+        again.serve(Customer("other", other, use_cache=True))
+        assert await again.wait_for(other) == (0, None)
+        await until_async(lambda: again.state_of("paused") == Paused())
+        waiting, reason = await again.wait_for(paused)
+        assert waiting == 2
+        assert reason is not None
+        assert "memd-ctl embed resume --agent paused" in reason
+        assert provider.requests == [["three"]]
+        await again.known.put({chunk_of("one").hash: provider.embed(["one"])[0].tobytes()})
+        again.serve(Customer("paused", paused, use_cache=True))
+        await until_async(lambda: paused.has_vectors)
+        assert provider.requests == [["three"]]
+        await again.resume("paused")
+        assert await again.wait_for(paused) == (0, None)
+        assert provider.requests == [["three"], ["two"]]
+    await paused.close()
+    await other.close()
+
+
+async def test_what_is_under_way_at_a_pause_is_stored(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """It is paid for."""
+    provider = HashingProvider(delay_s=0.05)
+    index = await opened(tmp_path, "main", [f"{n} " + "word " * 400 for n in range(100)])
+    queue = queue_of(provider, cache)
+    async with running(queue):
+        queue.serve(Customer("main", index, use_cache=True))
+        await until_async(lambda: provider.requests)
+        await queue.pause("main")
+        await until_async(lambda: queue._served["main"].is_idle)
+        assert (await index.counts()).done == asked(provider) < 100
+    await index.close()
+
+
+async def test_a_confirmation_that_is_used_up_is_gone_after_a_restart_though_the_disk_was_full(
+    tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written again until it is kept, without anything else to do; else the next burst would be paid for unasked."""
+    monkeypatch.setattr(scheduler, "AGAIN_S", 0.0)
+    put, failures, is_kept = ProviderStore.put_document, 3, asyncio.Event()
+
+    async def put_or_fail(self: ProviderStore, name: str, content: bytes) -> None:
+        nonlocal failures
+        if content == b"false" and failures:
+            failures -= 1
+            raise StoreUnavailable("the disk is full")
+        await put(self, name, content)
+        if content == b"false":
+            is_kept.set()
+
+    monkeypatch.setattr(ProviderStore, "put_document", put_or_fail)
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(50)])
+    queue = queue_of(HashingProvider(), cache, confirm_above=20)
+    await queue.confirm("main")
+    async with running(queue, index):
+        queue.serve(Customer("main", index, use_cache=True))
+        assert await queue.wait_for(index) == (0, None)
+        async with asyncio.timeout(20):
+            await is_kept.wait()
+        assert await ProviderStore(cache, queue.known.space).document("confirmed:main") == b"false"
+
+
+async def test_much_work_waits_until_it_is_confirmed(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Nothing is sent before, also after a restart; a confirmation lasts until the work is done, and no longer."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(50)])
+    queue = queue_of(provider, cache, confirm_above=20)
+    async with running(queue):
+        queue.serve(Customer("main", index, use_cache=True))
+        waiting, reason = await queue.wait_for(index)
+        state = queue.state_of("main")
+        assert isinstance(state, WaitingForConfirmation)
+        assert state.chunks == waiting == 50
+        assert 50 <= state.tokens <= 200
+        assert reason is not None
+        assert "50 chunks" in reason
+        assert "memd-ctl embed confirm --agent main" in reason
+        assert not provider.requests
+        await queue.confirm("main")
+    again = queue_of(provider, cache, confirm_above=20)
+    async with running(again):
+        again.serve(Customer("main", index, use_cache=True))
+        assert await again.wait_for(index) == (0, None)
+        assert asked(provider) == 50
+        await until_async(lambda: again._served["main"].is_idle and not again._wishes.of("main").confirmed)
+        more = [chunk_of(f"more {n}", n + 1) for n in range(30)]
+        await index.replace(found_file("memory/b.md"), b"1", more, {}, frozenset())
+        again.serve(Customer("main", index, use_cache=True))
+        assert (await again.wait_for(index))[0] == 30
+        assert asked(provider) == 50
+    await index.close()
+
+
+async def test_little_work_and_cached_work_are_not_asked_about(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Only what would be sent counts, and work that costs nothing is never asked about."""
+    provider = HashingProvider()
+    texts = [f"text {n}" for n in range(50)]
+    index = await opened(tmp_path, "main", texts)
+    queue = queue_of(provider, cache, confirm_above=20)
+    rows = provider.embed(texts[:30])
+    await queue.known.put(
+        {chunk_of(text).hash: row.tobytes() for text, row in zip(texts[:30], rows, strict=True)}
+    )
+    free = await opened(tmp_path, "free", [f"free {n}" for n in range(50)])
+    unasked = queue_of(provider, cache)
+    async with running(queue), running(unasked):
+        queue.serve(Customer("main", index, use_cache=True))
+        unasked.serve(Customer("free", free, use_cache=True))
+        assert await queue.wait_for(index) == (0, None)
+        assert await unasked.wait_for(free) == (0, None)
+    await index.close()
+    await free.close()
+
+
+async def test_work_that_comes_bit_by_bit_is_asked_about_in_all(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """A first index that is embedded while it grows sends no more unasked than one that was there at once."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", ["the first"])
+    queue = queue_of(provider, cache, confirm_above=20)
+    hold = asyncio.Event()
+
+    async def slowly(*_: object) -> int:
+        await hold.wait()
+        return 0
+
+    async with running(queue):
+        index.add_vectors = slowly  # type: ignore[method-assign, assignment]  # so that it is never done
+        for part in range(5):
+            chunks = [chunk_of(f"{part} {n}", n + 1) for n in range(8)]
+            await index.replace(found_file(f"memory/{part}.md"), b"1", chunks, {}, frozenset())
+            queue.serve(Customer("main", index, use_cache=True))
+            await until_async(lambda: not queue._served["main"].anew.is_set())
+            await until_async(
+                lambda: queue._served["main"].ahead == [] or queue.state_of("main") != Working()
+            )
+        assert isinstance(queue.state_of("main"), WaitingForConfirmation)
+        assert asked(provider) <= 20
+        hold.set()
+    await index.close()
+
+
+async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_over(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Fifteen texts after fifteen are more than twenty, and a while later they are not; thirty are at any time."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(15)])
+    queue = queue_of(provider, cache, confirm_above=20)
+
+    async def write(name: str, texts: int) -> None:
+        chunks = [chunk_of(f"{name} {n}", n + 1) for n in range(texts)]
+        await index.replace(found_file(f"memory/{name}.md"), b"1", chunks, {}, frozenset())
+        queue.serve(Customer("main", index, use_cache=True))
+
+    store, hold = index.add_vectors, asyncio.Event()
+
+    async def slowly(*given: Any) -> Any:
+        await hold.wait()
+        return await store(*given)
+
+    async with running(queue):
+        index.add_vectors = slowly  # type: ignore[method-assign, assignment]
+        queue.serve(Customer("main", index, use_cache=True))
+        await until_async(lambda: asked(provider) == 15)
+        await write("later", 15)
+        await until_async(lambda: isinstance(queue.state_of("main"), WaitingForConfirmation))
+        hold.set()
+        await until_async(lambda: not queue._served["main"].out)
+        waiting, reason = await queue.wait_for(index)
+        assert (waiting, asked(provider)) == (15, 15)
+        assert reason is not None
+        assert "for 10 minutes, or until" in reason
+        queue._burst_s = 0.0
+        queue._served["main"].wake()
+        await until_async(lambda: queue.state_of("main") == Working())
+        assert await queue.wait_for(index) == (0, None)
+        assert asked(provider) == 30
+        await write("many", 30)
+        waiting, reason = await queue.wait_for(index)
+        assert (waiting, asked(provider)) == (30, 30)
+        assert "minutes" not in str(reason)
+    await index.close()
+
+
+async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> None:
+    """One that sends much is not begun; one that sends little is begun at once."""
+    queue = queue_of(HashingProvider(), cache, confirm_above=20)
+    begun: list[int] = []
+
+    async def rebuild(texts: int) -> None:
+        async with queue.permitted("main", texts, 400 * texts):
+            begun.append(texts)
+
+    await rebuild(20)
+    waiting = asyncio.create_task(rebuild(21))
+    await until_async(lambda: queue.state_of("main") == WaitingForConfirmation(21, 8400))
+    assert begun == [20]
+    await queue.confirm("main")
+    async with asyncio.timeout(5):
+        await waiting
+    assert begun == [20, 21]
+    assert queue.state_of("main") == Working()
+
+
+async def test_a_wish_that_cannot_be_kept_is_told_and_holds(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """Until the daemon ends."""
+    queue = queue_of(HashingProvider(), cache)
+    await queue.pause("main")
+    await queue.resume("main")
+    await cache.close()
+    with pytest.raises(Exception, match="closed"):
+        await queue.pause("main")
+    assert queue.state_of("main") == Paused()
+
+
+async def test_a_pause_is_known_before_an_agent_is_served_again(cache: EmbeddingStore) -> None:
+    """Whoever asks how it stands just after a start is not told that it works."""
+    await queue_of(HashingProvider(), cache).pause("main")
+    restarted = queue_of(HashingProvider(), cache)
+    await restarted.recall("main")
+    assert restarted.state_of("main") == Paused()
+    await restarted.recall("other")
+    assert restarted.state_of("other") == Working()
+
+
+@pytest.mark.parametrize("store_s", [0.0, 0.05])
+async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
+    tmp_path: Path, cache: EmbeddingStore, store_s: float
+) -> None:
+    """Ten texts now and ten later are not more than twelve at once, though one that the provider fails at waits all the time.
+
+    Nor are they if it is asked for all the time while the others are stored.
+    """
+    index = await opened(tmp_path, "main", ["poison"])
+    store = index.add_vectors
+
+    async def slowly(*given: Any) -> Any:
+        await asyncio.sleep(store_s)
+        return await store(*given)
+
+    index.add_vectors = slowly  # type: ignore[method-assign, assignment]
+    queue = VectorQueue(
+        Poisoned(), cache, CacheBound(lambda: 1000), Random(1), confirm_above=12, first_wait_s=0.001
+    )
+    async with running(queue):
+        for burst in range(4):
+            texts = [f"text {burst} {n}" for n in range(10)]
+            file, chunks = found_file(f"memory/{burst}.md"), [chunk_of(text) for text in texts]
+            await index.replace(file, b"1", chunks, {}, frozenset())
+            queue.serve(Customer("main", index, use_cache=True))
+            async with asyncio.timeout(10):
+                while (await index.counts()).done < 10 * (burst + 1):
+                    await queue.changed(queue.state)
+            await until_async(lambda: not queue._served["main"].answered, 10)
+            assert not isinstance(queue.state_of("main"), WaitingForConfirmation)
+    await index.close()

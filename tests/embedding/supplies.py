@@ -1,0 +1,63 @@
+"""What embeds for an agent, where a test needs somebody or nobody to."""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+from memd.config.settings import AgentSettings
+from memd.embedding.fallback_state import Patience
+from memd.embedding.for_agent import Supply
+from memd.embedding.provider_pair import Engine
+from memd.embedding.running_provider import Member, Tools
+from memd.model import Degraded
+from memd.providers.choose import Choice
+from memd.providers.provider import Provider, space_of
+from memd.store.embeddings import EmbeddingStore, Space
+
+
+class Nobody:
+    """A registry without engines."""
+
+    version = 0
+
+    def member_of(self, space: Space, first: Engine) -> Member | None:
+        return None
+
+    async def changed_since(self, version: int) -> int:
+        await asyncio.Event().wait()
+        return version
+
+    def sweep_soon(self) -> None:
+        pass
+
+    def release(self, supply: Supply) -> None:
+        pass
+
+
+def silent(settings: AgentSettings, choice: Choice | None = None) -> Supply:
+    """Keywords alone."""
+    cache = EmbeddingStore(Path("/nowhere"))
+    tools = Tools(cache, asyncio.TaskGroup(), Random(1), Patience())
+    engine = Engine(settings, choice or Choice(None, "none is wanted"), tools, lambda: None)
+    return Supply(settings, engine, Nobody(), cache)
+
+
+class OneSpeaker:
+    """One provider for questions."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+
+    @property
+    def provider_name(self) -> str:
+        return self.provider.identity.provider
+
+    @property
+    def model_name(self) -> str:
+        return self.provider.identity.model
+
+    def speaker(self, space: Space) -> Provider | None:
+        return self.provider if space_of(self.provider.identity) == space else None
+
+    def silence(self, space: Space | None) -> Degraded | None:
+        return None

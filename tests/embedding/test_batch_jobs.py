@@ -1,0 +1,74 @@
+"""The batch jobs of engines that embed in one space."""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from memd.config.settings import Remote
+from memd.embedding.batch_jobs import Jobs, JobsOfSpace
+from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.scheduler import VectorQueue
+from memd.providers.provider import Identity
+from memd.providers.remote.spec import recipe
+from memd.store.embeddings import EmbeddingStore
+from tests.fakes import HashingProvider
+from tests.fakes.embedding_server import KEY, EmbeddingServer
+from tests.store.conftest import chunk_of
+from tests.wait import until_async
+
+
+class Named(HashingProvider):
+    """Its vectors are those of the server's model."""
+
+    @property
+    def identity(self) -> Identity:
+        return Identity("openai", "m", "k", 384)
+
+
+async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path) -> None:
+    """The other's queue knows what is in them, none strikes another's job off, and when the one goes, the other goes on."""
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    texts = {chunk_of(text).hash: text for text in (f"text {n}" for n in range(20))}
+    with EmbeddingServer() as server:
+        server.batch_outcome = "never"
+        remote = msgspec.convert(
+            {
+                "base_url": server.base_url("openai"),
+                "api_key": KEY,
+                "batch": {"enabled": True, "min_chunks": 1, "poll_interval_ms": 100},
+            },
+            Remote,
+        )
+        shared, running, queues = JobsOfSpace(), [], []
+        for _ in range(2):
+            provider = Named()
+            queue = VectorQueue(provider, cache, CacheBound(lambda: 1000), Random(1))
+            made = recipe("openai", "m", remote, {}, lambda _: KEY)
+            jobs = Jobs(made, provider.identity, cache, remote.batch, queue, Random(1), shared, None)
+            queues.append(queue)
+            running.append(asyncio.create_task(jobs.run()))
+            batches = queue.bulk.batches
+            assert batches is not None
+            if len(queues) == 1:
+                await until_async(lambda: queues[0].bulk.is_wanted(20))
+                await batches.submit(texts)
+                await until_async(lambda: len(server.jobs) == 1)
+        assert queues[0].bulk.batches is queues[1].bulk.batches
+        assert batches is not None
+        assert all(map(batches.holds, texts))
+        running[0].cancel()
+        await asyncio.wait(running[:1])
+        await until_async(lambda: shared.batches is not batches)
+        server.batch_outcome = "completed"
+        await until_async(
+            lambda: shared.batches is not None and shared.batches.is_open and not shared.batches.jobs, 10
+        )
+        assert await queues[1].known.held(list(texts)) == texts.keys()
+        assert len(server.jobs) == 1
+        running[1].cancel()
+        await asyncio.wait(running)
+        assert shared.batches is None
+    await cache.close()

@@ -1,0 +1,59 @@
+"""How an agent asks for the vectors of its questions."""
+
+import asyncio
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from memd.config.settings import AgentSettings
+from memd.embedding.for_agent import QUERY_TIMEOUT_S, SPARE_S, Supply
+from memd.embedding.provider_pair import Engine
+from memd.embedding.running_provider import Member
+from memd.providers.provider import EmbedUnavailable, Vector, space_of
+from memd.providers.query_queue import QuestionQueue
+from memd.store.embeddings import EmbeddingStore, Space
+from tests.clock import hastily, now_s
+from tests.embedding.supplies import Nobody
+from tests.fakes import HashingProvider
+
+
+class Silent(HashingProvider):
+    """Answers no question."""
+
+    async def embed_query(self, text: str) -> Vector:
+        return await asyncio.Future[Vector]()
+
+
+class OneMember(Nobody):
+    """A registry with one engine."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def member_of(self, space: Space, first: Engine) -> Member | None:
+        return self._member
+
+
+@pytest.mark.parametrize("configured_s", [None, 5.0])
+def test_a_question_waits_for_its_vector_as_long_as_is_said(configured_s: float | None) -> None:
+    """By the shipped figure; where one is configured the provider ends first, and says more."""
+
+    async def main() -> float:
+        provider = Silent()
+        queue = QuestionQueue(provider, clock=now_s)
+        member = cast("Member", SimpleNamespace(questions=queue, query_timeout_s=configured_s))
+        engine = cast("Engine", SimpleNamespace(used=member))
+        settings = AgentSettings(workspace=Path("/nowhere"))
+        supply = Supply(settings, engine, OneMember(member), EmbeddingStore(Path("/nowhere"), rng=Random(1)))
+        speaker = supply.speaker(space_of(provider.identity))
+        assert speaker is not None
+        with pytest.raises(EmbedUnavailable, match="the question had no vector"):
+            await speaker.embed_query("which one?")
+        queue.close()
+        return now_s()
+
+    expected = QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
+    assert hastily(main()) == pytest.approx(expected)

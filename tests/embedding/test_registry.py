@@ -1,0 +1,65 @@
+"""Engines that agents share."""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from memd.config.settings import AgentSettings, Remote
+from memd.embedding.fallback_state import Patience
+from memd.embedding.model_info import Portraits
+from memd.embedding.model_probe import Acquaintance
+from memd.embedding.registry import Engines
+from memd.embedding.running_provider import Tools
+from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys.logins import Surroundings
+from memd.providers.choose import choose
+from memd.providers.remote.identify_model import Portrait
+from memd.store.embeddings import EmbeddingStore
+
+
+async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left in nobody's way, and its connections are closed."""
+    begun, closed, asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def stands_still(_: Portraits) -> Portrait | None:
+        begun.set()
+        return await asyncio.Future[Portrait | None]()
+
+    async def is_closed(_: Acquaintance) -> None:
+        closed.set()
+
+    async def is_asked(_: Acquaintance) -> None:
+        asked.set()
+
+    async def is_unknown(_: Portraits) -> Portrait | None:
+        return None
+
+    monkeypatch.setattr(Acquaintance, "close", is_closed)
+    monkeypatch.setattr(Acquaintance, "ask", is_asked)
+    settings = AgentSettings(
+        workspace=tmp_path,
+        provider="openai-compatible",
+        model="m",
+        remote=Remote(base_url="http://127.0.0.1:9/v1"),
+    )
+    async with asyncio.TaskGroup() as tasks:
+        engines = Engines(
+            Tools(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), Patience()),
+            lambda wanted: choose(wanted, Surroundings({}, tmp_path, read_small)),
+        )
+        monkeypatch.setattr(Portraits, "recall", stands_still)
+        supplying = asyncio.create_task(engines.supply(settings))
+        await begun.wait()
+        supplying.cancel()
+        await asyncio.wait([supplying])
+        assert closed.is_set()
+        monkeypatch.setattr(Portraits, "recall", is_unknown)
+        supply = await engines.supply(settings)
+        assert supply.embeds
+        async with asyncio.timeout(10):
+            await asked.wait()
+        await engines.close()

@@ -1,0 +1,94 @@
+"""Engines that no agent needs any more."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from memd.config.settings import AgentSettings
+from memd.embedding.fallback_state import Patience
+from memd.embedding.for_agent import Supply
+from memd.embedding.registry import Engines
+from memd.embedding.running_provider import Tools
+from memd.providers.choose import Choice
+from memd.store.embeddings import EmbeddingStore
+from tests.fakes import HashingProvider
+
+
+class Lingering(HashingProvider):
+    """Takes its time to close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_closing = asyncio.Event()
+        self.may_close = asyncio.Event()
+
+    async def close(self) -> None:
+        self.is_closing.set()
+        async with asyncio.timeout(20):
+            await self.may_close.wait()
+        await super().close()
+
+
+class House:
+    """Three agents with an engine each."""
+
+    def __init__(self, tasks: asyncio.TaskGroup, cache: EmbeddingStore) -> None:
+        self.providers = {name: Lingering() for name in ("one", "two", "three")}
+        self.engines = Engines(
+            Tools(cache, tasks, Random(1), Patience()),
+            lambda settings: Choice(self.providers[settings.model or ""], None),
+        )
+        self.supplies: dict[str, Supply] = {}
+
+    async def settle(self) -> None:
+        for name in self.providers:
+            settings = AgentSettings(workspace=Path("/nowhere"), model=name)
+            self.supplies[name] = await self.engines.supply(settings)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """Nobody has let go of anything yet."""
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    async with asyncio.TaskGroup() as tasks:
+        house = House(tasks, cache)
+        await house.settle()
+        yield house
+        for provider in house.providers.values():
+            provider.may_close.set()
+        await house.engines.close()
+    await cache.close()
+
+
+async def closing(provider: Lingering) -> None:
+    async with asyncio.timeout(20):
+        await provider.is_closing.wait()
+
+
+async def test_what_is_let_go_of_while_another_is_closed_is_closed_too(house: House) -> None:
+    """To close one takes its time; nobody may ever let go of anything again."""
+    one, two, three = house.providers.values()
+    house.supplies["one"].release()
+    await closing(one)
+    house.supplies["two"].release()
+    one.may_close.set()
+    await closing(two)
+    assert not three.is_closing.is_set()
+
+
+async def test_what_is_kept_when_it_is_let_go_of_is_closed_afterwards(house: House) -> None:
+    """Also where a sweep that is under way has looked before."""
+    one, two, _ = house.providers.values()
+    house.supplies["one"].release()
+    await closing(one)
+    with house.engines.kept():
+        house.supplies["two"].release()
+        one.may_close.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not two.is_closing.is_set()
+    await closing(two)
