@@ -11,6 +11,11 @@ from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import Embedders
 from memd.embedding.queue.scheduler import STALLED_S, VectorQueue
 from memd.embedding.queue.spaces import Spaces
+from memd.maintenance.delete_backups import keep_proving
+from memd.maintenance.integrity_check import keep_checking
+from memd.maintenance.optimize_keywords import Tidy
+from memd.maintenance.refill_cache import keep_filled
+from memd.maintenance.truncate_wal import keep_wiping
 from memd.providers.provider import space_of
 from memd.runtime.threads import Threads
 from memd.store.chunks import Counts
@@ -18,7 +23,6 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.sync.adaptation import Adaptation
 from memd.sync.beside import Beside
-from memd.sync.checks import keep_checking
 from memd.sync.cost import Cost, cost
 from memd.sync.dirty import Dirty, Taken
 from memd.sync.fingerprint import embeds_parts
@@ -29,12 +33,8 @@ from memd.sync.passes import Passes, PassReport
 from memd.sync.peek import Peek
 from memd.sync.permission import Permission
 from memd.sync.poll import look_by_scan
-from memd.sync.proof import keep_proving
-from memd.sync.refill import keep_filled
 from memd.sync.renewal import Renewal
-from memd.sync.tidy import Tidy
 from memd.sync.treatment import Treatment
-from memd.sync.wipe import keep_wiping
 from memd.watch.event_barrier import Backlog
 
 READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild

@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from memd.chunk import markdown
+from memd.maintenance.optimize_keywords import MANY
 from memd.model import Chunk, Document
 from memd.sources.scan import Skip
 from memd.store.errors import StoreUnavailable
@@ -20,7 +21,6 @@ from memd.store.index import Index
 from memd.sync import renewal
 from memd.sync.loop import SyncLoop
 from memd.sync.rebuild import beside
-from memd.sync.tidy import MANY
 from tests.between import before_call
 from tests.sync.looping import Bench, running
 from tests.wait import until_async, until_told

@@ -6,9 +6,9 @@ from typing import cast
 import apsw
 import pytest
 
+from memd.maintenance.truncate_wal import keep_wiping
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from memd.sync.wipe import keep_wiping
 from tests.bounds import shipped
 from tests.clock import for_s, hastily, now_s
 from tests.sync.transcribed import opened
@@ -58,7 +58,10 @@ class Failing:
 
 def test_a_log_is_tried_again_soon_and_less_and_less_often_where_the_disk_fails() -> None:
     """Where only somebody reads, it stays soon."""
-    again, longest = shipped("memd.sync.wipe._AGAIN_S"), shipped("memd.sync.wipe._LONGEST_WAIT_S")
+    again, longest = (
+        shipped("memd.maintenance.truncate_wal._AGAIN_S"),
+        shipped("memd.maintenance.truncate_wal._LONGEST_WAIT_S"),
+    )
     for is_busy in (True, False):
         index, left_over = Failing(is_busy=is_busy), asyncio.Event()
         left_over.set()

@@ -5,8 +5,8 @@ from typing import cast
 
 import apsw
 
+from memd.maintenance.integrity_check import EVERY_S, GONE_S, keep_checking
 from memd.store.index import Index
-from memd.sync.checks import EVERY_S, GONE_S, keep_checking
 from tests.clock import for_s, hastily, now_s
 from tests.store.conftest import chunk_of, found_file, index
 from tests.wait import until_async

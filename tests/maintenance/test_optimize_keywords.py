@@ -7,10 +7,10 @@ from typing import cast
 import apsw
 import pytest
 
+from memd.maintenance.optimize_keywords import LATE_S, MANY, Tidy
 from memd.model import Kind
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from memd.sync.tidy import LATE_S, MANY, Tidy
 from tests.clock import hastily, now_s
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 from tests.wait import until_async

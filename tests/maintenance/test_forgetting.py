@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from memd.maintenance.optimize_keywords import Tidy
+from memd.maintenance.truncate_wal import keep_wiping
 from memd.model import Chunk, Kind, Turn
 from memd.store.index import Index
 from memd.store.sessions import SessionChange
-from memd.sync.tidy import Tidy
-from memd.sync.wipe import keep_wiping
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 

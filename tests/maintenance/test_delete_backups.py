@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from memd.maintenance.delete_backups import EVERY_S, Upgraded, keep_proving
 from memd.model import TextHash
 from memd.store.backups import KEPT_S, Copy
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.sync.proof import EVERY_S, Upgraded, keep_proving
 from tests.clock import for_s, hastily, now_s
 from tests.faults.vfs import Act, Operation, Sync, between
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file

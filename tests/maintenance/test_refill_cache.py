@@ -8,10 +8,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memd.maintenance.refill_cache import keep_filled
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from memd.sync.refill import keep_filled
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 
