@@ -36,6 +36,11 @@ from memd.embedding.running_provider import Tools
 from memd.errors import FatalError, MemdError
 from memd.fleet import Fleet
 from memd.footprint.limit import MemoryLimit
+from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.periodic_scan import scan_now_and_then
+from memd.indexing.changes.poll import look_by_scan
+from memd.indexing.changes.watch_changes import follow
+from memd.indexing.rules import treatment_of
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.api_keys.systemd_credentials import with_credentials
@@ -59,14 +64,9 @@ from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
-from memd.sync.dirty import Dirty
 from memd.sync.fingerprint import wanted_fingerprint
-from memd.sync.follow import follow
 from memd.sync.loop import SyncLoop
-from memd.sync.poll import look_by_scan
 from memd.sync.rebuild import discard_all
-from memd.sync.timetable import scan_now_and_then
-from memd.sync.treatment import treatment_of
 from memd.text.memory_paths import Root
 from memd.version import VERSION
 from memd.watch.watcher import Health, watch

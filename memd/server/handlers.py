@@ -20,13 +20,13 @@ from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.scheduler import VectorQueue
 from memd.errors import MemdError, TransientError
+from memd.indexing.passes import PassFailed, PassReport
 from memd.runtime.local_time import LocalZone
 from memd.runtime.timing import spent
 from memd.server.embedding import embedding
 from memd.server.report import Facts, agent_status, for_session, left_out_status
 from memd.server.slow import Slow
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
-from memd.sync.passes import PassFailed, PassReport
 from memd_client import messages as wire
 from memd_client import session_key
 

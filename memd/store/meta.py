@@ -11,7 +11,7 @@ from memd.store.errors import StoreDamaged
 # then rebuilt.
 CHUNKING = 4
 TOKENIZER = 2
-# Raised likewise for what memd.sources.transcripts takes for speech, memd.chunk.turns makes of it, or memd.sync.apply_sessions
+# Raised likewise for what memd.sources.transcripts takes for speech, memd.chunk.turns makes of it, or memd.indexing.index_transcripts
 # to place it.
 TURNS = 2
 

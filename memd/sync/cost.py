@@ -5,15 +5,15 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from memd.errors import MemdError
+from memd.indexing.index_notes import read_and_cut, unexpected
+from memd.indexing.index_transcripts import read_and_cut_session
+from memd.indexing.rules import Treatment
 from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.safe_open import SourceError
 from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
 from memd.store.parts import hash_of
-from memd.sync.apply import read_and_cut, unexpected
-from memd.sync.apply_sessions import read_and_cut_session
-from memd.sync.treatment import Treatment
 from memd.text.tokens import estimate_tokens
 
 

@@ -11,6 +11,14 @@ from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import Embedders
 from memd.embedding.queue.scheduler import STALLED_S, VectorQueue
 from memd.embedding.queue.spaces import Spaces
+from memd.indexing.changes.check_recent_files import Peek
+from memd.indexing.changes.pending import Dirty, Taken
+from memd.indexing.changes.poll import look_by_scan
+from memd.indexing.changes.recent_files import Glance
+from memd.indexing.freshness import Freshness
+from memd.indexing.passes import Passes, PassReport
+from memd.indexing.rules import Treatment
+from memd.indexing.run_pass import Done, Intake
 from memd.maintenance.delete_backups import keep_proving
 from memd.maintenance.integrity_check import keep_checking
 from memd.maintenance.optimize_keywords import Tidy
@@ -24,17 +32,9 @@ from memd.store.meta import Fingerprint
 from memd.sync.adaptation import Adaptation
 from memd.sync.beside import Beside
 from memd.sync.cost import Cost, cost
-from memd.sync.dirty import Dirty, Taken
 from memd.sync.fingerprint import embeds_parts
-from memd.sync.freshness import Freshness
-from memd.sync.glance import Glance
-from memd.sync.intake import Done, Intake
-from memd.sync.passes import Passes, PassReport
-from memd.sync.peek import Peek
 from memd.sync.permission import Permission
-from memd.sync.poll import look_by_scan
 from memd.sync.renewal import Renewal
-from memd.sync.treatment import Treatment
 from memd.watch.event_barrier import Backlog
 
 READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild

@@ -20,8 +20,8 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.tokens import cjk_share, fts_text
 from tests.golden import corpus
+from tests.indexing.transcribed import apply, held, opened, shelf, treatment
 from tests.store.conftest import chunk_of, found_file
-from tests.sync.transcribed import apply, held, opened, shelf, treatment
 
 _SIZES = {"as shipped": Chunking(), "small": Chunking(tokens=60, overlap=12)}
 _ROWS = 200  # of keyword text in an index

@@ -11,7 +11,7 @@ from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from tests.bounds import shipped
 from tests.clock import for_s, hastily, now_s
-from tests.sync.transcribed import opened
+from tests.indexing.transcribed import opened
 from tests.wait import until_async
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from memd.chunk import markdown
 from memd.config.settings import AgentSettings
+from memd.indexing.rules import treatment_of
 from memd.model import Chunk, Document, TextHash
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.roots import roots_of
 from memd.sync.cost import Cost, cost
-from memd.sync.treatment import treatment_of
 
 
 class Counted(frozenset[TextHash]):

@@ -22,7 +22,7 @@ from memd.sync import renewal
 from memd.sync.loop import SyncLoop
 from memd.sync.rebuild import beside
 from tests.between import before_call
-from tests.sync.looping import Bench, running
+from tests.indexing.looping import Bench, running
 from tests.wait import until_async, until_told
 
 
@@ -171,7 +171,7 @@ async def test_a_note_that_another_program_holds_is_looked_at_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It keeps no other note waiting; what is indexed of it stays, which makes answers stale, until it can be read."""
-    monkeypatch.setattr("memd.sync.intake.HELD_S", 0.05)
+    monkeypatch.setattr("memd.indexing.run_pass.HELD_S", 0.05)
     bench.write("memory/a.md", "apples")
     await bench.settle()
     before = signal.signal(signal.SIGIO, signal.SIG_IGN)

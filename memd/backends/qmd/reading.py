@@ -6,12 +6,12 @@ from pathlib import PurePosixPath
 
 from memd.backends.qmd.failure import QmdFailed
 from memd.backends.qmd.page import Page, page
+from memd.indexing.rules import Treatment
 from memd.model import Kind
 from memd.runtime.threads import Threads
 from memd.sources import notes
 from memd.sources.safe_open import SourceError
 from memd.store.index import Index
-from memd.sync.treatment import Treatment
 
 READ_S = 5.0  # a file that has not been read by then is on a disk that does not answer
 

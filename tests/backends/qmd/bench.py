@@ -16,6 +16,8 @@ from memd.backends.qmd.embedding import EmbedTurn
 from memd.backends.qmd.engine import Qmd
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import Qmd as Settings
+from memd.indexing.changes.pending import Dirty
+from memd.indexing.rules import treatment_of
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
@@ -23,9 +25,7 @@ from memd.search.searcher import Searcher
 from memd.sources.roots import roots_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.dirty import Dirty
 from memd.sync.loop import SyncLoop
-from memd.sync.treatment import treatment_of
 from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.wait import until_async

@@ -1,0 +1,185 @@
+"""Transcripts into the index: read on from where they were left, cut, with the vectors that are known already."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from memd.chunk.turns import Cut, chunk_turns
+from memd.indexing.index_notes import Applied, known_vectors
+from memd.indexing.rules import Treatment
+from memd.model import FoundFile, Turn
+from memd.runtime.threads import Threads
+from memd.runtime.timing import spent
+from memd.sources.safe_open import SourceError
+from memd.sources.transcripts.progress import Progress, decoded, encoded
+from memd.sources.transcripts.reader import Grown, Reading, Same, Whole, read_transcript
+from memd.store.embeddings import KnownVectors
+from memd.store.index import Index
+from memd.store.sessions import SessionChange, StoredSession
+
+# By the name of the format.
+_AGENTS = {"openclaw": "OpenClaw", "claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini"}
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """What the index holds of a transcript."""
+
+    stored: StoredSession
+    progress: Progress | None  # None: of another version
+
+
+async def apply_sessions(
+    index: Index,
+    group: Sequence[FoundFile],
+    *,
+    treatment: Treatment,
+    vectors: KnownVectors | None,
+    threads: Threads,
+    force: bool = False,
+) -> Applied:
+    """Make the index hold some transcripts as they are now; those that cannot be read stay as they were in it.
+
+    Args:
+        index: Where to.
+        group: The transcripts; see plan.groups.
+        treatment: Of the agent.
+        vectors: What is known; None where there is no provider, or no cache.
+        threads: Where files are read.
+        force: Read all of each, whatever its ends and its size say.
+
+    Raises:
+        StoreUnavailable, StoreDamaged: none of them was taken in.
+    """
+    before = await _before(index, group)
+    with spent("reading"):
+        read, failed = await threads.run(_read_all, group, {} if force else before, treatment)
+    same, changes = [], []
+    for found, reading in read:
+        as_read = msgspec.structs.replace(found, stamp=reading.stamp)
+        known = before.get(found.path)
+        if isinstance(reading, Same) or (force and await _is_held(index, found.path, reading, known)):
+            same.append(as_read)
+            continue
+        begin = _cut_from(reading, known)
+        kept = await _turns_kept(index, found.path, begin, reading)
+        with spent("cutting", found.path):
+            cut = await threads.run(_cut, kept, begin, reading, treatment)
+        changes.append(_change(as_read, reading, known, begin, cut))
+    with spent("writing"):
+        await index.restamp(same)
+    stale: frozenset[str] = frozenset()
+    if changes:
+        vector_of, refused, space = await known_vectors(vectors, [change.chunks for change in changes])
+        with spent("writing"):
+            done = await index.replace_sessions(changes, vector_of, refused, space)
+        outcomes = zip(changes, done, strict=True)
+        stale = frozenset(change.found.path for change, replaced in outcomes if replaced is None)
+    taken = frozenset(found.path for found in [*same, *(change.found for change in changes)]) - stale
+    return Applied(taken, len(changes) - len(stale), failed, stale)
+
+
+def read_and_cut_session(found: FoundFile, treatment: Treatment) -> Cut:
+    """Read all of a transcript and cut it.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    return _cut([], 0, _read(found, None, treatment), treatment)
+
+
+def place_of(progress: Progress) -> str:
+    """What places all chunks of a transcript: whose it is, and in which project: ``Claude Code session in app``."""
+    agent = _AGENTS.get(progress.format or "", "")
+    project = PurePath(progress.learnt.cwd.replace("\\", "/")).name if progress.learnt.cwd else ""
+    return " ".join([*([agent, "session"] if agent else ["Session"]), *(["in", project] if project else [])])
+
+
+async def _before(index: Index, group: Sequence[FoundFile]) -> dict[str, _Before]:
+    # Of most, at first, it holds nothing: one question tells, instead of one for each.
+    held = await index.known([found.path for found in group])
+    stored = {found.path: await index.session(found.path) for found in group if found.path in held}
+    return {path: _Before(one, decoded(one.progress)) for path, one in stored.items() if one is not None}
+
+
+def _read_all(
+    group: Sequence[FoundFile], before: Mapping[str, _Before], treatment: Treatment
+) -> tuple[list[tuple[FoundFile, Reading]], dict[str, SourceError]]:
+    read: list[tuple[FoundFile, Reading]] = []
+    failed: dict[str, SourceError] = {}
+    for found in group:
+        known = before.get(found.path)
+        try:
+            read.append((found, _read(found, None if known is None else known.progress, treatment)))
+        except SourceError as trouble:
+            failed[found.path] = trouble
+    return read, failed
+
+
+def _read(found: FoundFile, progress: Progress | None, treatment: Treatment) -> Reading:
+    with spent("reading", found.path):
+        return read_transcript(
+            found,
+            treatment.roots,
+            progress,
+            redactor=treatment.sessions_redactor,
+            subagents=treatment.subagents,
+            now_ns=time.time_ns(),
+        )
+
+
+async def _is_held(index: Index, path: str, reading: Grown | Whole, known: _Before | None) -> bool:
+    """Whether the index holds just what was read."""
+    if known is None or known.progress != reading.progress:
+        return False
+    return await index.turns(path) == list(reading.turns)
+
+
+def _cut_from(reading: Grown | Whole, known: _Before | None) -> int:
+    """The turn from which on chunks are cut again."""
+    if isinstance(reading, Whole) or known is None or known.progress is None:
+        return 0
+    # Where turns went, be it the last one alone, a chunk before them may have ended where it did because of them.
+    turns = reading.turns_from + len(reading.turns)
+    if turns < known.stored.turns or reading.turns_from < max(known.stored.resume, known.stored.turns - 1):
+        return 0
+    # What places the chunks stands in each of them.
+    return known.stored.resume if place_of(known.progress) == place_of(reading.progress) else 0
+
+
+async def _turns_kept(index: Index, path: str, begin: int, reading: Grown | Whole) -> list[Turn]:
+    """The turns that are cut again and are as they were."""
+    if isinstance(reading, Whole) or begin == reading.turns_from:
+        return []
+    return (await index.turns(path, begin))[: reading.turns_from - begin]
+
+
+def _cut(kept: Sequence[Turn], begin: int, reading: Reading, treatment: Treatment) -> Cut:
+    turns = () if isinstance(reading, Same) else reading.turns
+    return chunk_turns(
+        [*kept, *turns],
+        begin,
+        place_of(reading.progress),
+        tokens=treatment.chunking.tokens,
+        overlap=treatment.chunking.overlap,
+        longest=treatment.chunking.max_chars,
+        zone=treatment.zone,
+    )
+
+
+def _change(
+    found: FoundFile, reading: Grown | Whole, known: _Before | None, begin: int, cut: Cut
+) -> SessionChange:
+    return SessionChange(
+        found=found,
+        hash=reading.progress.content_hash,
+        progress=encoded(reading.progress),
+        since=None if known is None or isinstance(reading, Whole) else known.stored.progress,
+        turns_from=0 if isinstance(reading, Whole) else reading.turns_from,
+        turns=reading.turns,
+        chunks_from=begin,
+        chunks=cut.chunks,
+        resume=cut.resume,
+        tally=reading.progress.tally,
+    )

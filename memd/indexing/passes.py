@@ -1,0 +1,185 @@
+"""Makes the passes of one agent, one after the other, and remembers how they ended."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import msgspec
+import structlog
+
+from memd.errors import FatalError, TransientError
+from memd.indexing.changes.pending import Dirty, Taken
+from memd.indexing.run_pass import Done
+from memd.indexing.slow_passes import SlowPasses
+from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.safe_traceback import told
+from memd.runtime.timing import Account
+from memd.store.errors import StoreDamaged, StoreUnavailable
+
+log = structlog.get_logger()
+
+OUTCOMES = 100  # passes whose end is remembered for whoever waited
+
+
+class PassReport(msgspec.Struct, frozen=True):
+    """How a pass ended."""
+
+    at: float  # unix time of its end
+    took_s: float
+    changed: int = 0  # files that were indexed anew
+    removed: int = 0
+    failed: str | None = None
+    late: bool = False  # a file that it was about is being read by another pass
+
+
+class PassFailed(TransientError):
+    """The pass that was waited for did not succeed; it is tried again by itself."""
+
+
+class Passes:
+    """Whatever is marked gets a pass; one that fails is made again after a while, which grows."""
+
+    def __init__(
+        self,
+        agent: str,
+        dirty: Dirty,
+        make: Callable[[Taken], Awaitable[Done]],
+        *,
+        lock: asyncio.Lock,
+        rng: Random,
+        clock: Callable[[], float],
+        damaged: Callable[[str], None],
+        succeeded: Callable[[Taken, Done], None],
+    ) -> None:
+        """None is made yet.
+
+        Args:
+            agent: Its id, for the log.
+            dirty: What is marked.
+            make: Makes a pass over some marks; raises StoreUnavailable, StoreDamaged or another TransientError, or what
+                nobody foresaw.
+            lock: Held during each pass, but for those that go in between two groups of files of another one.
+            rng: Source of the jitter of a backoff.
+            clock: Seconds, monotonic, by which passes are measured.
+            damaged: Told when the index turns out to be damaged.
+            succeeded: Told of each pass that went well, before those who wait for it.
+        """
+        self.last: PassReport | None = None
+        self.trouble: str | None = None  # why nothing was written to the store last time
+        self._agent = agent
+        self._dirty = dirty
+        self._make = make
+        self._lock = lock
+        self._rng = rng
+        self._clock = clock
+        self._damaged = damaged
+        self._succeeded = succeeded
+        self._slow = SlowPasses(agent)
+        self._failures = 0
+        self._outcomes: dict[int, PassReport] = {}
+        self._retry: asyncio.TimerHandle | None = None  # of a pass that failed
+
+    @property
+    def awaits_retry(self) -> bool:
+        """Whether one has failed, and is made again in its time."""
+        return self._retry is not None
+
+    async def settled(self, number: int) -> PassReport:
+        """Wait for the end of a pass over everything.
+
+        Raises:
+            PassFailed: it failed, and is tried again by itself.
+            StoreClosed: there will be no such pass.
+        """
+        outcome = self._outcomes.get(await self._dirty.wait_for_everything(number), self.last)
+        if outcome is None or outcome.failed is not None:
+            raise PassFailed(
+                "the index could not be brought up to date" + (f": {outcome.failed}" if outcome else "")
+            )
+        return outcome
+
+    def has_succeeded(self, number: int) -> bool:
+        """Whether a pass has ended, and has done all that it was to do."""
+        outcome = self._outcomes.get(number)
+        return outcome is not None and outcome.failed is None and not outcome.late
+
+    async def run(self) -> None:
+        """Make a pass over everything, and then whenever one is due, for ever."""
+        self._dirty.mark_all()
+        while True:
+            taken = await self._dirty.take()
+            async with self._lock:
+                await self.attempt(taken)
+
+    async def attempt(self, taken: Taken) -> None:
+        """One pass; what it was to do waits again if it fails.
+
+        One that is cancelled ends for nobody: its agent is stopped, and Dirty.close sends away who waits for it.
+        """
+        done = Done()
+        failed: str | None = None
+        account = Account(self._clock)
+        try:
+            with account:
+                done = await self._make(taken)
+            self._failures, self.trouble = 0, None
+            if (
+                not self._dirty.pending
+            ):  # else a pass that went in between has failed, and its marks wait for the retry
+                self._take_back_retry()
+            self._succeeded(taken, done)
+        except FatalError:
+            raise
+        except StoreDamaged as damage:
+            failed = str(damage)
+            self._dirty.put_back(taken)
+            self._damaged(failed)
+        except Exception as failure:
+            if not isinstance(
+                failure, (TransientError, MemoryError)
+            ):  # it must be the trouble of no other agent
+                log.error("sync.pass_failed", agent=self._agent, exc_info=failure)
+            failed = told(failure)
+            self._dirty.put_back(taken)
+            self._back_off(failed)
+            if isinstance(failure, StoreUnavailable):
+                self.trouble = failed
+        took_s = round(account.took_s, 4)
+        report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
+        self._remember(taken.number, report)
+        await self._dirty.finish(taken)
+        self._slow.note(account, done, failed, self._clock())
+        if done.changed or done.removed:
+            log.info(
+                "sync.finished",
+                agent=self._agent,
+                changed=done.changed,
+                removed=done.removed,
+                took_s=took_s,
+            )
+
+    def stop(self) -> None:
+        """Try nothing again."""
+        self._take_back_retry()
+
+    def _back_off(self, reason: str) -> None:
+        self._failures += 1
+        wait_s = delay_s(self._failures, self._rng, cap_s=LONGEST_WAIT_S)
+        log.warning("sync.retry_scheduled", agent=self._agent, reason=reason, wait_s=round(wait_s, 1))
+        self._take_back_retry()
+        self._retry = asyncio.get_running_loop().call_later(wait_s, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._dirty.hurry()
+
+    def _take_back_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    def _remember(self, number: int, report: PassReport) -> None:
+        self.last = self._outcomes[number] = report
+        while len(self._outcomes) > OUTCOMES:
+            del self._outcomes[next(iter(self._outcomes))]

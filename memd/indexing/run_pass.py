@@ -1,0 +1,470 @@
+"""One pass: what is marked, looked at on the disk and brought into an index."""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from heapq import nlargest
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from memd.config.settings import SessionSettings
+from memd.indexing.changes.check_recent_files import Peek
+from memd.indexing.changes.pending import Dirty, Taken
+from memd.indexing.index_notes import Applied, apply_files, each_by_itself
+from memd.indexing.index_transcripts import apply_sessions
+from memd.indexing.plan import Plan, groups, plan
+from memd.indexing.rules import Treatment
+from memd.indexing.transcript_schedule import Growing
+from memd.model import FoundFile, Kind, Stamp
+from memd.runtime.first_completed import first_of
+from memd.runtime.threads import Threads
+from memd.runtime.timing import spent
+from memd.sources.safe_open import Held, Missing, NoRoot, Unreadable
+from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
+from memd.sources.vanished import mounts_after, still_covered
+from memd.store.embeddings import KnownVectors, Space
+from memd.store.errors import StoreFull, StoreUnavailable
+from memd.store.files import KnownFile
+from memd.store.index import Index
+from memd.text.memory_paths import Sessions, is_under, is_utf8, prefix_of
+from memd.watch.event_barrier import Backlog
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+HELD_S = 5.0  # before a file is looked at again that another program held
+
+
+# What was made this long before all was looked at is watched by itself: setting watches anew takes less.
+_JUST_NS = 10_000_000_000
+_MOST_JUST_CHANGED = 256
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a pass has done."""
+
+    changed: int = 0  # files that were indexed anew
+    removed: int = 0
+    late: bool = False  # transcripts wait for another pass to be done with one
+    looked: int = 0  # files that were looked at
+    read: int = 0  # files that were opened, or would have been had they been due
+
+
+class Intake:
+    """The passes of one agent, and what one of them tells the next.
+
+    A long pass lets short ones through between two groups of files, and while it reads a long transcript, so that an edit is
+    searchable at once while thousands of files are read.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        settings: SessionSettings,
+        treatment: Treatment,
+        index: Index,
+        *,
+        dirty: Dirty,
+        peek: Peek,
+        backlog: Backlog,
+        files: Threads,
+        vectors: Callable[[Space | None], KnownVectors | None],
+        let: Callable[[Taken], Awaitable[None]],
+    ) -> None:
+        """No pass runs yet.
+
+        Args:
+            agent: Its id.
+            settings: When a transcript is due.
+            treatment: Of the agent's files.
+            index: The one that serves.
+            dirty: What has changed.
+            peek: Remembers what the newest files looked like.
+            backlog: Is told of files with several names.
+            files: Where files are read.
+            vectors: What is cached of a space.
+            let: Makes a short pass over what is urgent, in the middle of a long one.
+        """
+        self._agent = agent
+        self._treatment = treatment
+        self._index = index
+        self._dirty = dirty
+        self._peek = peek
+        self._backlog = backlog
+        self._files = files
+        self._vectors = vectors
+        self._let = let
+        self._growing = Growing(settings, index, treatment.roots, files, dirty.mark)
+        self._is_between = (
+            False  # a short pass goes in between: it lets nobody through, or they would nest without end
+        )
+        self._later: dict[
+            object, list[Scan]
+        ] = {}  # passes over the index that serves -> what others have seen since
+        self._is_full = False  # the disk was, and no room has been given back since
+        self._owes_room = False  # files were taken out since, and what they had is not given back yet
+        self._is_hearing = False  # transcripts are being read for the index that serves
+        self._unheard: set[Path] = set()  # transcripts that were due meanwhile
+        self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
+        self._kept: dict[str, Blind] = {}  # path -> why the index holds it as it was seen last
+        self._skipped: dict[
+            str, Skip
+        ] = {}  # what a scan passed over -> why; another file may have that name in the index
+        self._failed: dict[str, Skip] = {}  # path -> why it could not be read
+        self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
+        self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """(files read, files to read) of the longest pass that is under way, be it that of a rebuild."""
+        return max(self._reading.values(), key=lambda one: one[1], default=None)
+
+    @property
+    def growing(self) -> int:
+        """How many transcripts have grown, and are read when more has come or they are quiet."""
+        return len(self._growing)
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """Reason -> files that are not indexed for it."""
+        counted: dict[str, int] = {}
+        for reason in (*self._skipped.values(), *self._failed.values()):
+            counted[reason] = counted.get(reason, 0) + 1
+        return counted
+
+    @property
+    def kept(self) -> Mapping[str, int]:
+        """Reason -> indexed files that were not read again for it: what they say now, nobody can tell."""
+        return Counter(map(str, self._kept.values()))
+
+    def look_again(self) -> None:
+        """Another index is there, which may have been given all transcripts that grow."""
+        self._growing.look_again()
+        self._mounts = None
+        self._keep({path: why for path, why in self._kept.items() if why is Blind.CLOSED})
+
+    def stop(self) -> None:
+        """Wait for no transcript any more."""
+        self._growing.stop()
+
+    async def run(self, index: Index, taken: Taken) -> Done:
+        """Bring an index up to date with what is marked.
+
+        Args:
+            index: The one that serves, or one that is built beside it.
+            taken: What is marked.
+
+        Raises:
+            StoreUnavailable, StoreDamaged: not all of it was done.
+            Exhausted: the process has no more descriptors.
+        """
+        this = object()
+        if index is not self._index:
+            return await self._run(index, taken, this)
+        self._later[this] = []
+        try:
+            return await self._run(index, taken, this)
+        finally:
+            del self._later[this]
+
+    async def _run(self, index: Index, taken: Taken, this: object) -> Done:
+        with spent("looking"):
+            before = await self._peek.look()
+            seen = await self._look(taken)
+            indexed = await index.known(seen.looked)
+            known = {path: file for path, file in indexed.items() if seen.covers(path)}
+            mounts = await self._expected_mounts(index)
+            work = plan(known, mounts, seen, marked=taken.paths, force=taken.force)
+            await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))
+        # What is read again is known to fail until it does not: nobody sees it well in between.
+        still = self._refused.keys() | {found.path for found in work.read}
+        self._failed = {
+            path: why for path, why in self._failed.items() if path in still or not seen.covers(path)
+        }
+        if index is self._index:
+            self._note_kept(work.kept, seen, still)
+            if seen.looked is None:
+                self._backlog.has_linked(seen.linked | _just_changed(seen, time.time_ns()))
+            for other, later in self._later.items():
+                if other is not this:
+                    later.append(seen)
+        try:
+            gone = 0
+            try:
+                changed = await self._read_notes(index, work, known, this)
+            except StoreFull:
+                self._is_full = True
+                gone = await self._remove(index, work, this)
+                if not self._owes_room:
+                    raise
+                await self._give_back()
+                changed = await self._read_notes(index, work, known, this)  # what was taken out has left room
+            gone = gone or await self._remove(index, work, this)
+            within = None if taken.everything else taken.paths
+            with spent("looking"):
+                await self._peek.remember(seen.found.values(), before, within)
+            more, late = await self._read_sessions(index, work, known, seen, taken, this)
+            if self._owes_room:
+                await self._give_back()
+        finally:
+            self._reading.pop(this, None)
+        return Done(changed + more, gone, late, len(seen.found), len(work.read))
+
+    async def _expected_mounts(self, index: Index) -> frozenset[MountPoint]:
+        """The mount points that files of an index lie below."""
+        if index is self._index and self._mounts is not None:
+            return self._mounts
+        stored = frozenset(MountPoint(*pair) for pair in await index.mounts())
+        return still_covered(stored, self._treatment.roots)
+
+    async def _expect_mounts(
+        self, index: Index, before: frozenset[MountPoint], after: frozenset[MountPoint]
+    ) -> None:
+        if index is self._index:
+            self._mounts = after
+        if after == before:
+            return
+        pairs = sorted((mount.place, mount.prefix) for mount in after if is_utf8(mount.place + mount.prefix))
+        with contextlib.suppress(StoreUnavailable):  # nothing depends on it before the next start
+            await index.put_mounts(pairs)
+
+    def _note_kept(self, kept: Mapping[str, Blind], seen: Scan, still: Collection[str]) -> None:
+        if kept.keys() - self._kept.keys():
+            log.warning(
+                "sync.files_kept", agent=self._agent, files=len(kept), reasons=sorted(set(kept.values()))
+            )
+        others = {path: why for path, why in self._kept.items() if path in still or not seen.covers(path)}
+        self._keep({**others, **kept})
+
+    def _keep(self, kept: dict[str, Blind]) -> None:
+        self._kept = kept
+        absent = [path for path, why in kept.items() if why is Blind.ABSENT]
+        self._backlog.misses(
+            frozenset(
+                root.directory
+                for root in self._treatment.roots
+                if any(is_under(path, prefix_of(root)) for path in absent)
+                and not (isinstance(root, Sessions) and not root.expected)
+            )
+        )
+        unmounted = [path for path, why in kept.items() if why is Blind.UNMOUNTED]
+        mounts = self._mounts or frozenset()
+        away = [mount for mount in mounts if any(is_under(path, mount.prefix) for path in unmounted)]
+        self._backlog.has_mounts(
+            frozenset(Path(mount.place) for mount in mounts.difference(away)),
+            frozenset(Path(mount.place) for mount in away),
+        )
+
+    async def _remove(self, index: Index, work: Plan, this: object) -> int:
+        """What is gone out of an index; how many files that were."""
+        # What a pass that went in between has looked for is as that one saw it: a file may be back where it was.
+        later = self._later.get(this, [])
+        gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
+        if gone:
+            self._owes_room |= self._is_full
+            with spent("writing"):
+                await _take_out(index, gone)
+        return len(gone)
+
+    async def _give_back(self) -> None:
+        """To the disk, what the index holds of it without need; where that fails, or somebody reads, the next pass does it."""
+        await self._index.fold()  # the log may fill the disk: what comes is then written over its beginning
+        while await self._index.shrink():
+            await self._index.fold()
+        if await self._index.empty_log():
+            self._is_full = self._owes_room = False
+
+    async def _read_notes(
+        self, index: Index, work: Plan, known: Mapping[str, KnownFile], this: object
+    ) -> int:
+        """Notes that are new or changed into an index; how many were indexed anew."""
+        changed = done = 0
+        for group in groups(work.notes):
+            self._reading[this] = (done, len(work.read))
+            changed += await self._take_in(index, group, known)
+            done += len(group)
+            if index is self._index and not self._is_between:
+                await self._let_through()
+        return changed
+
+    async def _read_sessions(
+        self,
+        index: Index,
+        work: Plan,
+        known: Mapping[str, KnownFile],
+        seen: Scan,
+        taken: Taken,
+        this: object,
+    ) -> tuple[int, bool]:
+        """Transcripts that are new or have changed, and are due, into an index.
+
+        Returns:
+            How many were indexed anew, and whether some wait until another pass is done with what it reads.
+        """
+        due: Sequence[FoundFile] = work.sessions
+        if index is self._index:
+            with spent("looking"):
+                due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
+            if due and self._is_hearing:
+                self._unheard.update(found.file for found in due)
+                return 0, True
+        changed, done = 0, len(work.notes)
+        for group in groups(due):
+            self._reading[this] = (done, len(work.notes) + len(due))
+            changed += await self._take_in_sessions(index, group, known, force=taken.force)
+            done += len(group)
+            if index is self._index and not self._is_between:
+                await self._let_through()
+        return changed, False
+
+    async def _look(self, taken: Taken) -> Scan:
+        everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
+        within = None if everything else taken.paths
+        seen = await self._files.run(
+            scan, self._treatment.roots, max_bytes=self._treatment.max_bytes, within=within
+        )
+        # What could not be read and has not changed is not read by each pass: what was wrong with it stays known.
+        self._refused = {
+            path: stamp
+            for path, stamp in self._refused.items()
+            if not seen.covers(path) or (path in seen.found and seen.found[path].stamp == stamp)
+        }
+        self._skipped = {path: why for path, why in self._skipped.items() if not seen.covers(path)}
+        self._skipped.update(seen.skipped)
+        return seen
+
+    async def _let_through(self) -> None:
+        urgent = self._dirty.take_due_paths()
+        if urgent is None:
+            return
+        was_between, self._is_between = self._is_between, True
+        try:
+            with spent("edits in between"):
+                await self._let(urgent)
+        finally:
+            self._is_between = was_between
+
+    async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
+        """Some files into an index; how many of them were indexed anew."""
+        applied = await each_by_itself(
+            group,
+            lambda some: apply_files(
+                index,
+                some,
+                known,
+                treatment=self._treatment,
+                vectors=self._vectors(index.space),
+                threads=self._files,
+            ),
+        )
+        self._look_again_at_held(group, applied)
+        return await self._account(index, applied, known)
+
+    async def _take_in_sessions(
+        self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile], *, force: bool
+    ) -> int:
+        """Some transcripts into an index, while edits go on being taken in; how many of them were indexed anew."""
+        work = each_by_itself(
+            group,
+            lambda some: apply_sessions(
+                index,
+                some,
+                treatment=self._treatment,
+                vectors=self._vectors(index.space),
+                threads=self._files,
+                force=force,
+            ),
+        )
+        if index is not self._index:
+            return await self._account(index, await work, known)
+        self._is_hearing = True
+        try:
+            applied = await self._letting_through(work)
+        finally:
+            self._is_hearing = False
+            unheard, self._unheard = self._unheard, set()
+            self._dirty.mark(unheard)
+        if unheard:
+            self._dirty.hurry()
+        self._dirty.mark(found.file for found in group if found.path in applied.stale)
+        self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
+        self._look_again_at_held(group, applied)
+        await self._growing.forget(applied.taken)
+        return await self._account(index, applied, known)
+
+    def _look_again_at_held(self, group: Sequence[FoundFile], applied: Applied) -> None:
+        # To ask for it is what has the lease given up, and no event tells when it is.
+        held = [found.file for found in group if isinstance(applied.failed.get(found.path), Held)]
+        if held:
+            asyncio.get_running_loop().call_later(HELD_S, self._dirty.mark, held)
+
+    async def _letting_through(self, work: Coroutine[None, None, T]) -> T:
+        """What a long work gives, with short passes going on meanwhile."""
+        task = asyncio.create_task(work)
+        try:
+            while not task.done():
+                await first_of(asyncio.wait([task]), self._dirty.paths_due())
+                await self._let_through()
+            return task.result()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _account(self, index: Index, applied: Applied, known: Mapping[str, KnownFile]) -> int:
+        """Note what became of some files; how many of them were indexed anew."""
+        for path in applied.taken:
+            self._failed.pop(path, None)
+            self._refused.pop(path, None)
+        for path, trouble in applied.failed.items():
+            self._failed[path] = skip_of(trouble)
+            if isinstance(trouble, Missing):
+                continue  # its deletion is an event of its own, and one whose root went may be back with it
+            # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
+            if path in known and not isinstance(trouble, Unreadable):
+                with spent("writing"):
+                    await index.remove([path])
+        if index is self._index:
+            self._keep(
+                {
+                    **{path: why for path, why in self._kept.items() if path not in applied.taken},
+                    **{
+                        path: Blind.ABSENT if isinstance(trouble, NoRoot) else Blind.CLOSED
+                        for path, trouble in applied.failed.items()
+                        if path in known and isinstance(trouble, NoRoot | Unreadable)
+                    },
+                }
+            )
+        return applied.changed
+
+
+async def _take_out(index: Index, paths: Sequence[str]) -> None:
+    """Files out of an index: together, or, where the disk has no room to write that down, some after the others."""
+    try:
+        await index.remove(paths)
+    except StoreFull:
+        if len(paths) == 1:
+            raise
+        await index.fold()  # what was written is then written over
+        half = len(paths) // 2
+        await _take_out(index, paths[:half])
+        await _take_out(index, paths[half:])
+
+
+def _just_changed(seen: Scan, now_ns: int) -> frozenset[tuple[Path, int]]:
+    """The notes that were made or written a moment ago, each with its inode; the newest of them.
+
+    Somebody may write on under a name that is gone. That a file came was told to nobody while watches were set anew.
+    """
+    recent = [
+        found
+        for found in seen.found.values()
+        if found.stamp.ctime_ns > now_ns - _JUST_NS and found.kind is not Kind.SESSION
+    ]
+    newest = nlargest(_MOST_JUST_CHANGED, recent, key=lambda found: found.stamp.ctime_ns)
+    return frozenset((found.file, found.stamp.inode) for found in newest)

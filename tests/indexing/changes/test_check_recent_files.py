@@ -1,0 +1,190 @@
+"""Glances that never hold a search up."""
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from memd.indexing.changes.check_recent_files import LOOK_S, Peek
+from memd.indexing.changes.poll import Looks
+from memd.indexing.changes.recent_files import Glance
+from memd.model import Stamp
+from memd.runtime.threads import Threads
+from memd.sources.safe_open import Exhausted
+from memd.text.memory_paths import Root, Tree
+from memd.watch.watch_plan import identities_of
+from tests.wait import until_async
+
+NOTE = Path("/w/memory/a.md")
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tmp_path.resolve()
+
+
+def nothing(_: frozenset[Path]) -> Looks:
+    return {}
+
+
+class Dead(Glance):
+    """A glance at a disk that answers when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(tuple[Root, ...]())
+        self.answers = threading.Event()
+        self.looks = 0
+
+    def changed(self) -> list[Path]:
+        self.looks += 1
+        self.answers.wait(30)
+        return [NOTE]
+
+
+async def test_a_moment_without_threads_is_over_when_it_is_over(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be looked at then is unknown then, and is looked at by whoever asks later."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    peek = Peek(Glance([Tree(base)]), Threads(1, "test"), nothing)
+    roots = identities_of([Tree(base)])
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert await peek.changed(5.0) is None
+        assert await peek.replaced(roots, 5.0) is None
+    assert await peek.changed(5.0) == []
+    assert await peek.replaced(roots, 5.0) == []
+
+
+async def test_a_disk_that_does_not_answer_is_waited_for_once() -> None:
+    """The first search waits as long as it may, those after it not at all, and one thread is lost."""
+    glance, threads = Dead(), Threads(1, "test")
+    peek = Peek(glance, threads, nothing)
+    assert await peek.changed(0.05) is None
+    async with asyncio.timeout(5):
+        for _ in range(200):
+            assert await peek.changed(0.05) is None
+    assert (glance.looks, threads.count) == (1, 1)
+    assert peek.blocked_s() > 0.05
+    glance.answers.set()
+    await until_async(lambda: peek.blocked_s() == 0.0)
+    assert await peek.changed(5.0) == [NOTE]
+
+
+async def test_a_look_is_shared_by_those_that_asked_before_it_began() -> None:
+    """Searches that ask while one look is under way share the next one, which begins after they asked."""
+    glance, threads = Dead(), Threads(1, "test")
+    peek = Peek(glance, threads, nothing)
+    first = asyncio.create_task(peek.changed(20.0))
+    await until_async(lambda: glance.looks == 1)
+    others = [asyncio.create_task(peek.changed(20.0)) for _ in range(50)]
+    await asyncio.sleep(0)
+    glance.answers.set()
+    assert await asyncio.gather(first, *others) == [[NOTE]] * 51
+    assert glance.looks == 2
+
+
+async def test_a_search_that_gives_up_takes_nothing_from_others() -> None:
+    """A look is waited for by many; one that is cancelled leaves it to the others."""
+    glance = Dead()
+    peek = Peek(glance, Threads(1, "test"), nothing)
+    given_up, kept = asyncio.create_task(peek.changed(20.0)), asyncio.create_task(peek.changed(20.0))
+    await until_async(lambda: glance.looks == 1)
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    glance.answers.set()
+    assert await kept == [NOTE]
+
+
+W, NONE = frozenset({Path("/w")}), frozenset[Path]()
+
+
+class Mount:
+    """Files on a network mount, and how long it takes to look at them."""
+
+    def __init__(self) -> None:
+        self.files = {NOTE: Stamp(1, 1, 1)}
+        self.takes_s = 0.0
+        self.looks = 0
+
+    def __call__(self, places: frozenset[Path]) -> Looks:
+        assert places == W
+        self.looks += 1
+        time.sleep(self.takes_s)
+        return dict(self.files)
+
+
+async def test_all_of_an_unseen_place_is_compared() -> None:
+    """The first look tells nothing of what changed before it; each one after it tells what changed since, if anything."""
+    mount = Mount()
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), mount)
+    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == [Path("/w")]
+    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == []
+    mount.files[NOTE] = Stamp(1, 2, 1)
+    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == [NOTE]
+
+
+async def test_a_look_that_takes_long_is_no_search_s_to_wait_for() -> None:
+    """What is in such a place cannot be told, which is said at once; now and then it is tried whether it became quick."""
+    mount = Mount()
+    mount.takes_s = LOOK_S * 1.5
+    threads = Threads(1, "test")
+    peek = Peek(Glance(tuple[Root, ...]()), threads, mount)
+    await peek.changed_in(NONE, W, 20.0)
+    for _ in range(50):
+        assert await peek.changed_in(NONE, W, 20.0) is None
+    assert mount.looks == 1
+
+
+async def test_a_directory_that_came_is_told_with_all_in_it(base: Path) -> None:
+    """Neither one that is not there nor one that is a symlink is."""
+    (base / "came").mkdir()
+    (base / "link").symlink_to(base / "came")
+    absent = frozenset(base / name for name in ("came", "link", "none"))
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    assert list(await peek.changed_in(absent, NONE, 20.0) or ()) == [base / "came"]
+
+
+async def test_a_root_in_the_place_of_another_is_to_be_looked_at(base: Path) -> None:
+    """Also where its end was not told: an open file keeps the old one, and directories above are not watched."""
+    root, other = base / "above" / "root", base / "other"
+    root.mkdir(parents=True)
+    roots = identities_of([Tree(root)])
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    assert list(await peek.replaced(roots, 20.0) or ()) == []
+    root.parent.rename(other)
+    assert list(await peek.replaced(roots, 20.0) or ()) == [root]
+    root.mkdir(parents=True)
+    assert list(await peek.replaced(roots, 20.0) or ()) == [root]
+    root.parent.rename(base / "away")
+    other.rename(root.parent)
+    assert list(await peek.replaced(roots, 20.0) or ()) == []
+
+
+async def test_a_root_whose_disk_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked on the thread: neither another agent nor the next search waits for it."""
+    answers = threading.Event()
+    monkeypatch.setattr("memd.watch.watch_plan.identity_of", lambda _: answers.wait(30) and None)
+    threads = Threads(1, "test")
+    peek = Peek(Glance(tuple[Root, ...]()), threads, nothing)
+    async with asyncio.timeout(5):
+        for _ in range(50):
+            assert await peek.replaced({Path("/w"): (1, 1)}, 0.05) is None
+    assert threads.count == 1
+    answers.set()
+    assert list(await peek.replaced({Path("/w"): (1, 1)}, 20.0) or ()) == [Path("/w")]
+
+
+async def test_a_look_that_fails_tells_nothing() -> None:
+    """Without descriptors, nobody can say what has changed."""
+
+    def fails(_: frozenset[Path]) -> Looks:
+        raise Exhausted("no descriptors")
+
+    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), fails)
+    assert await peek.changed_in(NONE, W, 20.0) is None

@@ -1,0 +1,181 @@
+"""What a search waits for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memd.indexing.changes.check_recent_files import Peek
+from tests.clock import Clock
+from tests.indexing.looping import Bench, HeldIndex, running
+from tests.wait import until_async
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    async with running(made):
+        yield made
+
+
+async def test_catch_up_takes_in_what_was_just_written(bench: Bench) -> None:
+    """Without any event, a look at the likely files is enough for a search."""
+    await bench.settle()
+    bench.write("memory/a.md", "apples")
+    assert await bench.loop.catch_up()
+    assert await bench.paths("apples") == {"memory/a.md"}
+
+
+async def test_a_note_that_was_just_made_is_to_be_watched_by_itself(bench: Bench) -> None:
+    """That it came may have been told to nobody, and who made it may write on under a name that is gone."""
+    note = bench.write("memory/a.md", "apples")
+    await bench.settle()
+    assert bench.loop.backlog.to_follow == frozenset({(note, note.stat().st_ino)})
+
+
+class Counts:
+    """How far a watcher is, as a test has it."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.known = 0
+
+    def told(self) -> int:
+        return self.known
+
+    def hurry(self) -> None:
+        pass
+
+
+async def test_catch_up_looks_at_directories_that_nobody_watches_yet(bench: Bench) -> None:
+    """As long as the watcher names a new directory, each search finds what was just written in it."""
+    await bench.settle()
+    bench.loop.backlog.begins(Counts())
+    bench.loop.backlog.rests(frozenset({bench.workspace / "memory/new"}))
+    for number, word in enumerate(("apples", "pears", "plums")):
+        bench.write(f"memory/new/deep/{number}.md", word)
+        assert await bench.loop.catch_up()
+        assert await bench.paths(word) == {f"memory/new/deep/{number}.md"}
+
+
+async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench) -> None:
+    """An event that is still on its way is waited for, and then the pass that it asks for."""
+    note = bench.write("memory/a.md", "apples")
+    await bench.settle()
+    counts = Counts()
+    bench.loop.backlog.begins(counts)
+    note.write_text("pears")
+    counts.known = 32
+    caught_up = asyncio.create_task(bench.loop.catch_up())
+    await asyncio.sleep(0)
+    bench.dirty.mark([note])
+    counts.given = 32
+    bench.loop.backlog.rests(frozenset())
+    assert await caught_up
+    assert await bench.paths("pears") == {"memory/a.md"}
+
+
+async def test_catch_up_does_not_wait_for_ever_for_the_watcher(tmp_path: Path) -> None:
+    """Where the watcher does not get on, the answer is called stale."""
+    bench = Bench(tmp_path, wait_ms=0)
+    async with running(bench):
+        await bench.settle()
+        counts = Counts()
+        bench.loop.backlog.begins(counts)
+        assert await bench.loop.catch_up()
+        counts.known = 32
+        assert not await bench.loop.catch_up()
+
+
+async def test_an_edit_is_taken_in_while_a_long_pass_runs(bench: Bench) -> None:
+    """Hundreds of files that are being read keep nobody from finding what was just written."""
+    await bench.settle()
+    for number in range(400):
+        bench.write(f"memory/bulk/{number}.md", f"bulk note {number}\n" * 30)
+    ticket = bench.loop.request()
+    await until_async(lambda: bench.loop.progress is not None and bench.loop.progress[0] >= 5)
+    edited = bench.write("memory/urgent.md", "urgent words")
+    bench.dirty.mark([edited])
+    bench.dirty.hurry()
+    while not await bench.paths("urgent"):
+        pass
+    assert bench.loop.progress is not None, "the long pass was over before the short one began"
+    await bench.loop.settled(ticket)
+    assert len(await bench.paths("bulk")) > 0
+
+
+async def test_a_search_does_not_wait_for_a_pass_that_is_long_already(tmp_path: Path) -> None:
+    """However long searches may wait: the next would wait for the same pass, and the one after it."""
+    clock = Clock()
+    bench = Bench(tmp_path, wait_ms=3_600_000, index=HeldIndex(tmp_path / "main.sqlite"), marks_clock=clock)
+    index = bench.index
+    assert isinstance(index, HeldIndex)
+    bench.write("memory/a.md", "apples")
+    async with running(bench):
+        await index.is_asked.wait()
+        clock.run(3601)
+        async with asyncio.timeout(60):
+            assert not await bench.loop.catch_up()
+        waits = asyncio.create_task(bench.loop.catch_up())
+        index.may.set()
+        await waits
+
+
+async def test_a_place_of_which_nothing_is_told_is_looked_at_whole(bench: Bench) -> None:
+    """Any of many notes that others changed there is found, and searches of other places wait for nothing."""
+    notes = [bench.write(f"memory/{number}.md", "apples") for number in range(60)]
+    await bench.settle()
+    bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
+    for number in (0, 30, 59):
+        assert await bench.loop.catch_up()
+        notes[number].write_text(f"pears{number}")
+        assert await bench.loop.catch_up()
+        assert await bench.paths(f"pears{number}") == {f"memory/{number}.md"}
+
+
+async def test_a_place_that_cannot_be_looked_at_in_time_makes_the_answer_stale(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others wrote there may be missing; what was written elsewhere is not."""
+    await bench.settle()
+    bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
+    monkeypatch.setattr("memd.indexing.changes.check_recent_files.LOOK_S", -1.0)
+    await bench.loop.catch_up()
+    bench.dirty.mark([bench.write("memory/a.md", "apples")])
+    assert not await bench.loop.catch_up()
+    assert await bench.paths("apples") == {"memory/a.md"}
+
+
+async def test_who_has_no_time_left_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even a moment for a pass that runs: with a wait of nothing, each search is answered as things are."""
+    bench = Bench(tmp_path, wait_ms=0, index=HeldIndex(tmp_path / "main.sqlite"))
+    index, real, waits = bench.index, asyncio.timeout, list[float | None]()
+    assert isinstance(index, HeldIndex)
+    bench.write("memory/a.md", "apples")
+
+    def timeout(delay: float | None) -> asyncio.Timeout:
+        waits.append(delay)
+        return real(delay)
+
+    async with running(bench):
+        await index.is_asked.wait()
+        monkeypatch.setattr(asyncio, "timeout", timeout)
+        assert not await bench.loop.catch_up()
+        monkeypatch.undo()
+        assert 0.0 in waits
+        index.may.set()
+
+
+async def test_files_that_cannot_be_looked_at_in_time_make_the_answer_stale(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no watcher tells of them."""
+
+    async def too_late(*_: object) -> None:
+        return None
+
+    await bench.settle()
+    assert await bench.loop.catch_up()
+    monkeypatch.setattr(Peek, "changed", too_late)
+    assert not await bench.loop.catch_up()

@@ -1,0 +1,222 @@
+"""Files into an index, as they are now."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memd.config.settings import Chunking
+from memd.indexing.index_notes import Applied, apply_files, each_by_itself
+from memd.indexing.rules import Treatment
+from memd.model import ChunkId, FoundFile, Kind, Stamp
+from memd.runtime.threads import NoMemory, Threads
+from memd.sources.notes import TooLarge
+from memd.sources.safe_open import Missing, OutsideFence
+from memd.sources.scan import Skip, scan, skip_of
+from memd.store.errors import StoreUnavailable
+from memd.store.files import Change, KnownFile
+from memd.store.index import Index
+from memd.store.meta import Fingerprint
+from memd.text.memory_paths import Root, Workspace
+
+MAX_BYTES = 1000
+SOME = [ChunkId(number) for number in range(1, 10)]
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[Index]:
+    """An open index without vectors."""
+    opened = Index(tmp_path / "main.sqlite")
+    await opened.open()
+    await opened.adopt(Fingerprint("c", "t", ("memory",)))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> tuple[Root, ...]:
+    """A workspace with a memory directory."""
+    (tmp_path / "ws" / "memory").mkdir(parents=True)
+    return (Workspace(Path(os.path.realpath(tmp_path / "ws"))),)
+
+
+def found(roots: Sequence[Root]) -> list[FoundFile]:
+    return list(scan(roots, max_bytes=MAX_BYTES).found.values())
+
+
+async def apply(
+    index: Index, roots: Sequence[Root], files: Sequence[FoundFile], known: dict[str, KnownFile]
+) -> Applied:
+    return await apply_files(
+        index,
+        files,
+        known,
+        treatment=Treatment(roots, Chunking(), MAX_BYTES),
+        vectors=None,
+        threads=Threads(1, "reading"),
+    )
+
+
+async def test_the_same_bytes_change_nothing_but_the_stamp(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path
+) -> None:
+    """A file that was touched, or moved over itself, keeps its chunks."""
+    note = tmp_path / "ws" / "memory" / "a.md"
+    note.write_text("# A\n\none\n")
+    os.utime(note, ns=(1, 1))
+    first = await apply(index, roots, found(roots), {})
+    assert first == Applied(frozenset({"memory/a.md"}), 1, {})
+    ids = [chunk.id for chunk in (await index.read(lambda reader: reader.texts(SOME))).values()]
+    os.utime(note, ns=(5, 5))
+    await asyncio.sleep(0.05)  # until the time of change is no longer that of a write that may go on
+    again = await apply(index, roots, found(roots), await index.known())
+    assert again == Applied(frozenset({"memory/a.md"}), 0, {})
+    assert (await index.known())["memory/a.md"].stamp.mtime_ns == 5
+    assert [chunk.id for chunk in (await index.read(lambda reader: reader.texts(SOME))).values()] == ids
+
+
+async def test_the_same_bytes_of_another_kind_are_indexed_anew(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path
+) -> None:
+    """A name that is private from today on is taken out of what groups may find, though nothing in the file has changed."""
+    note = tmp_path / "ws" / "memory" / "a.md"
+    note.write_text("# A\n\none\n")
+    [before] = found(roots)
+    await apply(index, roots, [before], {})
+    other = Kind.CURATED if before.kind is Kind.NOTE else Kind.NOTE
+    applied = await apply(index, roots, [msgspec.structs.replace(before, kind=other)], await index.known())
+    assert applied.changed == 1
+    assert (await index.known())["memory/a.md"].kind is other
+    assert [len(await index.keywords("one", 5, {kind})) for kind in (before.kind, other)] == [0, 1]
+
+
+async def test_what_another_pass_indexed_meanwhile_counts(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path
+) -> None:
+    """A file that was changed, indexed and changed back during a long pass is indexed as it is."""
+    note = tmp_path / "ws" / "memory" / "a.md"
+    note.write_text("one")
+    await apply(index, roots, found(roots), {})
+    when_the_pass_began = await index.known()
+    note.write_text("two")
+    await apply(index, roots, found(roots), when_the_pass_began)
+    note.write_text("one")
+    applied = await apply(index, roots, found(roots), when_the_pass_began)
+    assert applied.changed == 1
+    assert (await index.known())["memory/a.md"].hash == when_the_pass_began["memory/a.md"].hash
+    texts = await index.read(lambda reader: reader.texts(SOME))
+    assert [chunk.text for chunk in texts.values()] == ["one"]
+
+
+async def test_what_changes_between_listing_and_reading(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path
+) -> None:
+    """A file that went, grew, or is something else by now is told apart, and the others are taken in."""
+    memory = tmp_path / "ws" / "memory"
+    for name in ("gone", "grown", "fifo", "link", "directory", "kept"):
+        (memory / f"{name}.md").write_text(name)
+    listed = found(roots)
+    for name in ("gone", "fifo", "link", "directory"):
+        (memory / f"{name}.md").unlink()
+    os.truncate(memory / "grown.md", MAX_BYTES + 1)
+    os.mkfifo(memory / "fifo.md")
+    (memory / "link.md").symlink_to("kept.md")
+    (memory / "directory.md").mkdir()
+    applied = await apply(index, roots, listed, {})
+    assert applied.taken == {"memory/kept.md"}
+    assert {path: type(trouble) for path, trouble in applied.failed.items()} == {
+        "memory/gone.md": Missing,
+        "memory/grown.md": TooLarge,
+        "memory/fifo.md": OutsideFence,
+        "memory/link.md": OutsideFence,
+        "memory/directory.md": OutsideFence,
+    }
+
+
+@pytest.mark.parametrize("when", ["2300-01-01", "1600-01-01"])
+async def test_a_note_of_any_time_is_taken_in_once(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path, when: str
+) -> None:
+    """A time that 64 bits of nanoseconds cannot tell is no reason to fail, nor to read the file at each pass."""
+    note = tmp_path / "ws" / "memory" / "a.md"
+    note.write_text("# A\n\none\n")
+    seconds = int(datetime.fromisoformat(f"{when}T00:00:00+00:00").timestamp())
+    os.utime(note, (seconds, seconds))
+    await asyncio.sleep(0.05)  # until the time of change is no longer that of a write that may go on
+    assert await apply(index, roots, found(roots), {}) == Applied(frozenset({"memory/a.md"}), 1, {})
+    [seen] = found(roots)
+    assert (await index.known())["memory/a.md"].stamp == seen.stamp
+
+
+async def test_what_memd_fails_at_is_the_trouble_of_one_file(index: Index, tmp_path: Path) -> None:
+    """A defect that one file brings out, in reading or in writing, keeps no other from being taken in."""
+    files = [FoundFile(f"memory/{n}.md", tmp_path / f"{n}.md", Kind.NOTE, Stamp(1, 1, n)) for n in range(4)]
+    files[2] = msgspec.structs.replace(
+        files[2], stamp=Stamp(1, 1, 1 << 63)
+    )  # no such number fits into the index
+
+    async def write(some: Sequence[FoundFile]) -> Applied:
+        if any(one.path == "memory/1.md" for one in some):
+            raise KeyError("a defect")
+        await index.replace_all([Change(one, b"hash", []) for one in some], {}, frozenset())
+        return Applied(frozenset(one.path for one in some), len(some), {})
+
+    applied = await each_by_itself(files, write)
+    assert applied.taken == (await index.known()).keys() == {"memory/0.md", "memory/3.md"}
+    assert applied.changed == 2
+    assert {path: skip_of(trouble) for path, trouble in applied.failed.items()} == {
+        "memory/1.md": Skip.FAILED,
+        "memory/2.md": Skip.FAILED,
+    }
+
+
+@pytest.mark.parametrize("kind", [NoMemory("none is left"), MemoryError()])
+async def test_a_moment_without_memory_is_no_trouble_of_a_note(tmp_path: Path, kind: Exception) -> None:
+    """The pass fails and is made again, and answers are stale until then; a transcript may be too large for any memory."""
+    files = [FoundFile(f"{n}", tmp_path / f"{n}", kind, Stamp(1, 1, n)) for n, kind in enumerate(Kind)]
+    for found in files:
+
+        async def short(_: Sequence[FoundFile]) -> Applied:
+            raise kind
+
+        if found.kind is Kind.SESSION:
+            assert (await each_by_itself([found], short)).failed.keys() == {found.path}
+        else:
+            with pytest.raises(NoMemory):
+                await each_by_itself([found], short)
+
+
+async def test_trouble_of_the_store_is_no_trouble_of_a_file() -> None:
+    """A disk that is full fails the pass, which is tried again."""
+
+    async def full(_: Sequence[FoundFile]) -> Applied:
+        raise StoreUnavailable("no room")
+
+    with pytest.raises(StoreUnavailable):
+        await each_by_itself([], full)
+
+
+@pytest.mark.parametrize("max_chars", [100, 300, 700, 2000])
+async def test_the_longest_chunk_is_a_setting(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path, max_chars: int
+) -> None:
+    """Of notes: as many characters as fit are in one chunk, where the tokens leave room for more."""
+    (tmp_path / "ws" / "memory" / "a.md").write_text(
+        "\n".join(f"line {n} of a long note" for n in range(200))
+    )
+    how = Treatment(roots, Chunking(tokens=8000, overlap=0, max_chars=max_chars), 100_000)
+    await apply_files(
+        index,
+        list(scan(roots, max_bytes=100_000).found.values()),
+        {},
+        treatment=how,
+        vectors=None,
+        threads=Threads(1, "reading"),
+    )
+    ids = [ChunkId(number) for number in range(1, 200)]
+    sizes = [len(chunk.text) for chunk in (await index.read(lambda reader: reader.texts(ids))).values()]
+    assert max_chars - 40 < max(sizes) <= max_chars

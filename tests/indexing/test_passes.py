@@ -1,0 +1,294 @@
+"""One pass after the other."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+import pytest
+from structlog.testing import capture_logs
+
+from memd.errors import MemdError
+from memd.indexing import run_pass
+from memd.indexing.changes.pending import Dirty, Taken
+from memd.indexing.passes import OUTCOMES, Passes, PassFailed
+from memd.indexing.run_pass import Done
+from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.debounce import Debouncer
+from memd.runtime.safe_traceback import told
+from memd.sources.scan import Scan, scan
+from memd.store.errors import StoreClosed, StoreUnavailable
+from memd.store.files import Replaced
+from memd.store.index import Index
+from tests.clock import Clock, Ticking
+from tests.indexing.looping import FINGERPRINT, Bench, HeldIndex, running
+from tests.wait import until_async
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    async with running(made):
+        yield made
+
+
+async def test_unchanged_files_are_not_read_again(bench: Bench) -> None:
+    """A pass over unchanged files takes in none of them, unless it is forced to look, and then changes nothing."""
+    await bench.settle()
+    for number in range(5):
+        bench.write(f"memory/{number}.md", f"note{number}")
+    assert await bench.settle() == 5
+    assert await bench.settle() == 0
+    assert await bench.settle(force=True) == 0
+
+
+async def test_a_pass_that_fails_is_tried_again_and_loses_nothing(bench: Bench) -> None:
+    """A store that cannot be written fails the pass; when it can, what was marked is taken in."""
+    await bench.settle()
+    blocker = apsw.Connection(str(bench.index.file))
+    bench.index._database._writer.set_busy_timeout(1)  # type: ignore[union-attr]
+    blocker.execute("BEGIN IMMEDIATE")
+    bench.write("memory/a.md", "apples")
+    with pytest.raises(PassFailed):
+        await bench.settle()
+    assert bench.loop.last_pass is not None
+    assert bench.loop.last_pass.failed
+    assert bench.loop.pending
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    async with asyncio.timeout(10):
+        while not await bench.paths("apples"):
+            pass
+
+
+@pytest.mark.parametrize("failure", [ValueError("nobody foresaw this"), MemdError("nobody foresaw that")])
+async def test_a_pass_that_memd_fails_at_is_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """The loop goes on, and so does the daemon; what was marked is taken in when it can be."""
+    await bench.settle()
+    failures = [failure]
+
+    def look(*args: Any, **kwargs: Any) -> Scan:
+        if failures:
+            raise failures.pop()
+        return scan(*args, **kwargs)
+
+    monkeypatch.setattr(run_pass, "scan", look)
+    bench.write("memory/a.md", "apples")
+    with capture_logs() as logs, pytest.raises(PassFailed, match=re.escape(told(failure))):
+        await bench.settle()
+    assert [one["exc_info"] for one in logs if one["event"] == "sync.pass_failed"] == [failure]
+    await until_async(lambda: bench.loop.last_pass is not None and bench.loop.last_pass.failed is None)
+    assert await bench.paths("apples")
+
+
+@pytest.mark.parametrize(
+    "wait", [lambda bench: bench.loop.catch_up(), lambda bench: bench.settle()], ids=["search", "sync"]
+)
+async def test_a_pass_that_is_broken_off_is_no_success(
+    tmp_path: Path, wait: Callable[[Bench], Coroutine[None, None, object]]
+) -> None:
+    """Who waits for one when the agent is stopped is not told that the index is up to date, but sent away."""
+    index = HeldIndex(tmp_path / "main.sqlite")
+    bench = Bench(tmp_path, index=index)
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    keeping = asyncio.create_task(bench.loop.run())
+    await bench.settle()
+    bench.write("memory/a.md", "apples")
+    waiting = asyncio.create_task(wait(bench))
+    await index.is_asked.wait()
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    await bench.loop.stop()
+    with pytest.raises(StoreClosed):
+        await waiting
+    assert not await bench.paths("apples")
+    await index.close()
+
+
+class SlowIndex(Index):
+    """Takes five seconds to write, by the clock of the test."""
+
+    def __init__(self, file: Path, clock: Clock) -> None:
+        super().__init__(file)
+        self._clock = clock
+
+    async def replace_all(self, *args: Any, **kwargs: Any) -> list[Replaced]:
+        self._clock.run(5)
+        return await super().replace_all(*args, **kwargs)
+
+
+async def test_a_pass_that_a_blocked_store_held_up_is_told(tmp_path: Path) -> None:
+    """Once, with the part that took so long; one that finds nothing to write is not."""
+    clock = Clock()
+    made = Bench(tmp_path, index=SlowIndex(tmp_path / "main.sqlite", clock), clock=clock)
+    made.write("memory/a.md", "apples")
+    async with running(made):
+        with capture_logs() as logs:
+            await made.settle()
+            await made.settle()
+        told = [one for one in logs if one["event"] == "sync.was_slow"]
+        assert [(one["parts"], one["took_ms"], one["read"]) for one in told] == [({"writing": 5000}, 5000, 1)]
+        assert made.loop.last_pass is not None
+        assert made.loop.last_pass.took_s == 0
+    assert "apples" not in str(logs)
+
+
+async def test_all_that_a_pass_does_has_a_name(tmp_path: Path) -> None:
+    """From the look at the files to what is written, and the file that took longest."""
+    made = Bench(tmp_path, clock=Ticking())
+    made.write("memory/a.md", "apples")
+    made.write("memory/b.md", "pears")
+    async with running(made):
+        with capture_logs() as logs:
+            await made.settle()
+    [told] = [one for one in logs if one["event"] == "sync.was_slow" and one["read"]]
+    assert {"looking", "looking, queued", "reading", "reading, queued", "cutting", "writing"} <= set(
+        told["parts"]
+    )
+    assert told["slowest"] in {"memory/a.md", "memory/b.md"}
+    assert sum(told["parts"].values()) == told["took_ms"]
+
+
+async def test_passes_that_go_in_between_do_not_nest(tmp_path: Path) -> None:
+    """Wherever an edit and a search arrive while a group of files is written: the one under way ends before the next begins.
+
+    Else none of them would end as long as edits go on, and each would be a few frames deeper than the one before.
+    """
+    made = Bench(tmp_path)
+    async with running(made):
+        await made.settle()
+        real, edits, most = made.index.replace_all, 0, 0
+
+        async def written(*args: Any) -> list[Replaced]:
+            nonlocal edits, most
+            most = max(most, len(made.dirty.running_for_s()))
+            if edits < 30:
+                edits += 1
+                made.dirty.mark([made.write(f"memory/edit{edits}.md", f"apples {edits}")])
+                made.dirty.hurry()
+            return await real(*args)
+
+        made.index.replace_all = written  # type: ignore[method-assign, assignment]
+        made.write("memory/a.md", "pears")
+        await made.settle()
+        await until_async(lambda: not made.dirty.pending and not made.dirty.running_for_s())
+        assert len(await made.paths("apples")) == edits == 30
+    assert most == 2
+
+
+async def test_a_note_that_was_away_while_a_long_pass_looked_stays_where_a_later_one_has_seen_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moved away and back, with the same bytes and the same stamp; a note that is gone at the later look goes."""
+    made = Bench(tmp_path)
+    for number in range(100):
+        made.write(f"memory/{number}.md", f"note {number}")
+    away, gone = made.write("memory/away.md", "apples"), made.write("memory/gone.md", "pears")
+    async with running(made):
+        await made.settle()
+        real = scan
+
+        def looked(*args: Any, within: Any, **kwargs: Any) -> Scan:
+            if within is not None:
+                return real(*args, within=within, **kwargs)
+            hidden = away.rename(away.with_suffix(".hidden"))
+            gone.unlink(missing_ok=True)
+            seen = real(*args, within=within, **kwargs)
+            hidden.rename(away)
+            return seen
+
+        monkeypatch.setattr(run_pass, "scan", looked)
+        number = made.loop.request(force=True)
+        await until_async(lambda: made.loop.progress)
+        made.dirty.mark([away, gone])
+        made.dirty.hurry()
+        await made.loop.settled(number)
+        assert await made.paths("apples") == {"memory/away.md"}
+        assert await made.paths("pears") == set()
+
+
+async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
+    tmp_path: Path,
+) -> None:
+    """The success of the long one is none of the other's."""
+    made = Bench(tmp_path)
+    for number in range(100):
+        made.write(f"memory/{number}.md", f"note {number}")
+    async with running(made):
+        await made.settle()
+        real, failed = made.index.replace_all, 0
+
+        async def locked(changes: Sequence[Any], *rest: Any) -> list[Replaced]:
+            nonlocal failed
+            if not failed and any(change.found.path == "memory/new.md" for change in changes):
+                failed += 1
+                raise StoreUnavailable("another program has it locked")
+            return await real(changes, *rest)
+
+        made.index.replace_all = locked  # type: ignore[method-assign, assignment]
+        number = made.loop.request(force=True)
+        await until_async(lambda: made.loop.progress)
+        made.dirty.mark([made.write("memory/new.md", "apples")])
+        made.dirty.hurry()
+        await made.loop.settled(number)
+        assert failed == 1
+        await until_async(lambda: not made.dirty.pending and not made.dirty.running_for_s(), 10)
+        assert await made.paths("apples") == {"memory/new.md"}
+
+
+@pytest.mark.parametrize("kind", [StoreUnavailable("the disk is full"), MemoryError()])
+async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one_that_does_not(
+    kind: Exception,
+) -> None:
+    """Up to the longest: a disk that stays full is not asked each second for days; nor is a machine without memory."""
+    is_failing = True
+
+    async def make(_: Taken) -> Done:
+        if is_failing:
+            raise kind
+        return Done()
+
+    clock = Clock()
+    dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = Passes(
+        "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
+        damaged=lambda _: None, succeeded=lambda _, __: None,
+    )  # fmt: skip
+    failures = (*range(1, 9), 0, 1)
+    with capture_logs() as logs:
+        for failure in failures:
+            is_failing = failure > 0
+            dirty.mark_all()
+            await passes.attempt(await dirty.take())
+            assert passes.awaits_retry == is_failing
+    passes.stop()
+    waits = [line["wait_s"] for line in logs if line["event"] == "sync.retry_scheduled"]
+    rng = Random(3)
+    expected = [delay_s(failure, rng, cap_s=LONGEST_WAIT_S) for failure in failures if failure]
+    assert waits == [round(one, 1) for one in expected]
+    assert waits[7] > waits[3] > waits[1] > waits[8]
+
+
+async def test_how_the_last_passes_ended_is_remembered() -> None:
+    """So many: who waited for one of them is answered, and nothing grows for ever."""
+
+    async def make(_: Taken) -> Done:
+        return Done()
+
+    clock = Clock()
+    dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = Passes(
+        "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
+        damaged=lambda _: None, succeeded=lambda _, __: None,
+    )  # fmt: skip
+    for _ in range(OUTCOMES + 1):
+        dirty.mark_all()
+        await passes.attempt(await dirty.take())
+    remembered = [number for number in range(OUTCOMES + 3) if passes.has_succeeded(number)]
+    assert remembered == [*range(2, OUTCOMES + 2)]

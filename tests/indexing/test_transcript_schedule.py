@@ -1,0 +1,202 @@
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import pytest
+
+from memd.config.settings import SessionSettings
+from memd.indexing.transcript_schedule import Growing
+from memd.model import FoundFile
+from memd.runtime.threads import Threads
+from memd.sources.scan import scan
+from memd.store.index import Index
+from tests.indexing.transcribed import apply, opened, shelf, treatment
+from tests.sources.transcripts.transcripts import append, replace, said
+from tests.wait import until_async
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[Index]:
+    """An open index."""
+    async with opened(tmp_path / "x.sqlite") as one:
+        yield one
+
+
+class Bench:
+    """Transcripts that grow by a clock that a test sets."""
+
+    def __init__(self, directory: Path, index: Index, settings: SessionSettings | None = None) -> None:
+        self.directory = directory
+        self.roots = shelf(directory)
+        self.index = index
+        self.now = NOW
+        self.marked: list[Path] = []
+        self.growing = Growing(
+            settings or SessionSettings(delta_bytes=2000, delta_messages=5, idle_seconds=60),
+            index,
+            self.roots,
+            Threads(1, "counting"),
+            self.mark,
+            now=lambda: self.now,
+        )
+
+    def mark(self, files: Iterable[Path]) -> None:
+        self.marked += files
+
+    def say(self, name: str, turns: int, *, ago_s: float = 0.0) -> Path:
+        file = self.directory / name
+        append(file, *(said(f"turn {number}") for number in range(turns)))
+        os.utime(file, (self.now - ago_s, self.now - ago_s))
+        return file
+
+    def found(self) -> list[FoundFile]:
+        return list(scan(self.roots, max_bytes=1).found.values())
+
+    async def due(self, *, eager: bool = False) -> set[str]:
+        """The names of those that have changed and are due."""
+        known = await self.index.known()
+        changed = [one for one in self.found() if getattr(known.get(one.path), "stamp", None) != one.stamp]
+        due = await self.growing.due(changed, known, lambda _: True, eager=eager)
+        return {found.file.name for found in due}
+
+    async def index_all(self) -> None:
+        await asyncio.sleep(0.05)  # so that no second write could leave the stamps as they are
+        await apply(self.index, treatment(self.roots))
+
+
+async def test_what_was_never_indexed_counts_from_nothing(tmp_path: Path, index: Index) -> None:
+    """Long ones and quiet ones are due, what was begun a moment ago is not."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("long.jsonl", 5)
+    bench.say("quiet.jsonl", 1, ago_s=60)
+    bench.say("begun.jsonl", 1, ago_s=1)
+    assert await bench.due() == {"long.jsonl", "quiet.jsonl"}
+    assert len(bench.growing) == 1
+    bench.growing.stop()
+
+
+async def test_one_that_was_just_made_is_not_taken_for_one_that_was_cut(tmp_path: Path, index: Index) -> None:
+    """Nothing is in it yet: its first words are waited for like those of any other."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("empty.jsonl", 0, ago_s=1)
+    assert await bench.due() == set()
+    assert len(bench.growing) == 1
+    bench.now += 60
+    assert await bench.due() == {"empty.jsonl"}
+    bench.growing.stop()
+
+
+async def test_growth_counts_from_the_last_reading(tmp_path: Path, index: Index) -> None:
+    """Four more lines are too few, the fifth is enough; so are many bytes on one line."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("a.jsonl", 100)
+    big = bench.say("b.jsonl", 100)
+    await bench.index_all()
+    bench.say("a.jsonl", 4)
+    assert await bench.due() == set()
+    append(big, said("x" * 2000))
+    bench.say("a.jsonl", 1)
+    assert await bench.due() == {"a.jsonl", "b.jsonl"}
+    assert len(bench.growing) == 0
+
+
+async def test_the_rest_of_a_line_is_no_message(tmp_path: Path, index: Index) -> None:
+    """Only complete lines are counted."""
+    bench = Bench(tmp_path / "here", index)
+    file = bench.say("a.jsonl", 4)
+    append(file, b'{"role": "user", "conte')
+    os.utime(file, (bench.now, bench.now))
+    assert await bench.due() == set()
+    bench.growing.stop()
+
+
+async def test_what_was_cut_or_touched_is_looked_at_at_once(tmp_path: Path, index: Index) -> None:
+    """It may not say any more what the index says."""
+    bench = Bench(tmp_path / "here", index)
+    cut, touched = bench.say("cut.jsonl", 9), bench.say("touched.jsonl", 9)
+    await bench.index_all()
+    cut.write_bytes(said("turn 0"))
+    for file in (cut, touched):
+        os.utime(file, (bench.now + 1, bench.now + 1))
+    assert await bench.due() == {"cut.jsonl", "touched.jsonl"}
+
+
+async def test_a_transcript_that_is_always_written_anew_waits_for_quiet(tmp_path: Path, index: Index) -> None:
+    """Its lines are not counted as if all of them were new."""
+    bench = Bench(tmp_path / "here", index)
+    file = bench.say("a.jsonl", 50)
+    await bench.index_all()
+    replace(file, b"".join(said(f"turn {number}") for number in range(51)))
+    os.utime(file, (bench.now, bench.now))
+    assert await bench.due() == set()
+    bench.now += 60
+    assert await bench.due() == {"a.jsonl"}
+
+
+async def test_all_are_due_to_who_asks_for_all(tmp_path: Path, index: Index) -> None:
+    """And none waits any more."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("a.jsonl", 1)
+    assert await bench.due() == set()
+    assert await bench.due(eager=True) == {"a.jsonl"}
+    assert len(bench.growing) == 0
+
+
+async def test_it_is_marked_when_it_is_due(tmp_path: Path, index: Index) -> None:
+    """The first alarm is for those that are due first."""
+    settings = SessionSettings(delta_bytes=2000, delta_messages=5, idle_seconds=60)
+    bench = Bench(tmp_path / "here", index, settings)
+    first = bench.say("a.jsonl", 1, ago_s=59.98)
+    bench.say("b.jsonl", 1)
+    assert await bench.due() == set()
+    await until_async(lambda: bench.marked)
+    assert bench.marked == [first]
+    bench.growing.stop()
+
+
+async def test_a_clock_that_was_put_back_hides_nothing(tmp_path: Path, index: Index) -> None:
+    """What is from the future is due now."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("a.jsonl", 1, ago_s=-86_400)
+    assert await bench.due() == {"a.jsonl"}
+
+
+async def test_one_that_cannot_be_opened_is_left_to_who_reads(tmp_path: Path, index: Index) -> None:
+    """Why it cannot be read is told once it is tried."""
+    bench = Bench(tmp_path / "here", index)
+    file = bench.say("a.jsonl", 1)
+    changed = bench.found()
+    file.unlink()
+    assert await bench.growing.due(changed, {}, lambda _: True, eager=False) == changed
+
+
+async def test_a_pass_over_some_says_nothing_of_the_others(tmp_path: Path, index: Index) -> None:
+    """They wait on, and ring in their time."""
+    settings = SessionSettings(delta_bytes=2000, delta_messages=5, idle_seconds=0.05)
+    bench = Bench(tmp_path / "here", index, settings)
+    bench.say("a.jsonl", 1)
+    assert await bench.due() == set()
+    await bench.growing.due([], {}, lambda path: path != "sessions/here/a.jsonl", eager=False)
+    assert len(bench.growing) == 1
+    await until_async(lambda: bench.marked)
+
+
+async def test_what_was_read_all_the_same_is_not_waited_for(tmp_path: Path, index: Index) -> None:
+    """A long pass came to them after a short one had found them to grow; what has grown since goes on waiting."""
+    bench = Bench(tmp_path / "here", index)
+    names = ["read.jsonl", "grown.jsonl"]
+    for name in names:
+        bench.say(name, 1)
+    assert await bench.due() == set()
+    await bench.index_all()
+    bench.say("grown.jsonl", 1)
+    changed = [found for found in bench.found() if found.file.name == "grown.jsonl"]
+    known = await index.known()
+    assert not await bench.growing.due(changed, known, lambda path: path.endswith("grown.jsonl"), eager=False)
+    assert len(bench.growing) == 2
+    await bench.growing.forget([*known, "sessions/here/nowhere.jsonl"])
+    assert len(bench.growing) == 1
+    bench.growing.stop()
