@@ -11,10 +11,10 @@ from memd.config.settings import AgentSettings
 from memd.embedding.for_agent import Supply
 from memd.embedding.queue.scheduler import VectorQueue
 from memd.errors import MemdError, TransientError
+from memd.index_service import SyncLoop
 from memd.indexing.changes.pending import Dirty
 from memd.providers.provider import space_of
 from memd.store.index import Index
-from memd.sync.loop import SyncLoop
 from memd.text.memory_paths import Root
 from memd_client import session_key
 

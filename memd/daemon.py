@@ -36,6 +36,7 @@ from memd.embedding.running_provider import Tools
 from memd.errors import FatalError, MemdError
 from memd.fleet import Fleet
 from memd.footprint.limit import MemoryLimit
+from memd.index_service import SyncLoop
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.changes.periodic_scan import scan_now_and_then
 from memd.indexing.changes.poll import look_by_scan
@@ -45,6 +46,8 @@ from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.api_keys.systemd_credentials import with_credentials
 from memd.providers.choose import Choice, choose
+from memd.rebuild.build_and_swap import discard_all
+from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime import logs, safe_traceback, sd_notify
 from memd.runtime.debounce import Debouncer
 from memd.runtime.log_file import LogFile
@@ -64,9 +67,6 @@ from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
-from memd.sync.fingerprint import wanted_fingerprint
-from memd.sync.loop import SyncLoop
-from memd.sync.rebuild import discard_all
 from memd.text.memory_paths import Root
 from memd.version import VERSION
 from memd.watch.watcher import Health, watch

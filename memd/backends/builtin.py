@@ -12,6 +12,7 @@ import structlog
 from memd.backends import turns
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.errors import TransientError
+from memd.index_service import SyncLoop
 from memd.model import Degraded, FallbackUse, Kind, Trace
 from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
@@ -22,7 +23,6 @@ from memd.sources.safe_open import NoRoot, SourceError, Unreadable
 from memd.store.embeddings import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.sync.loop import SyncLoop
 from memd.text.memory_paths import Root
 
 log = structlog.get_logger()

@@ -10,9 +10,9 @@ from memd.backends.fallback import Fallback, Patience
 from memd.backends.qmd.embedding import EmbedTurn
 from memd.backends.qmd.engine import Qmd
 from memd.config.settings import AgentSettings
+from memd.index_service import SyncLoop
 from memd.indexing.rules import Treatment
 from memd.store.index import Index
-from memd.sync.loop import SyncLoop
 
 
 class Around(msgspec.Struct, frozen=True):

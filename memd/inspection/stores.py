@@ -11,10 +11,10 @@ from memd.inspection.facts import Cache, Kept, Store
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.choose import choose
+from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.store import backups, quarantine, read_only
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.meta import why_rebuild
-from memd.sync.fingerprint import wanted_fingerprint
 
 T = TypeVar("T")
 

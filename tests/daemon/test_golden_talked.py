@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from memd.config.load import load
+from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.sources.transcripts.progress import decoded, encoded
 from memd.store import meta, migrations
-from memd.sync.fingerprint import wanted_fingerprint
 from memd_client import AsyncClient
 from tests.daemon.contents import contents, differences
 from tests.daemon.inprocess import configure, running

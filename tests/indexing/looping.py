@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from memd.config.settings import AgentSettings, SyncSettings
+from memd.index_service import SyncLoop
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
@@ -17,7 +18,6 @@ from memd.sources.roots import roots_of
 from memd.store.files import Replaced
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.loop import SyncLoop
 from memd.text.memory_paths import Root
 
 FINGERPRINT = Fingerprint("c1", "t1", ("memory",))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from memd.config.settings import AgentSettings, Chunking
 from memd.inspection.stores import agents_with_store, look_at_cache, look_at_store
+from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.store.index import Index
 from memd.store.migrations import newest
-from memd.sync.fingerprint import wanted_fingerprint
 from tests.store.conftest import chunk_of, found_file
 
 _SETTINGS = AgentSettings(workspace=Path("/ws"), provider="none")

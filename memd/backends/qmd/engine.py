@@ -22,6 +22,7 @@ from memd.backends.qmd.reading import Reading
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.upkeep import Upkeep, Vectors, mode_of
 from memd.config.settings import AgentSettings
+from memd.index_service import SyncLoop
 from memd.indexing.rules import Treatment
 from memd.model import Degraded, Hit
 from memd.redact.redactor import rules_key
@@ -33,7 +34,6 @@ from memd.search.terms import held
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.sync.loop import SyncLoop
 
 PROBE_S = 5.0
 WAIT_S = 0.5  # for an update that runs, or takes in what has just changed

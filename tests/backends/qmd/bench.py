@@ -16,6 +16,7 @@ from memd.backends.qmd.embedding import EmbedTurn
 from memd.backends.qmd.engine import Qmd
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import Qmd as Settings
+from memd.index_service import SyncLoop
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
@@ -25,7 +26,6 @@ from memd.search.searcher import Searcher
 from memd.sources.roots import roots_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.loop import SyncLoop
 from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.wait import until_async

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from memd.model import TextHash
+from memd.rebuild import rebuilder as renewals
+from memd.rebuild.rebuilder import Renewal
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync import renewal as renewals
-from memd.sync.renewal import Renewal
 from tests.clock import hastily
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async

@@ -25,16 +25,16 @@ from memd.maintenance.optimize_keywords import Tidy
 from memd.maintenance.refill_cache import keep_filled
 from memd.maintenance.truncate_wal import keep_wiping
 from memd.providers.provider import space_of
+from memd.rebuild.confirm_cost import Permission
+from memd.rebuild.cost import Cost, cost
+from memd.rebuild.embed_new_index import Beside
+from memd.rebuild.fingerprint import embeds_parts
+from memd.rebuild.follow_model import Adaptation
+from memd.rebuild.rebuilder import Renewal
 from memd.runtime.threads import Threads
 from memd.store.chunks import Counts
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.adaptation import Adaptation
-from memd.sync.beside import Beside
-from memd.sync.cost import Cost, cost
-from memd.sync.fingerprint import embeds_parts
-from memd.sync.permission import Permission
-from memd.sync.renewal import Renewal
 from memd.watch.event_barrier import Backlog
 
 READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild

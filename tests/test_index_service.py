@@ -13,14 +13,14 @@ import apsw
 import pytest
 
 from memd.chunk import markdown
+from memd.index_service import SyncLoop
 from memd.maintenance.optimize_keywords import MANY
 from memd.model import Chunk, Document
+from memd.rebuild import rebuilder
+from memd.rebuild.build_and_swap import beside
 from memd.sources.scan import Skip
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from memd.sync import renewal
-from memd.sync.loop import SyncLoop
-from memd.sync.rebuild import beside
 from tests.between import before_call
 from tests.indexing.looping import Bench, running
 from tests.wait import until_async, until_told
@@ -244,8 +244,8 @@ async def test_who_asks_for_everything_has_a_rebuild_tried_again(
         attempts.append("one more")
         raise StoreUnavailable("something is in the way")
 
-    monkeypatch.setattr(renewal, "rebuild", fails)
-    monkeypatch.setattr(renewal, "delay_s", lambda *_, **__: 3600.0)
+    monkeypatch.setattr(rebuilder, "rebuild", fails)
+    monkeypatch.setattr(rebuilder, "delay_s", lambda *_, **__: 3600.0)
     bench.loop.rebuild("a person wishes it")
     await until_async(lambda: bench.loop.health.store)
     assert len(attempts) == 1

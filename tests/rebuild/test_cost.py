@@ -8,9 +8,9 @@ from memd.chunk import markdown
 from memd.config.settings import AgentSettings
 from memd.indexing.rules import treatment_of
 from memd.model import Chunk, Document, TextHash
+from memd.rebuild.cost import Cost, cost
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.roots import roots_of
-from memd.sync.cost import Cost, cost
 
 
 class Counted(frozenset[TextHash]):

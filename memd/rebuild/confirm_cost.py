@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from memd.embedding.queue.agent_queues import Embedders
 from memd.embedding.queue.scheduler import VectorQueue
+from memd.rebuild.cost import Cost
 from memd.store.meta import Fingerprint
-from memd.sync.cost import Cost
 
 
 class Permission:

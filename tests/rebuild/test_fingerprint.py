@@ -8,10 +8,10 @@ import pytest
 
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.providers.provider import Identity
+from memd.rebuild.fingerprint import wanted_fingerprint
+from memd.rebuild.follow_model import why
 from memd.redact.redactor import rules_key
 from memd.store.meta import Fingerprint, usable_part, why_rebuild
-from memd.sync.adaptation import why
-from memd.sync.fingerprint import wanted_fingerprint
 
 _SETTINGS = AgentSettings(workspace=Path("/ws"))
 _IDENTITY = Identity("local", "m", "k", 384)

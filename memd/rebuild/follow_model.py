@@ -9,15 +9,15 @@ from memd.embedding.queue.agent_queues import Embedders
 from memd.embedding.queue.spaces import Spaces
 from memd.errors import FatalError, MemdError
 from memd.providers.provider import space_of
+from memd.rebuild.confirm_cost import Permission
+from memd.rebuild.fingerprint import wanted_fingerprint
+from memd.rebuild.rebuilder import Renewal
 from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.runtime.first_completed import first_of
 from memd.runtime.safe_traceback import told
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors
-from memd.sync.fingerprint import wanted_fingerprint
-from memd.sync.permission import Permission
-from memd.sync.renewal import Renewal
 
 log = structlog.get_logger()
 

@@ -11,12 +11,12 @@ from structlog.testing import capture_logs
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import Embedders
 from memd.embedding.queue.spaces import Spaces
+from memd.rebuild.confirm_cost import Permission
+from memd.rebuild.follow_model import Adaptation
+from memd.rebuild.rebuilder import Renewal
 from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.sync.adaptation import Adaptation
-from memd.sync.permission import Permission
-from memd.sync.renewal import Renewal
 from tests.clock import hastily
 from tests.store.conftest import FINGERPRINT
 

@@ -12,6 +12,7 @@ import structlog
 
 from memd.errors import FatalError, MemdError
 from memd.maintenance.refill_cache import refill
+from memd.rebuild.build_and_swap import discard, rebuild
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.malloc import give_back_beside
 from memd.runtime.safe_traceback import told
@@ -19,7 +20,6 @@ from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.sync.rebuild import discard, rebuild
 
 log = structlog.get_logger()
 
