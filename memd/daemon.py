@@ -25,7 +25,7 @@ import uvloop
 from memd.agents import Agent, Agents
 from memd.backends.builtin import Builtin
 from memd.backends.choice import Around, chosen
-from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config

@@ -9,7 +9,7 @@ from datetime import tzinfo
 import msgspec
 import structlog
 
-from memd.backends import turns
+from memd.backends import transcript_lines
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.errors import TransientError
 from memd.index_service import SyncLoop
@@ -210,8 +210,8 @@ class Builtin:
 
     async def _get_turns(self, path: str, start_line: int, lines: int, max_chars: int) -> Excerpt:
         with self._damage_noticed(), spent("reading turns"):
-            found = await self._index.stretch(path, turns.line_of(start_line), lines, max_chars)
-            told = turns.excerpt(found, start_line, max_chars, self._zone)
+            found = await self._index.stretch(path, transcript_lines.line_of(start_line), lines, max_chars)
+            told = transcript_lines.excerpt(found, start_line, max_chars, self._zone)
             if told.text or told.next_line is not None:
                 return told
             return msgspec.structs.replace(told, total_lines=await self._index.last_turn_line(path))
@@ -228,15 +228,15 @@ def excerpt(text: Sequence[str], start_line: int, lines: int, max_chars: int = M
         lines: How many, at most.
         max_chars: Of the text.
     """
-    begin, first = divmod(start_line, turns.PARTS_FROM)
+    begin, first = divmod(start_line, transcript_lines.PARTS_FROM)
     wanted = text[max(first - 1, 0) : max(first - 1, 0) + lines] if first else []
     if not wanted:
         return Excerpt("", start_line, 0, None)
     if begin or len(wanted[0]) > max_chars:
         line = wanted[0]
-        end = turns.part_end(line, min(begin, len(line)), max_chars)
+        end = transcript_lines.part_end(line, min(begin, len(line)), max_chars)
         following = first + 1 if first < len(text) else None
-        after = following if end == len(line) else turns.PARTS_FROM * end + first
+        after = following if end == len(line) else transcript_lines.PARTS_FROM * end + first
         return Excerpt(line[begin:end], first, first if begin < len(line) else 0, after)
     chosen: list[str] = []
     room = max_chars

@@ -7,8 +7,8 @@ import msgspec
 
 from memd.backends.builtin import Builtin
 from memd.backends.fallback import Fallback, Patience
-from memd.backends.qmd.embedding import EmbedTurn
-from memd.backends.qmd.engine import Qmd
+from memd.backends.qmd.backend import Qmd
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings
 from memd.index_service import SyncLoop
 from memd.indexing.rules import Treatment

@@ -9,9 +9,9 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 import structlog
 
-from memd.backends import standing
+from memd.backends import fallback_state
 from memd.backends.backend import MAX_CHARS, Answer, Backend, Excerpt, Question
-from memd.backends.standing import FallenBack, Primary
+from memd.backends.fallback_state import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.runtime.timing import spent
@@ -94,7 +94,7 @@ class Fallback(Generic[E]):
         """
         self.name = name
         self.second = second
-        self.standing: standing.Standing = Primary()
+        self.standing: fallback_state.Standing = Primary()
         self._agent = agent
         self._create = create
         self._patience = patience
@@ -256,7 +256,7 @@ class Fallback(Generic[E]):
         if isinstance(self.standing, Primary):
             yield not self._is_closed
             return
-        is_mine = not self._is_tried and standing.may_be_tried(self.standing, self._clock())
+        is_mine = not self._is_tried and fallback_state.may_be_tried(self.standing, self._clock())
         self._is_tried = self._is_tried or is_mine
         try:
             yield is_mine and not self._is_closed
@@ -320,7 +320,7 @@ class Fallback(Generic[E]):
             self._fail(reason)
 
     def _fail(self, reason: str) -> None:
-        self._enter(standing.failed(self.standing, reason, self._clock(), self._patience.cooldown_s))
+        self._enter(fallback_state.failed(self.standing, reason, self._clock(), self._patience.cooldown_s))
 
     def _drop(self) -> None:
         """Close the engine, while searches go on."""
@@ -343,7 +343,7 @@ class Fallback(Generic[E]):
         except Exception:
             log.exception("backend.close_failed", agent=self._agent, backend=self.name)
 
-    def _enter(self, after: standing.Standing) -> None:
+    def _enter(self, after: fallback_state.Standing) -> None:
         before, self.standing = self.standing, after
         match after:
             case FallenBack(reason=reason):

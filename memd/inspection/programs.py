@@ -6,9 +6,9 @@ from pathlib import Path
 
 from memd.backends.qmd.command import find
 from memd.backends.qmd.environment import Places, environment
-from memd.backends.qmd.failure import QmdFailed
+from memd.backends.qmd.error_text import plain
+from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.process import run
-from memd.backends.qmd.words import plain
 from memd.config.settings import AgentSettings
 from memd.inspection.facts import Program
 

@@ -7,9 +7,9 @@ import msgspec
 
 from memd.model import Hit, Kind, Window
 from memd.search.fuse import Scored, place_in_order
+from memd.search.novelty import Shown, fresh_part
 from memd.search.query import Query
-from memd.search.repeats import Repeats, lowered
-from memd.search.unseen import Shown, fresh_part
+from memd.search.question_echoes import Repeats, lowered
 from memd.store.chunks import StoredChunk
 
 IN_A_ROW = 2  # hits of one source, while another has any

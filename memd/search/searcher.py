@@ -18,9 +18,9 @@ from memd.search import query, rank
 from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Scored, Weights, background, fuse
 from memd.search.query import Query
+from memd.search.query_embedder import Speakers
 from memd.search.rank import Verdict
 from memd.search.scripts import foreign, scripts
-from memd.search.speakers import Speakers
 from memd.search.trace import Asked, Sides, told
 from memd.store import matrix
 from memd.store.chunks import Place, StoredChunk

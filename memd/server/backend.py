@@ -4,9 +4,9 @@ import time
 
 from memd.agents import Agent
 from memd.backends.fallback import Fallback
-from memd.backends.qmd.engine import Standing
-from memd.backends.qmd.upkeep import Vectors
-from memd.backends.standing import FallenBack
+from memd.backends.fallback_state import FallenBack
+from memd.backends.qmd.backend import Standing
+from memd.backends.qmd.updater import Vectors
 from memd.providers.provider import space_of
 from memd_client import messages as wire
 

@@ -15,7 +15,7 @@ from memd.agents import Agent, Agents, AgentUnavailable, ForeignSession, LeftOut
 from memd.backends import scope
 from memd.backends.backend import MAX_CHARS, Answer, Question
 from memd.backends.citation import citation, footer, is_cited
-from memd.backends.clamp import clamp
+from memd.backends.truncate import clamp
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.scheduler import VectorQueue

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from memd.backends.backend import MAX_CHARS, Excerpt
 from memd.backends.builtin import excerpt
-from memd.backends.turns import PARTS_FROM
+from memd.backends.transcript_lines import PARTS_FROM
 from memd_client.messages import PLACES_FROM
 
 LINES = [f"line {number}" for number in range(1, 11)]

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.fallback import Fallback, Patience
-from memd.backends.standing import FallenBack, Primary
+from memd.backends.fallback_state import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.store.errors import StoreClosed, StoreUnavailable

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from memd import daemon
 from memd.agents import Agents
 from memd.backends.choice import Around
-from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
 from memd.embedding.fallback_state import Patience
 from memd.embedding.registry import Engines

@@ -11,7 +11,7 @@ import structlog
 from memd import daemon
 from memd.agents import Agent
 from memd.backends.choice import Around
-from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings
 from memd.runtime.threads import NoThread, Threads
 from memd.store import database

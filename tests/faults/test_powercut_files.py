@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.backends.qmd import folder
+from memd.backends.qmd import own_files
 from memd.ctl import atomic, foreign, jsonedit
 from memd.model import TextHash
 from memd.store import backups, salvage
@@ -146,16 +146,16 @@ def test_no_copy_for_qmd_is_half_or_forgotten(tmp_path: Path) -> None:
     base = tmp_path / "main.qmd"
 
     def save(*names: str) -> None:
-        folder.put(base, "manifest.json", json.dumps(names).encode().ljust(LONG))
+        own_files.put(base, "manifest.json", json.dumps(names).encode().ljust(LONG))
 
     def export() -> None:
         save("a", "b")
         for name in ("a", "b"):
-            folder.put(base, f"sessions/{name}.md", name.encode() * LONG)
-        folder.remove(base, "sessions/a.md")
+            own_files.put(base, f"sessions/{name}.md", name.encode() * LONG)
+        own_files.remove(base, "sessions/a.md")
         save("b")
         save("b", "c")
-        folder.put(base, "sessions/c.md", b"c" * LONG)
+        own_files.put(base, "sessions/c.md", b"c" * LONG)
 
     seen = set()
     for cut in cuts(base, export):

@@ -14,7 +14,7 @@ import structlog
 from memd.agents import Agents, LeftOut
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.choice import Around
-from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, Query, Scope
 from memd.daemon import build_agent

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from memd.backends.qmd.failure import QmdUnavailable
+from memd.backends.qmd.errors import QmdUnavailable
 
 REMEDY = "Install it with `npm install -g @tobilu/qmd`, or name it by its whole path in qmd.command."
 

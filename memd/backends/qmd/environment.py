@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.backends.qmd.failure import QmdUnavailable
+from memd.backends.qmd.errors import QmdUnavailable
 
 # What a program needs to run, to reach its models, and to use this machine's hardware. No key is among them.
 _PASSED = (

@@ -7,10 +7,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from memd.backends.qmd import folder, manifest, page
+from memd.backends.qmd import manifest, own_files, transcript_page
 from memd.backends.qmd.environment import Places
 from memd.backends.qmd.manifest import Entry, Manifest, Source
-from memd.backends.qmd.reading import Reading
+from memd.backends.qmd.read_text import Reading
 from memd.model import Kind
 from memd.runtime.threads import Threads
 from memd.store.files import KnownFile
@@ -49,7 +49,7 @@ class Export:
         self._manifest_file = places.manifest.name
         self._reading = reading
         self._threads = threads
-        self._rules = f"{page.VERSION} {rules}"
+        self._rules = f"{transcript_page.VERSION} {rules}"
         self._notes = notes
         self._session_days = session_days
         self._tops = (SESSIONS, *((CURATED, NOTES) if notes else ()))
@@ -89,10 +89,10 @@ class Export:
             QmdFailed.
         """
         if self._manifest is None:
-            found = manifest.read(await self._threads.run(folder.get, self._base, self._manifest_file))
+            found = manifest.read(await self._threads.run(own_files.get, self._base, self._manifest_file))
             self._take(found)
         for top in self._tops:
-            await self._threads.run(folder.make, self._base / top)
+            await self._threads.run(own_files.make, self._base / top)
 
     async def bring(self, known: Mapping[str, KnownFile]) -> bool:
         """Make the export that of these files: written are those that have changed, deleted those that are gone.
@@ -117,7 +117,7 @@ class Export:
         ours = {entry.file for entry in self._manifest.files.values()}
         self.left_alone = len(sizes.keys() - ours)
         for entry in work.delete.values():
-            await self._threads.run(folder.remove, self._base, entry.file)
+            await self._threads.run(own_files.remove, self._base, entry.file)
         files = dict(work.keep) | {
             path: msgspec.structs.replace(entry, state="") for path, entry in work.write.items()
         }
@@ -129,11 +129,11 @@ class Export:
         for count, (path, entry) in enumerate(work.write.items(), start=1):
             text = await self._reading.page(path, known[path].kind)
             if text is None:
-                await self._threads.run(folder.remove, self._base, entry.file)
+                await self._threads.run(own_files.remove, self._base, entry.file)
                 del files[path]
                 continue
             data = text.text().encode(errors="replace")
-            await self._threads.run(folder.put, self._base, entry.file, data)
+            await self._threads.run(own_files.put, self._base, entry.file, data)
             files[path] = Entry(entry.file, sources[path].state, len(data), sha256(data).hexdigest())
             if count % SAVED_AFTER == 0:
                 await self._save(files)
@@ -143,12 +143,12 @@ class Export:
     def _sizes(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for top in self._tops:
-            found |= folder.markdown(self._base, top)
+            found |= own_files.markdown(self._base, top)
         return found
 
     async def _save(self, files: Mapping[str, Entry]) -> None:
         saved = Manifest(dict(files), self._rules)
-        await self._threads.run(folder.put, self._base, self._manifest_file, msgspec.json.encode(saved))
+        await self._threads.run(own_files.put, self._base, self._manifest_file, msgspec.json.encode(saved))
         self._take(saved)
 
     def _take(self, found: Manifest) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from memd.backends.qmd.commands import Version
-from memd.backends.qmd.failure import (
+from memd.backends.qmd.error_text import last_words, plain
+from memd.backends.qmd.errors import (
     AlreadyExists,
     Broken,
     CollectionMissing,
@@ -18,7 +19,6 @@ from memd.backends.qmd.failure import (
     UnknownOption,
 )
 from memd.backends.qmd.process import Ended
-from memd.backends.qmd.words import last_words, plain
 
 _MOST_TRIES = 200  # brackets of a noisy output at which an answer may begin
 _NOTHING = re.compile(

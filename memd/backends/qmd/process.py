@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from memd.backends.qmd.environment import WORKING_DIRECTORY
-from memd.backends.qmd.failure import QmdFailed, TimedOut
+from memd.backends.qmd.errors import QmdFailed, TimedOut
 
 MAX_OUTPUT = 200_000  # bytes of stdout
 _KEPT_ERRORS = 16_384  # bytes of stderr, the last ones

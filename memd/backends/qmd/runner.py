@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memd.backends.qmd import parse, process
-from memd.backends.qmd.failure import QmdFailed
+from memd.backends.qmd.errors import QmdFailed
 from memd.runtime.timing import QUEUED, spent
 
 SEARCHES = 4  # at a time: each is a process of its own that takes a processor for 0.15 s

@@ -12,8 +12,8 @@ from typing import Any
 
 from memd.backends.backend import Answer, Question
 from memd.backends.builtin import Builtin
-from memd.backends.qmd.embedding import EmbedTurn
-from memd.backends.qmd.engine import Qmd
+from memd.backends.qmd.backend import Qmd
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import Qmd as Settings
 from memd.index_service import SyncLoop

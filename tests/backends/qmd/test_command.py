@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd.command import find
-from memd.backends.qmd.failure import QmdUnavailable
+from memd.backends.qmd.errors import QmdUnavailable
 
 
 def program(file: Path) -> Path:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd.environment import Places, environment, prepare
-from memd.backends.qmd.failure import QmdUnavailable
+from memd.backends.qmd.errors import QmdUnavailable
 
 
 def test_no_key_reaches_qmd() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd.environment import Places
+from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.export import Export
-from memd.backends.qmd.failure import QmdFailed
-from memd.backends.qmd.reading import Reading
+from memd.backends.qmd.read_text import Reading
 from memd.config.settings import Redact, SessionSettings, UserRule
 from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 
 from memd.backends.qmd import parse
-from memd.backends.qmd.failure import (
+from memd.backends.qmd.errors import (
     AlreadyExists,
     Broken,
     CollectionMissing,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from memd.backends.qmd.failure import QmdFailed, TimedOut
+from memd.backends.qmd.errors import QmdFailed, TimedOut
 from memd.backends.qmd.process import MAX_OUTPUT, Ended, run
 from tests.backends.qmd.bench import lives
 from tests.wait import until, until_async

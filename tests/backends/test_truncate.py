@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.backends.citation import citation, footer, is_cited
-from memd.backends.clamp import STUMP_CHARS, clamp
+from memd.backends.truncate import STUMP_CHARS, clamp
 from memd.model import Hit
 
 

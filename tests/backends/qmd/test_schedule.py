@@ -1,6 +1,6 @@
 import pytest
 
-from memd.backends.qmd.timetable import (
+from memd.backends.qmd.schedule import (
     Cleanings,
     Embeddings,
     Pace,

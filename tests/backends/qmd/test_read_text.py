@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from memd.backends.qmd.page import Page
-from memd.backends.qmd.reading import Reading
+from memd.backends.qmd.read_text import Reading
+from memd.backends.qmd.transcript_page import Page
 from memd.config.settings import Redact, UserRule
 from memd.model import Kind
 from memd.runtime.threads import Threads

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from memd.chunk.turns import chunk_turns
 from memd.model import ChunkId, Kind, Turn
+from memd.search.novelty import Part, Shown, fresh_part
 from memd.search.query import parse
-from memd.search.unseen import Part, Shown, fresh_part
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import header_in
 

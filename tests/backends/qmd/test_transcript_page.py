@@ -1,6 +1,6 @@
 from datetime import UTC
 
-from memd.backends.qmd.page import Page, page
+from memd.backends.qmd.transcript_page import Page, page
 from memd.model import Turn
 
 

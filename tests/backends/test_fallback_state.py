@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.backends.standing import FallenBack, Primary, Standing, failed, may_be_tried
+from memd.backends.fallback_state import FallenBack, Primary, Standing, failed, may_be_tried
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from memd.backends.qmd import folder
-from memd.backends.qmd.failure import QmdFailed
+from memd.backends.qmd import own_files
+from memd.backends.qmd.errors import QmdFailed
 
 
 def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
     """Whatever the umask says; so are the directories that are made for it."""
-    folder.put(tmp_path, "sessions/a/b.md", b"text")
+    own_files.put(tmp_path, "sessions/a/b.md", b"text")
     assert (tmp_path / "sessions/a/b.md").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "sessions/a").stat().st_mode & 0o777 == 0o700
-    assert folder.get(tmp_path, "sessions/a/b.md") == b"text"
-    folder.put(tmp_path, "sessions/a/b.md", b"other")
-    assert folder.markdown(tmp_path, "sessions") == {"sessions/a/b.md": 5}
+    assert own_files.get(tmp_path, "sessions/a/b.md") == b"text"
+    own_files.put(tmp_path, "sessions/a/b.md", b"other")
+    assert own_files.markdown(tmp_path, "sessions") == {"sessions/a/b.md": 5}
 
 
 def test_no_symlink_is_followed(tmp_path: Path) -> None:
@@ -24,23 +24,23 @@ def test_no_symlink_is_followed(tmp_path: Path) -> None:
     (elsewhere / "a.md").write_text("theirs")
     (base / "sessions").symlink_to(elsewhere)
     for act in (
-        lambda: folder.put(base, "sessions/a.md", b"x"),
-        lambda: folder.remove(base, "sessions/a.md"),
-        lambda: folder.markdown(base, "sessions"),
-        lambda: folder.get(base, "sessions/a.md"),
-        lambda: folder.make(base / "sessions"),
+        lambda: own_files.put(base, "sessions/a.md", b"x"),
+        lambda: own_files.remove(base, "sessions/a.md"),
+        lambda: own_files.markdown(base, "sessions"),
+        lambda: own_files.get(base, "sessions/a.md"),
+        lambda: own_files.make(base / "sessions"),
     ):
         with pytest.raises(QmdFailed):
             act()
     (base / "link.md").symlink_to(elsewhere / "a.md")
     with pytest.raises(QmdFailed):
-        folder.get(base, "link.md")
-    folder.put(base, "link.md", b"ours")
+        own_files.get(base, "link.md")
+    own_files.put(base, "link.md", b"ours")
     assert (base / "link.md").read_text() == "ours"
     (base / "notes").mkdir()
     (base / "notes" / "in").symlink_to(elsewhere)
     (base / "notes" / "c.md").symlink_to(elsewhere / "a.md")
-    assert folder.markdown(base, "notes") == {"notes/c.md": -1}
+    assert own_files.markdown(base, "notes") == {"notes/c.md": -1}
     assert (elsewhere / "a.md").read_text() == "theirs"
 
 
@@ -49,22 +49,22 @@ def test_what_an_interrupted_write_left_is_cleared_away(tmp_path: Path) -> None:
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / ".memd-0123456789abcdef").write_text("half")
     (tmp_path / "sessions" / "theirs.txt").write_text("whole")
-    assert folder.markdown(tmp_path, "sessions") == {}
+    assert own_files.markdown(tmp_path, "sessions") == {}
     assert [file.name for file in (tmp_path / "sessions").iterdir()] == ["theirs.txt"]
 
 
 def test_what_is_not_there_is_no_failure(tmp_path: Path) -> None:
     """To delete it, to list it or to read it."""
-    folder.remove(tmp_path, "sessions/a.md")
-    assert folder.markdown(tmp_path, "sessions") == {}
-    assert folder.get(tmp_path, "exported.json") == b""
+    own_files.remove(tmp_path, "sessions/a.md")
+    assert own_files.markdown(tmp_path, "sessions") == {}
+    assert own_files.get(tmp_path, "exported.json") == b""
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
     """And nothing of itself."""
     (tmp_path / "a.md").mkdir()
     with pytest.raises(QmdFailed, match=r"a\.md"):
-        folder.put(tmp_path, "a.md", b"x")
+        own_files.put(tmp_path, "a.md", b"x")
     assert [file.name for file in tmp_path.iterdir()] == ["a.md"]
     with pytest.raises(QmdFailed):
-        folder.put(tmp_path / "gone", "a.md", b"x")
+        own_files.put(tmp_path / "gone", "a.md", b"x")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.backends.backend import Question
-from memd.backends.qmd.failure import QmdFailed, QmdUnavailable
+from memd.backends.qmd.errors import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
 from memd.runtime.timing import Account

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.backends.qmd.engine import Qmd
+from memd.backends.qmd.backend import Qmd
 from memd.config.settings import Redact, UserRule
 from tests.backends.qmd.bench import Bench, indexing, serving
 from tests.fakes.qmd_standin import USUAL, Standin, delayed, says

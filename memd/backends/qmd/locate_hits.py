@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
-from memd.backends.qmd.page import Page
 from memd.backends.qmd.parse import Entry
+from memd.backends.qmd.transcript_page import Page
 from memd.model import Hit, Kind
 from memd.search.snippet import window
 from memd.search.terms import held

@@ -10,17 +10,18 @@ import msgspec
 
 from memd.backends.backend import Answer, Question
 from memd.backends.builtin import Builtin
-from memd.backends.qmd import asking, command, commands, environment, lookup, parse, places
+from memd.backends.qmd import command, commands, environment, locate_hits, match_files, parse
+from memd.backends.qmd import query as asking
 from memd.backends.qmd.collections import Wanted
 from memd.backends.qmd.commands import Mode, Version
-from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.backends.qmd.environment import Places
+from memd.backends.qmd.errors import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.export import Export
-from memd.backends.qmd.failure import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.parse import Entry
-from memd.backends.qmd.reading import Reading
+from memd.backends.qmd.read_text import Reading
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.upkeep import Upkeep, Vectors, mode_of
+from memd.backends.qmd.updater import Upkeep, Vectors, mode_of
 from memd.config.settings import AgentSettings
 from memd.index_service import SyncLoop
 from memd.indexing.rules import Treatment
@@ -256,7 +257,7 @@ class Qmd:
         hits = _merged(best, own)
         if mode == "search" and len(hits) < question.max_results:
             others = await self._any_words(asked, hits)
-            hits = places.once([*hits, *others])
+            hits = locate_hits.once([*hits, *others])
         return Answer(
             hits=tuple(hits[: question.max_results]),
             backend="qmd",
@@ -346,7 +347,7 @@ class Qmd:
             if (share := _share(asked.query, hit.snippet)) > 0
         ]
         hits.sort(key=lambda hit: -hit.score)
-        return places.in_turns(places.once(hits))
+        return locate_hits.in_turns(locate_hits.once(hits))
 
     async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[Entry]:
         """What qmd answers for some collections; one that has gone is added again, once."""
@@ -391,7 +392,7 @@ class Qmd:
         enough = 2 * asked.question.max_results + 10
         alike: Callable[[Entry], str | None] | None = None
         for entry in found:
-            path = lookup.directly(entry, asked.collections, self._roots, self._export.made_of)
+            path = match_files.directly(entry, asked.collections, self._roots, self._export.made_of)
             known = None if path is None else await self._index.find(path)
             if known is None and (entry.file is None or not commands.tells_names(self._version)):
                 alike = alike or await self._likeness(asked)
@@ -411,7 +412,7 @@ class Qmd:
     async def _likeness(self, asked: _Asked) -> Callable[[Entry], str | None]:
         # On a thread: it looks at the name of each file.
         return await self._threads.run(
-            lookup.by_likeness,
+            match_files.by_likeness,
             asked.collections,
             self._roots,
             (await self._index.known()).values(),
@@ -424,11 +425,13 @@ class Qmd:
             text = await self._reading.page(known.path, known.kind)
         if text is None:
             return None
-        place = places.located(text.lines, entry)
+        place = locate_hits.located(text.lines, entry)
         if place is None:
             return None
-        shown = places.shown(text, place, entry, asked.query.terms, self._settings.limits.max_snippet_chars)
-        return None if shown is None else places.hit_of(known.path, known.kind, entry.score, shown)
+        shown = locate_hits.shown(
+            text, place, entry, asked.query.terms, self._settings.limits.max_snippet_chars
+        )
+        return None if shown is None else locate_hits.hit_of(known.path, known.kind, entry.score, shown)
 
 
 class _Arguments(Protocol):
@@ -439,7 +442,7 @@ class _Arguments(Protocol):
 
 def _merged(of_qmd: Sequence[Hit], own: Sequence[Hit]) -> list[Hit]:
     """Hits of both, best first, with the sources taking turns."""
-    return places.in_turns(places.once(sorted((*of_qmd, *own), key=lambda hit: -hit.score)))
+    return locate_hits.in_turns(locate_hits.once(sorted((*of_qmd, *own), key=lambda hit: -hit.score)))
 
 
 def _share(query: Query, text: str) -> float:

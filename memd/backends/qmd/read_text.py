@@ -4,8 +4,8 @@ import asyncio
 import time
 from pathlib import PurePosixPath
 
-from memd.backends.qmd.failure import QmdFailed
-from memd.backends.qmd.page import Page, page
+from memd.backends.qmd.errors import QmdFailed
+from memd.backends.qmd.transcript_page import Page, page
 from memd.indexing.rules import Treatment
 from memd.model import Kind
 from memd.runtime.threads import Threads

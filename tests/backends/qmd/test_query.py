@@ -1,6 +1,6 @@
 import pytest
 
-from memd.backends.qmd.asking import MOST_TERMS, sentence, unsaid, words
+from memd.backends.qmd.query import MOST_TERMS, sentence, unsaid, words
 from memd.search.query import parse
 
 

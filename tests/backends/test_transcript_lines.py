@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.backends.backend import Excerpt
-from memd.backends.turns import PARTS_FROM, excerpt, line_of
+from memd.backends.transcript_lines import PARTS_FROM, excerpt, line_of
 from memd.model import Kind, Turn
 from memd.store import sessions
 from memd.store.sessions import SessionChange

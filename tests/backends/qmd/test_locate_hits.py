@@ -1,8 +1,8 @@
 import pytest
 
-from memd.backends.qmd.page import Page
+from memd.backends.qmd.locate_hits import in_turns, located, once, shown
 from memd.backends.qmd.parse import Entry
-from memd.backends.qmd.places import in_turns, located, once, shown
+from memd.backends.qmd.transcript_page import Page
 from memd.model import Hit
 
 LINES = tuple(f"line number {n} says {'kestrel' if n == 30 else 'nothing'} today" for n in range(1, 61))

@@ -10,16 +10,16 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from memd.backends.qmd import commands, folder, parse, timetable
+from memd.backends.qmd import commands, own_files, parse, schedule
 from memd.backends.qmd.collections import Added, Wanted, as_added, reaches, steps, wanted
 from memd.backends.qmd.commands import Mode
-from memd.backends.qmd.embedding import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.backends.qmd.environment import Places
+from memd.backends.qmd.errors import AlreadyExists, Broken, CollectionMissing, Locked, QmdFailed, TimedOut
 from memd.backends.qmd.export import CURATED, NOTES, Export
-from memd.backends.qmd.failure import AlreadyExists, Broken, CollectionMissing, Locked, QmdFailed, TimedOut
 from memd.backends.qmd.parse import Listed
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.timetable import Cleanings, Embeddings, Pace, Updates
+from memd.backends.qmd.schedule import Cleanings, Embeddings, Pace, Updates
 from memd.config.settings import Qmd as Settings
 from memd.errors import TransientError
 from memd.model import Kind
@@ -168,7 +168,7 @@ class Upkeep:
         if not self.updating:
             self._is_hurried = True
             self._nudged.set()
-            if timetable.hurried_at(self._updates, self._pace) > self._clock() + wait_s:
+            if schedule.hurried_at(self._updates, self._pace) > self._clock() + wait_s:
                 return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -228,7 +228,7 @@ class Upkeep:
         while True:
             await self._index.changed_since(version)
             version = self._index.version
-            self._updates = timetable.noticed(self._updates, self._clock())
+            self._updates = schedule.noticed(self._updates, self._clock())
             self._nudged.set()
 
     async def _keep_updated(self) -> None:
@@ -239,9 +239,9 @@ class Upkeep:
 
     async def _until_due(self) -> None:
         while True:
-            at = timetable.update_at(self._updates, self._pace)
+            at = schedule.update_at(self._updates, self._pace)
             if self._is_hurried:
-                hurried_at = timetable.hurried_at(self._updates, self._pace)
+                hurried_at = schedule.hurried_at(self._updates, self._pace)
                 at = hurried_at if at is None else min(at, hurried_at)
             left_s = None if at is None else at - self._clock()
             if left_s is not None and left_s <= 0:
@@ -254,7 +254,7 @@ class Upkeep:
     async def _update(self) -> None:
         began = self._clock()
         self._is_hurried = False
-        self._updates = timetable.began(self._updates)
+        self._updates = schedule.began(self._updates)
         failed: str | None = None
         passing = False
         self.updating = True
@@ -270,7 +270,7 @@ class Upkeep:
         finally:
             self.updating = False
             took_s = self._clock() - began
-            self._updates = timetable.ended(
+            self._updates = schedule.ended(
                 self._updates, self._clock(), took_s=took_s, failed=failed is not None, passing=passing
             )
             self._ended.set()
@@ -312,7 +312,7 @@ class Upkeep:
         self._become(files=parse.files_indexed(said), warnings=(*self.state.warnings, *unindexed))
         self._beyond = frozenset(known.keys() - seen.keys())
         if any(seen.get(path) != was for path, was in self._seen.items()):
-            self._cleanings = timetable.soiled(self._cleanings, self._clock())
+            self._cleanings = schedule.soiled(self._cleanings, self._clock())
         self._seen, self._seen_version = seen, version
 
     async def _drop_index(self, reason: str) -> None:
@@ -437,7 +437,7 @@ class Upkeep:
 
     async def _read_record(self) -> dict[str, Added]:
         if self._added is None:
-            data = await self._threads.run(folder.get, self._places.base, self._places.record.name)
+            data = await self._threads.run(own_files.get, self._places.base, self._places.record.name)
             try:
                 self._added = msgspec.json.decode(data, type=dict[str, Added]) if data else {}
             except msgspec.DecodeError:
@@ -446,14 +446,14 @@ class Upkeep:
 
     async def _write_record(self, added: Mapping[str, Added]) -> None:
         data = msgspec.json.encode(added)
-        await self._threads.run(folder.put, self._places.base, self._places.record.name, data)
+        await self._threads.run(own_files.put, self._places.base, self._places.record.name, data)
 
     # --- what is gone
 
     async def _keep_clean(self) -> None:
         """Have qmd forget what is gone, for ever: an update of it only hides that."""
         while True:
-            at = timetable.clean_at(self._cleanings, self._pace, self._runner.searched_at)
+            at = schedule.clean_at(self._cleanings, self._pace, self._runner.searched_at)
             if at is None or self.state.last_update is None:
                 await self._ended.wait()
             elif at > self._clock():
@@ -464,7 +464,7 @@ class Upkeep:
     async def _clean(self) -> None:
         failed: str | None = None
         async with self._indexing, self._ensuring:  # to add a collection is to index it
-            self._cleanings = timetable.cleaning(self._cleanings)
+            self._cleanings = schedule.cleaning(self._cleanings)
             try:
                 await self._runner.alone(commands.CLEANUP, timeout_s=CLEAN_S)
             except QmdFailed as failure:
@@ -472,7 +472,7 @@ class Upkeep:
                 log.warning("qmd.cleaning_failed", agent=self._agent, reason=failed)
             else:
                 log.debug("qmd.cleaned", agent=self._agent)
-        self._cleanings = timetable.cleaned(self._cleanings, self._clock(), failed=failed is not None)
+        self._cleanings = schedule.cleaned(self._cleanings, self._clock(), failed=failed is not None)
 
     # --- vectors
 
@@ -481,7 +481,7 @@ class Upkeep:
         while True:
             while self.state.last_update is None:
                 await self._ended.wait()
-            at = timetable.embed_at(self._embeddings, self._pace)
+            at = schedule.embed_at(self._embeddings, self._pace)
             if at is None:
                 return
             await asyncio.sleep(max(0.0, at - self._clock()))
@@ -495,7 +495,7 @@ class Upkeep:
                 await self._runner.ask(commands.EMBED, timeout_s=EMBED_S, quiet=True)
             except QmdFailed as failure:
                 failed = str(failure)
-        self._embeddings = timetable.embedded(self._embeddings, self._clock(), failed=failed is not None)
+        self._embeddings = schedule.embedded(self._embeddings, self._clock(), failed=failed is not None)
         if failed is None:
             self._embedded = seen
             self._become(last_embed=time.time(), embed_failure=None)

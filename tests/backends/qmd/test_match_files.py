@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd.collections import NOTES, Wanted
-from memd.backends.qmd.lookup import by_likeness, directly
 from memd.backends.qmd.manifest import Entry as Exported
+from memd.backends.qmd.match_files import by_likeness, directly
 from memd.backends.qmd.parse import Entry
 from memd.model import Kind, Stamp
 from memd.store.files import KnownFile
