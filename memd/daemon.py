@@ -22,7 +22,8 @@ import msgspec
 import structlog
 import uvloop
 
-from memd.agents import Agent, Agents
+from memd.agent.agents import Agent, Agents
+from memd.agent.supervisor import Fleet
 from memd.backends.builtin import Builtin
 from memd.backends.choice import Around, chosen
 from memd.backends.qmd.embed_slot import EmbedTurn
@@ -34,14 +35,13 @@ from memd.embedding.for_agent import Supply
 from memd.embedding.registry import Choose, Engines
 from memd.embedding.running_provider import Tools
 from memd.errors import FatalError, MemdError
-from memd.fleet import Fleet
-from memd.footprint.limit import MemoryLimit
 from memd.index_service import SyncLoop
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.changes.periodic_scan import scan_now_and_then
 from memd.indexing.changes.poll import look_by_scan
 from memd.indexing.changes.watch_changes import follow
 from memd.indexing.rules import treatment_of
+from memd.memory_limit.limit import MemoryLimit
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.api_keys.systemd_credentials import with_credentials

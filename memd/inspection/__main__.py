@@ -16,7 +16,7 @@ import msgspec
 from memd.config.load import ConfigError, load
 from memd.config.settings import AgentSettings, Config
 from memd.inspection.facts import AnyFact, Begun, Disk, End, Engine, Ground, Model, Question
-from memd.inspection.patience import Broken, Endless, Work
+from memd.inspection.timeouts import Broken, Endless, Work
 
 
 def main() -> None:

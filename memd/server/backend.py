@@ -2,7 +2,7 @@
 
 import time
 
-from memd.agents import Agent
+from memd.agent.agents import Agent
 from memd.backends.fallback import Fallback
 from memd.backends.fallback_state import FallenBack
 from memd.backends.qmd.backend import Standing

@@ -11,7 +11,7 @@ from typing import TypeVar, assert_never
 import msgspec
 import structlog
 
-from memd.agents import Agent, Agents, AgentUnavailable, ForeignSession, LeftOut, UnknownAgent
+from memd.agent.agents import Agent, Agents, AgentUnavailable, ForeignSession, LeftOut, UnknownAgent
 from memd.backends import scope
 from memd.backends.backend import MAX_CHARS, Answer, Question
 from memd.backends.citation import citation, footer, is_cited

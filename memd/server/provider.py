@@ -1,6 +1,6 @@
 """Who embeds for an agent, and why it is that one, as its owner is told."""
 
-from memd.agents import Agent
+from memd.agent.agents import Agent
 from memd.server.embedding import provider_trouble
 from memd_client import messages as wire
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from memd.agents import Agent
+from memd.agent.agents import Agent
 from memd.config.reload import Configuration
 from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings
-from memd.footprint.limit import MB, MemoryLimit, Standing
+from memd.memory_limit.limit import MB, MemoryLimit, Standing
 from memd.server import backend, provider
 from memd.server.embedding import embedding
 from memd.store.chunks import Counts

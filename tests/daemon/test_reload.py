@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from memd import daemon
-from memd.agents import Agent
+from memd.agent.agents import Agent
 from memd.server.connection import Connection
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, reloaded, running, write

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd import daemon
-from memd.agents import Agents
+from memd.agent.agents import Agents
+from memd.agent.supervisor import Fleet
 from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
 from memd.embedding.fallback_state import Patience
 from memd.embedding.registry import Engines
 from memd.embedding.running_provider import Tools
-from memd.fleet import Fleet
 from memd.providers.choose import Choice
 from memd.runtime.threads import Threads
 from memd.server.handlers import Control, Handlers

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from memd import daemon
-from memd.agents import Agent
+from memd.agent.agents import Agent
 from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings

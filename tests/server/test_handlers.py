@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import structlog
 
-from memd.agents import Agents, LeftOut
+from memd.agent.agents import Agents, LeftOut
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn

@@ -8,7 +8,7 @@ from memd.config.settings import Config
 from memd.ctl.checkup.finding import Finding, right, wrong
 from memd.ctl.checkup.scene import Scene
 from memd.ctl.words import counted
-from memd.inspection.patience import Broken, Endless
+from memd.inspection.timeouts import Broken, Endless
 
 NAME = "config.file"
 

@@ -35,7 +35,7 @@ from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.lock import find_holder, is_held
 from memd.ctl.screen import Outcome
 from memd.inspection.facts import Cache, Disk, Ground, Program, Question, Store
-from memd.inspection.patience import Broken, Endless, Work
+from memd.inspection.timeouts import Broken, Endless, Work
 from memd.version import VERSION
 from memd_client.messages import StatusReport
 from memd_client.version import __version__ as client_version

@@ -8,7 +8,7 @@ import pytest
 from memd.config.load import ConfigError
 from memd.ctl.checkup import configuration
 from memd.ctl.checkup.finding import Finding
-from memd.inspection.patience import Broken, Endless
+from memd.inspection.timeouts import Broken, Endless
 from tests.ctl.checkup.scenes import SCENE, sound
 
 

@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 import structlog
 
-from memd.agents import Agent, Agents
+from memd.agent.agents import Agent, Agents
+from memd.agent.supervisor import Fleet
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.embedding.for_agent import Supply
 from memd.embedding.registry import Engines
-from memd.fleet import Fleet
 from memd.runtime.threads import NoThread
 
 IDS = ("a", "b", "main")

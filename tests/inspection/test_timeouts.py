@@ -3,7 +3,7 @@
 import threading
 import time
 
-from memd.inspection.patience import Broken, Endless, Work
+from memd.inspection.timeouts import Broken, Endless, Work
 
 
 def test_work_gives_what_it_came_to() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.footprint.policy import LATELY_S, Decision, Holding, Seen, decide, seen_lately
+from memd.memory_limit.policy import LATELY_S, Decision, Holding, Seen, decide, seen_lately
 
 
 def holding(agent: str, size: int, *, asked_at: float | None = None, on_disk: bool = False) -> Holding:

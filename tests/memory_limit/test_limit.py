@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.errors import MemdError
-from memd.footprint.limit import MB, MemoryLimit, Standing
+from memd.memory_limit.limit import MB, MemoryLimit, Standing
 from tests.wait import until_async
 
 WORKER = 4711

@@ -12,8 +12,8 @@ import msgspec
 import structlog
 
 from memd.errors import MemdError
-from memd.footprint import policy, processes
-from memd.footprint.policy import Holding, Seen
+from memd.memory_limit import policy, process_memory
+from memd.memory_limit.policy import Holding, Seen
 from memd.runtime import malloc
 from memd.runtime.ticks import until_beat_s
 
@@ -77,7 +77,7 @@ class MemoryLimit:
         vectors: Callable[[], Mapping[str, Vectors]],
         workers: Callable[[], Iterable[int]],
         *,
-        resident_bytes: Callable[[int], int | None] = processes.resident_bytes,
+        resident_bytes: Callable[[int], int | None] = process_memory.resident_bytes,
         clock: Callable[[], float] = time.monotonic,
         look_s: float = LOOK_S,
         patience_s: float = PATIENCE_S,

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from memd.footprint.processes import resident_bytes
+from memd.memory_limit.process_memory import resident_bytes
 
 MB = 1_000_000
 

@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 import structlog
 
-from memd.agents import Agent, Agents, LeftOut
+from memd.agent.agents import Agent, Agents, LeftOut
 from memd.config.settings import AgentSettings, Config, differences
 from memd.embedding.for_agent import Supply
 from memd.embedding.registry import Engines
