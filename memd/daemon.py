@@ -60,8 +60,8 @@ from memd.server import listener
 from memd.server.acceptor import Acceptor, most_agents, most_connections
 from memd.server.connection import Connection
 from memd.server.handlers import Control, Handlers
-from memd.server.report import Facts
 from memd.server.single_instance import sole_daemon
+from memd.server.status.report import Facts
 from memd.sources.roots import roots_as_written, roots_of
 from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreDamaged

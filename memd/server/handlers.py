@@ -23,9 +23,9 @@ from memd.errors import MemdError, TransientError
 from memd.indexing.passes import PassFailed, PassReport
 from memd.runtime.local_time import LocalZone
 from memd.runtime.timing import spent
-from memd.server.embedding import embedding
-from memd.server.report import Facts, agent_status, for_session, left_out_status
-from memd.server.slow import Slow
+from memd.server.slow_requests import Slow
+from memd.server.status.embedding import embedding
+from memd.server.status.report import Facts, agent_status, for_session, left_out_status
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd_client import messages as wire
 from memd_client import session_key

@@ -14,7 +14,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from memd.errors import FatalError
-from memd.server import sockets
+from memd.server import sock_diag
 
 BACKLOG = 512
 _NAMES = 8  # to try, of 16 million
@@ -108,7 +108,7 @@ def bind(path: Path) -> socket.socket:
     if not is_free:
         raise SocketUnusable(path, "something that is not a socket is there")
     # The lock is held, so it is no daemon. To connect would tell, too, but it would have a manager start one.
-    if sockets.is_listened_on(path):
+    if sock_diag.is_listened_on(path):
         raise SocketUnusable(
             path,
             "another process listens there. If that is a service manager, have it start memd (memd-ctl service start), "

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.server import sockets
+from memd.server import sock_diag
 from tests.daemon.manager import Given, managed
 from tests.daemon.process import Daemon
 from tests.server.given import listening
@@ -55,7 +55,7 @@ def test_systemds_own_tool_starts_it_for_the_first_client(home: Path) -> None:
         environ = {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": "100000"}
         with daemon.start(wait=False, environ=environ):
             # It is there before anybody listens.
-            until(lambda: sockets.is_listened_on(daemon.socket), 20)
+            until(lambda: sock_diag.is_listened_on(daemon.socket), 20)
             before = daemon.socket.lstat()
             assert manager.heard == []
             assert _searched(daemon) == ["MEMORY.md"]

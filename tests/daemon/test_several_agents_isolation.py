@@ -25,7 +25,7 @@ from memd.embedding.running_provider import Tools
 from memd.providers.choose import Choice
 from memd.runtime.threads import Threads
 from memd.server.handlers import Control, Handlers
-from memd.server.report import Facts
+from memd.server.status.report import Facts
 from memd.store.embeddings import EmbeddingStore
 from memd_client import messages as wire
 from tests.fakes import HashingProvider

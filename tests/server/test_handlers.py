@@ -23,8 +23,8 @@ from memd.model import Degraded, Hit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
 from memd.server.handlers import AT_WORK, CHANGES, RELOADS, Client, Control, Handlers
-from memd.server.report import Facts
-from memd.server.slow import Slow
+from memd.server.slow_requests import Slow
+from memd.server.status.report import Facts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
 from tests.clock import Clock

@@ -1,7 +1,7 @@
 """Who embeds for an agent, and why it is that one, as its owner is told."""
 
 from memd.agent.agents import Agent
-from memd.server.embedding import provider_trouble
+from memd.server.status.embedding import provider_trouble
 from memd_client import messages as wire
 
 

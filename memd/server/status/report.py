@@ -14,8 +14,8 @@ from memd.config.reload import Configuration
 from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings
 from memd.memory_limit.limit import MB, MemoryLimit, Standing
-from memd.server import backend, provider
-from memd.server.embedding import embedding
+from memd.server.status import backend, provider
+from memd.server.status.embedding import embedding
 from memd.store.chunks import Counts
 from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable

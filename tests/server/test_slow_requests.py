@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from memd.runtime.timing import spent
-from memd.server.slow import Slow, What
+from memd.server.slow_requests import Slow, What
 from tests.clock import Clock
 
 

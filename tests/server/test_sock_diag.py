@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from memd.server.sockets import is_listened_on
+from memd.server.sock_diag import is_listened_on
 from tests.server.given import listening
 
 
