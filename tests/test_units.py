@@ -16,7 +16,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from memd.ctl.places import Places
 from memd.ctl.service import launchd, systemd
-from memd.ctl.service.launch import launch
+from memd.ctl.service.start_command import launch
 from memd.ctl.service.supervisor import Unit
 from memd.ctl.service.templates import template
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from memd.ctl.output.screen import Screen
 from memd.ctl.places import Places
-from memd.ctl.screen import Screen
 from memd_client.blocking import Client
 
 _PATIENCE_S = 10.0

@@ -7,8 +7,8 @@ import pytest
 
 from memd.ctl import arguments
 from memd.ctl.call import Call
+from memd.ctl.output.screen import Screen
 from memd.ctl.places import Places
-from memd.ctl.screen import Screen
 from memd_client import TimedOut
 from tests.client.scripted_server import serving
 

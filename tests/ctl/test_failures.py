@@ -3,7 +3,7 @@
 import pytest
 
 from memd.config.load import ConfigError
-from memd.ctl.atomic import NotWritten
+from memd.ctl.atomic_write import NotWritten
 from memd.ctl.failures import Failed, UsageError, explained
 from memd.errors import FatalError, MemdError
 from memd_client.errors import (

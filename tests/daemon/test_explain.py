@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.ctl.cells import width
 from memd.ctl.commands.explain import text
-from memd.ctl.paint import plain
+from memd.ctl.output.cell_width import width
+from memd.ctl.output.colours import plain
 from memd_client import AsyncClient
 from memd_client.messages import Explanation
 from tests.daemon.inprocess import running, write

@@ -46,7 +46,9 @@ from tests.client import (  # noqa: E402
     test_telling,
 )
 from tests.config import test_check_redaction, test_load  # noqa: E402
-from tests.ctl import test_hookinput, test_logline, test_tail  # noqa: E402
+from tests.ctl.daemon import test_log_tail  # noqa: E402
+from tests.ctl.integrations import test_hook_input  # noqa: E402
+from tests.ctl.output import test_log_line  # noqa: E402
 from tests.faults import test_fuzz_files, test_fuzz_socket  # noqa: E402
 from tests.faults.house import housed  # noqa: E402
 from tests.redact import test_redactor  # noqa: E402
@@ -130,7 +132,7 @@ MORE: Mapping[str, tuple[Property, ...]] = MappingProxyType(
             Property(test_asking.test_what_is_nearly_a_call_is_read_or_refused),
             Property(test_telling.test_a_search_is_never_longer_than_it_may_be),
         ),
-        "hooks": (Property(test_hookinput.test_any_input_is_read_or_empty),),
+        "hooks": (Property(test_hook_input.test_any_input_is_read_or_empty),),
         "environment": (Property(test_paths.test_any_environment_names_places),),
         "redaction": (
             Property(test_redactor.test_no_text_takes_long),
@@ -138,8 +140,8 @@ MORE: Mapping[str, tuple[Property, ...]] = MappingProxyType(
             Property(test_check_redaction.test_what_is_plainly_bounded_is_so),
         ),
         "logs": (
-            Property(test_logline.test_any_log_can_be_shown),
-            Property(test_tail.test_the_last_lines_are_those_of_the_file),
+            Property(test_log_line.test_any_log_can_be_shown),
+            Property(test_log_tail.test_the_last_lines_are_those_of_the_file),
         ),
     }
 )

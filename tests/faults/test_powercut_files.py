@@ -11,7 +11,8 @@ import apsw
 import pytest
 
 from memd.backends.qmd import own_files
-from memd.ctl import atomic, foreign, jsonedit
+from memd.ctl import atomic_write
+from memd.ctl.integrations import foreign_file, json_edit
 from memd.model import TextHash
 from memd.store import backups, salvage
 from memd.store.embeddings import EmbeddingStore, Space
@@ -53,7 +54,7 @@ def test_a_configuration_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
 
     def write() -> None:
         for version in versions:
-            atomic.write_text(file, version)
+            atomic_write.write_text(file, version)
 
     found = {(cut.kind, texts_left(cut, directory).get("config.toml")) for cut in cuts(directory, write)}
     assert {text for _, text in found} == {None, *versions}
@@ -74,9 +75,9 @@ def test_the_file_of_another_program_keeps_its_text_or_has_the_new_one(tmp_path:
     with machine.watching():
         for number in range(2):
             edit = partial(
-                jsonedit.with_value, path=("mcpServers", "memd"), value={"args": [number, "x" * LONG]}
+                json_edit.with_value, path=("mcpServers", "memd"), value={"args": [number, "x" * LONG]}
             )
-            assert foreign.change(file, edit, name="its file", by_hand="")
+            assert foreign_file.change(file, edit, name="its file", by_hand="")
             new.append(file.read_text())
             machine.lose_power(f"written {number}")
     allowed = {old if file.parent == home else None, *new}

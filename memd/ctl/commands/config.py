@@ -7,20 +7,20 @@ from pathlib import Path
 from memd.config.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, read
 from memd.config.settings import Chunking, Config
 from memd.config.toml_lines import lines
-from memd.ctl import inforce
-from memd.ctl.atomic import write_text
+from memd.ctl.atomic_write import write_text
 from memd.ctl.call import Call
-from memd.ctl.choosing import chosen
-from memd.ctl.configedit import example
+from memd.ctl.config import in_force
+from memd.ctl.config.choose_sources import chosen
+from memd.ctl.config.edit import example
+from memd.ctl.config.in_force import Place
+from memd.ctl.config.installed_agents import NAMES, installed
+from memd.ctl.config.key_permissions import exposed
+from memd.ctl.config.overlap import overlaps
+from memd.ctl.config.source_remarks import remarks_on_sources
+from memd.ctl.config.starter import notes_in_words, starter, transcripts_in_words
 from memd.ctl.failures import Failed
-from memd.ctl.inforce import Place
-from memd.ctl.installed import NAMES, installed
-from memd.ctl.overlap import overlaps
-from memd.ctl.screen import Outcome
-from memd.ctl.secrecy import exposed
-from memd.ctl.sourceremarks import remarks_on_sources
-from memd.ctl.starter import notes_in_words, starter, transcripts_in_words
-from memd.ctl.words import counted, listed, shown
+from memd.ctl.output.humanize import counted, listed, shown
+from memd.ctl.output.screen import Outcome
 
 _MOST_CHARS = 32_768  # that chunking.max_chars may be
 
@@ -117,15 +117,15 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
 def _show(call: Call) -> Outcome:
     config, home = _load(call), call.places.home
     known = lines(read(config.file, home)) if config.file is not None else {}
-    tables = inforce.effective(config)
+    tables = in_force.effective(config)
     places = _places(call, config)
     data = {
         "file": None if config.file is None else str(config.file),
         **tables,
         "places": places,
-        "origins": inforce.origins(tables, known),
+        "origins": in_force.origins(tables, known),
     }
-    return Outcome(data, inforce.text(tables, known, places, call.screen.paint))
+    return Outcome(data, in_force.text(tables, known, places, call.screen.paint))
 
 
 def _places(call: Call, config: Config) -> dict[str, Place]:

@@ -3,22 +3,15 @@
 import time
 from datetime import date
 
-from memd.ctl import catchup
 from memd.ctl.call import Call
-from memd.ctl.screen import Outcome
-from memd.ctl.showcase import findings
-from memd.ctl.showcase.findings import Asked, Edited, Findings, Grouped, Indexed
-from memd.ctl.showcase.questions import (
-    EDIT,
-    EDIT_QUESTION,
-    GROUP_KEY,
-    GROUP_QUESTION,
-    QUESTIONS,
-    Question,
-)
-from memd.ctl.showcase.scratch import Scratch, daemon, scratch
-from memd.ctl.showcase.workspace import daily, write
-from memd.ctl.words import counted
+from memd.ctl.daemon import catch_up
+from memd.ctl.demo import findings
+from memd.ctl.demo.findings import Asked, Edited, Findings, Grouped, Indexed
+from memd.ctl.demo.questions import EDIT, EDIT_QUESTION, GROUP_KEY, GROUP_QUESTION, QUESTIONS, Question
+from memd.ctl.demo.temporary_daemon import Scratch, daemon, scratch
+from memd.ctl.demo.workspace import daily, write
+from memd.ctl.output.humanize import counted
+from memd.ctl.output.screen import Outcome
 from memd.text.memory_paths import is_curated
 from memd_client.blocking import Client
 from memd_client.messages import Hit
@@ -65,9 +58,9 @@ def _index(call: Call, made: Scratch, memd: Client, began: float) -> Indexed:
     def connect(timeout_s: float | None) -> Client:
         return Client(made.places.socket, timeout_s)
 
-    catchup.sync_text(connect, call.screen, agent=None, timeout_s=_CALL_S)
+    catch_up.sync_text(connect, call.screen, agent=None, timeout_s=_CALL_S)
     text_s = time.monotonic() - began
-    catchup.sync_vectors(connect, call.screen, agent=None, timeout_s=call.options.timeout)
+    catch_up.sync_vectors(connect, call.screen, agent=None, timeout_s=call.options.timeout)
     vectors_s = time.monotonic() - began
     return findings.indexed(memd.status().agents["main"], text_s, vectors_s)
 

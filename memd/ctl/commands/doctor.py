@@ -12,28 +12,28 @@ import msgspec
 from memd.config.load import ConfigError
 from memd.config.settings import Config
 from memd.ctl.call import Call
-from memd.ctl.checkup import (
+from memd.ctl.daemon.lock_holder import find_holder, is_held
+from memd.ctl.doctor import (
     agents,
-    answer,
-    child,
+    backends,
     configuration,
     daemon,
-    engines,
+    inspect,
     installation,
     limits,
-    listening,
     processes,
     report,
     service,
+    socket,
     state,
 )
-from memd.ctl.checkup.finding import Finding, unchecked, wrong
-from memd.ctl.checkup.installation import Platform
-from memd.ctl.checkup.limits import Limits
-from memd.ctl.checkup.scene import Scene
+from memd.ctl.doctor import socket_answer as answer
+from memd.ctl.doctor.finding import Finding, unchecked, wrong
+from memd.ctl.doctor.installation import Platform
+from memd.ctl.doctor.limits import Limits
+from memd.ctl.doctor.scene import Scene
 from memd.ctl.failures import ERROR, UsageError
-from memd.ctl.lock import find_holder, is_held
-from memd.ctl.screen import Outcome
+from memd.ctl.output.screen import Outcome
 from memd.inspection.facts import Cache, Disk, Ground, Program, Question, Store
 from memd.inspection.timeouts import Broken, Endless, Work
 from memd.version import VERSION
@@ -50,15 +50,15 @@ class _Seen(msgspec.Struct, frozen=True):
 
     config: Config | ConfigError | Broken | Endless
     answer: answer.Answer | Broken | Endless
-    place: listening.Place | Broken | Endless
+    place: socket.Place | Broken | Endless
     state: state.State | Broken | Endless
     process: daemon.Process | Broken | Endless
     limits: Limits | Broken | Endless
-    engine: child.Answer | Broken | Endless
-    model: child.Answer | Broken | Endless | None  # None: no agent uses it
-    roots: child.Answer | Broken | Endless
-    stores: child.Answer | Broken | Endless
-    programs: child.Answer | Broken | Endless | None  # None: no agent is told to search with one
+    engine: inspect.Answer | Broken | Endless
+    model: inspect.Answer | Broken | Endless | None  # None: no agent uses it
+    roots: inspect.Answer | Broken | Endless
+    stores: inspect.Answer | Broken | Endless
+    programs: inspect.Answer | Broken | Endless | None  # None: no agent is told to search with one
     service: service.Seen | Broken | Endless
 
 
@@ -106,15 +106,15 @@ def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
         now=time.time(),
     )
 
-    def asked(aspect: str, within_s: float) -> Work[child.Answer]:
+    def asked(aspect: str, within_s: float) -> Work[inspect.Answer]:
         return Work(
-            lambda: child.ask(child.command_for(aspect), question, scene.environ, within_s),
-            within_s + child.STARTS_S + _LATE_S,
+            lambda: inspect.ask(inspect.command_for(aspect), question, scene.environ, within_s),
+            within_s + inspect.STARTS_S + _LATE_S,
         )
 
     config = Work(lambda: configuration.read(scene), patience_s)
     told = Work(lambda: answer.ask(places.socket, patience_s), patience_s + _LATE_S)
-    place = Work(lambda: listening.look(places.socket), patience_s)
+    place = Work(lambda: socket.look(places.socket), patience_s)
     directory = Work(lambda: state.look(scene), patience_s)
     engine = asked("engine", model_s)
     roots, stores = asked("roots", patience_s + _LATE_S), asked("stores", patience_s + _LATE_S)
@@ -226,10 +226,10 @@ def _state(seen: _Seen, scene: Scene) -> list[Finding]:
 
 def _socket(seen: _Seen, told: answer.Answer | None, scene: Scene) -> list[Finding]:
     match seen.place:
-        case listening.Place() as place:
-            return listening.judged(place, told, scene)
+        case socket.Place() as place:
+            return socket.judged(place, told, scene)
         case trouble:
-            return listening.judged(_reason(trouble), told, scene)
+            return socket.judged(_reason(trouble), told, scene)
 
 
 def _daemon(seen: _Seen, told: answer.Answer | None, config: Config | None, scene: Scene) -> list[Finding]:
@@ -285,7 +285,7 @@ def _agents(
             findings.append(agents.judged_health(name, told.get(name), scene))
         if name in settings:
             found = engine_of.get(name)
-            findings += engines.judged_qmd(name, settings[name], told.get(name), found, scene)
+            findings += backends.judged_qmd(name, settings[name], told.get(name), found, scene)
         if name in grounds:
             findings += agents.judged_notes(grounds[name], scene, patience_s)
         elif name in settings:
@@ -302,7 +302,7 @@ def _agents(
     return findings
 
 
-def _stopped(name: str, asked: child.Answer, scene: Scene) -> Finding:
+def _stopped(name: str, asked: inspect.Answer, scene: Scene) -> Finding:
     """What could not be looked at because the process that looks came to an early end."""
     return wrong(
         name,
@@ -311,8 +311,8 @@ def _stopped(name: str, asked: child.Answer, scene: Scene) -> Finding:
     )
 
 
-def _asked(outcome: child.Answer | Broken | Endless) -> child.Answer:
-    return outcome if isinstance(outcome, child.Answer) else child.Answer((), _reason(outcome))
+def _asked(outcome: inspect.Answer | Broken | Endless) -> inspect.Answer:
+    return outcome if isinstance(outcome, inspect.Answer) else inspect.Answer((), _reason(outcome))
 
 
 def _reason(trouble: Broken | Endless) -> str:

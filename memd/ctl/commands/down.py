@@ -4,14 +4,14 @@ import time
 from pathlib import Path
 
 from memd.ctl.call import Call
+from memd.ctl.daemon.lock_holder import find_holder, is_held
+from memd.ctl.daemon.process import is_gone, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
-from memd.ctl.lock import find_holder, is_held
-from memd.ctl.process import is_gone, terminate
-from memd.ctl.screen import Outcome
-from memd.ctl.service.act import Plan, carry_out
-from memd.ctl.service.here import Here, installed_here, managed_here
+from memd.ctl.output.humanize import duration, shown
+from memd.ctl.output.screen import Outcome
+from memd.ctl.service.actions import Plan, carry_out
+from memd.ctl.service.installation import Here, installed_here, managed_here
 from memd.ctl.service.supervisor import Managed
-from memd.ctl.words import duration, shown
 from memd_client.errors import DaemonNotRunning, MemdClientError
 
 _PATIENCE_S = 10.0

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from memd.ctl import hits
 from memd.ctl.call import Call
-from memd.ctl.cells import fitted, width, wrapped
-from memd.ctl.paint import Paint
-from memd.ctl.question import question_of
-from memd.ctl.screen import Outcome
-from memd.ctl.words import counted, visible
+from memd.ctl.output import hits
+from memd.ctl.output.cell_width import fitted, width, wrapped
+from memd.ctl.output.colours import Paint
+from memd.ctl.output.humanize import counted, visible
+from memd.ctl.output.screen import Outcome
+from memd.ctl.query_options import question_of
 from memd_client.messages import ExplainedHit, Explanation
 
 _COLUMNS = 80

@@ -4,8 +4,8 @@ import re
 
 from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, Failed
-from memd.ctl.screen import Outcome
-from memd.ctl.words import visible
+from memd.ctl.output.humanize import visible
+from memd.ctl.output.screen import Outcome
 from memd_client.blocking import Client
 from memd_client.messages import Note
 

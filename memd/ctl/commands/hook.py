@@ -13,9 +13,9 @@ from typing import Any, TypedDict
 import msgspec
 
 from memd.ctl.call import Call
-from memd.ctl.hookinput import HookInput, parsed, received
-from memd.ctl.recall import DailyNote, of_hits, of_notes, question
-from memd.ctl.screen import Outcome
+from memd.ctl.integrations.hook_input import HookInput, parsed, received
+from memd.ctl.integrations.hook_recall import DailyNote, of_hits, of_notes, question
+from memd.ctl.output.screen import Outcome
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
 from memd_client.messages import PLACES_FROM, Hit, Note, Source
@@ -42,9 +42,9 @@ class _Asker(TypedDict):
 def run(call: Call) -> Outcome:
     """Do what the event asks for; install and uninstall answer like any other command."""
     if call.options.event in {"install", "uninstall"}:
-        from memd.ctl import hookinstall  # noqa: PLC0415  a hook does not need it
+        from memd.ctl.integrations import hook_install  # noqa: PLC0415  a hook does not need it
 
-        return hookinstall.run(call)
+        return hook_install.run(call)
     answer = None
     with suppress(Exception):  # the agent's turn is worth more than memory: see above
         answer = _answer(call, time.monotonic() + _PATIENCE_S)

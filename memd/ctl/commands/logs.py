@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from memd.ctl.call import Call
+from memd.ctl.daemon.log_tail import follow, last_of, lines_of
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
-from memd.ctl.logline import readable
-from memd.ctl.screen import Outcome
-from memd.ctl.tail import follow, last_of, lines_of
+from memd.ctl.output.log_line import readable
+from memd.ctl.output.screen import Outcome
 from memd.runtime.log_file import all_of
 
 _BLOCK = 1 << 16

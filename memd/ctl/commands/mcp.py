@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from memd.ctl import jsonedit, tomlentry
 from memd.ctl.call import Call
-from memd.ctl.foreign import change
-from memd.ctl.jsonedit import NotEditable
-from memd.ctl.mcpclients import McpClient, client_of, entry, snippet
-from memd.ctl.process import unanswered
-from memd.ctl.programs import flags, program
-from memd.ctl.screen import Outcome
-from memd.ctl.words import shown, visible
+from memd.ctl.daemon.process import unanswered
+from memd.ctl.integrations import json_edit, toml_edit
+from memd.ctl.integrations.foreign_file import change
+from memd.ctl.integrations.json_edit import NotEditable
+from memd.ctl.integrations.mcp_clients import McpClient, client_of, entry, snippet
+from memd.ctl.integrations.own_commands import flags, program
+from memd.ctl.output.humanize import shown, visible
+from memd.ctl.output.screen import Outcome
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -56,15 +56,15 @@ def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:
     def edit(text: str) -> str:
         values = entry(client, command)
         if client.format == "toml":
-            return tomlentry.with_table(text, (client.way[0], client.way[1]), values)
-        old = jsonedit.find(jsonedit.document(text), client.way)
+            return toml_edit.with_table(text, (client.way[0], client.way[1]), values)
+        old = json_edit.find(json_edit.document(text), client.way)
         if old is not None and not isinstance(old, dict):
             raise NotEditable(f"{'.'.join(client.way)} is no object there")
         if old is None:
-            return jsonedit.with_value(text, client.way, values)
+            return json_edit.with_value(text, client.way, values)
         # What a person has added to the entry is theirs: a timeout, what is approved.
         for key, value in values.items():
-            text = jsonedit.with_value(text, (*client.way, key), value)
+            text = json_edit.with_value(text, (*client.way, key), value)
         return text
 
     return edit
@@ -73,8 +73,8 @@ def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:
 def _without(client: McpClient) -> Callable[[str], str]:
     def edit(text: str) -> str:
         if client.format == "toml":
-            return tomlentry.without_table(text, (client.way[0], client.way[1]))
-        return jsonedit.without_value(text, client.way) if text.strip() else text
+            return toml_edit.without_table(text, (client.way[0], client.way[1]))
+        return json_edit.without_value(text, client.way) if text.strip() else text
 
     return edit
 

@@ -12,8 +12,8 @@ from memd.config.load import load
 from memd.config.settings import Config, Redact
 from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, USAGE, Failed
-from memd.ctl.screen import Outcome
-from memd.ctl.words import counted, shown, visible
+from memd.ctl.output.humanize import counted, shown, visible
+from memd.ctl.output.screen import Outcome
 
 if TYPE_CHECKING:
     from memd.redact.redactor import Redactor

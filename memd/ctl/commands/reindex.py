@@ -1,8 +1,8 @@
 """memd-ctl reindex: build the index anew beside the old one."""
 
 from memd.ctl.call import Call
-from memd.ctl.screen import Outcome
-from memd.ctl.words import counted
+from memd.ctl.output.humanize import counted
+from memd.ctl.output.screen import Outcome
 from memd_client.messages import ReindexReport
 
 _READS_S = 600.0

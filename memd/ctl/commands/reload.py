@@ -2,8 +2,8 @@
 
 from memd.ctl.call import Call
 from memd.ctl.failures import BAD_CONFIG, Failed
-from memd.ctl.screen import Outcome
-from memd.ctl.words import shown, visible
+from memd.ctl.output.humanize import shown, visible
+from memd.ctl.output.screen import Outcome
 from memd_client.messages import Reloaded
 
 _PATIENCE_S = 30.0

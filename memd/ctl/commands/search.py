@@ -1,9 +1,9 @@
 """memd-ctl search: find what memory says about a question."""
 
-from memd.ctl import hits
 from memd.ctl.call import Call
-from memd.ctl.question import question_of
-from memd.ctl.screen import Outcome
+from memd.ctl.output import hits
+from memd.ctl.output.screen import Outcome
+from memd.ctl.query_options import question_of
 
 
 def run(call: Call) -> Outcome:

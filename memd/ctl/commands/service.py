@@ -10,18 +10,18 @@ import msgspec
 from memd.config.load import load
 from memd.ctl.call import Call
 from memd.ctl.commands import logs
+from memd.ctl.daemon.lock_holder import find_holder, is_held
 from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
-from memd.ctl.lock import find_holder, is_held
-from memd.ctl.logline import readable
-from memd.ctl.screen import Outcome
-from memd.ctl.service.act import Plan, await_service, carry_out
-from memd.ctl.service.here import Here, here
+from memd.ctl.output.humanize import listed, shown, visible
+from memd.ctl.output.log_line import readable
+from memd.ctl.output.screen import Outcome
+from memd.ctl.service.actions import Plan, await_service, carry_out
+from memd.ctl.service.installation import Here, here
+from memd.ctl.service.installed_units import Installed
 from memd.ctl.service.journal import written
 from memd.ctl.service.linger import REMEDY, lingers
 from memd.ctl.service.manager import NoManager, reached
-from memd.ctl.service.standing import Installed
 from memd.ctl.service.supervisor import Managed
-from memd.ctl.words import listed, shown, visible
 from memd_client import paths
 
 _BEFORE_FOLLOWING = 10  # lines, as tail has it

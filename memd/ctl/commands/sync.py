@@ -1,9 +1,9 @@
 """memd-ctl sync: bring the index up to date."""
 
-from memd.ctl import catchup
 from memd.ctl.call import Call
-from memd.ctl.screen import Outcome
-from memd.ctl.words import counted, duration, one_line, visible
+from memd.ctl.daemon import catch_up
+from memd.ctl.output.humanize import counted, duration, one_line, visible
+from memd.ctl.output.screen import Outcome
 from memd_client.messages import SyncReport
 
 
@@ -14,7 +14,7 @@ def run(call: Call) -> Outcome:
         with call.client() as memd:
             report = memd.sync(agent=options.agent, force=options.force, wait=False)
         return Outcome(report, f"Asked for. Until then: {_searchable(report)}.")
-    report = catchup.sync(
+    report = catch_up.sync(
         call.client,
         call.screen,
         agent=options.agent,

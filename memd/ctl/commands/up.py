@@ -10,21 +10,28 @@ import msgspec
 
 from memd.config.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
 from memd.config.reload_policy import digest
-from memd.ctl import catchup
-from memd.ctl.atomic import Overtaken, write_text
+from memd.ctl.atomic_write import Overtaken, write_text
 from memd.ctl.call import Call
-from memd.ctl.change import AlreadySearched, Change, NewExtraPath, NewWorkspace, agent_of, change_for
 from memd.ctl.commands.reload import reloaded
-from memd.ctl.configedit import example, with_extra_path, with_workspace
-from memd.ctl.directory import Directory, checked
+from memd.ctl.config.add_directory import (
+    AlreadySearched,
+    Change,
+    NewExtraPath,
+    NewWorkspace,
+    agent_of,
+    change_for,
+)
+from memd.ctl.config.directory import Directory, checked
+from memd.ctl.config.edit import example, with_extra_path, with_workspace
+from memd.ctl.daemon import catch_up
+from memd.ctl.daemon.process import Started, await_answer, command_for, find_answer, start
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
+from memd.ctl.output.embedding_progress import in_words, total
+from memd.ctl.output.humanize import counted, one_line, shown, visible
+from memd.ctl.output.screen import Outcome
 from memd.ctl.places import Places
-from memd.ctl.process import Started, await_answer, command_for, find_answer, start
-from memd.ctl.screen import Outcome
-from memd.ctl.service.act import Plan, await_service, carry_out
-from memd.ctl.service.here import installed_here, managed_here
-from memd.ctl.vectors import in_words, total
-from memd.ctl.words import counted, one_line, shown, visible
+from memd.ctl.service.actions import Plan, await_service, carry_out
+from memd.ctl.service.installation import installed_here, managed_here
 from memd_client import paths
 from memd_client.messages import StatusReport, SyncReport
 
@@ -87,7 +94,7 @@ def run(call: Call) -> Outcome:
     elif wanted is None and not started:
         return _nothing_to_do(call, running)
     agent = wanted.agent if wanted is not None else call.options.agent
-    text = catchup.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
+    text = catch_up.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
     with call.client() as memd:
         report = memd.status(agent)
     by = None if service is None else service.supervisor.name

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from subprocess import DEVNULL, PIPE
 
 from memd.ctl.failures import Failed
+from memd.ctl.output.humanize import one_line, visible
 from memd.ctl.service.systemd import SERVICE
-from memd.ctl.words import one_line, visible
 
 
 def written(environ: Mapping[str, str], *, lines: int | None, follow: bool) -> Iterator[bytes]:

@@ -9,10 +9,10 @@ from xml.parsers.expat import ExpatError
 import msgspec
 
 from memd.ctl.failures import UsageError
-from memd.ctl.service.launch import Launch
-from memd.ctl.service.mark import marked
+from memd.ctl.service.start_command import Launch
 from memd.ctl.service.supervisor import Managed, Order, Unit
 from memd.ctl.service.templates import template
+from memd.ctl.service.written_by import marked
 
 LABEL = "local.memd"
 _FILE = f"{LABEL}.plist"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from memd.ctl.failures import BUSY, Failed
+from memd.ctl.output.humanize import one_line, visible
 from memd.ctl.service.supervisor import Managed, Order, Supervisor
-from memd.ctl.words import one_line, visible
 
 _ASK_S = 10.0
 _OBEYS_S = 330.0  # a little more than the unit gives the daemon to start

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from memd.ctl.service.launch import Launch
+from memd.ctl.service.start_command import Launch
 
 
 class Unit(msgspec.Struct, frozen=True):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.service.launch import Launch, config_home
-from memd.ctl.service.mark import marked
+from memd.ctl.service.start_command import Launch, config_home
 from memd.ctl.service.supervisor import Managed, Order, Unit
 from memd.ctl.service.templates import template
+from memd.ctl.service.written_by import marked
 
 SERVICE, SOCKET = "memd.service", "memd.socket"
 _HARDENING = "memd.service.d/hardening.conf"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.load import parse
-from memd.ctl.configedit import example
+from memd.ctl.config.edit import example
 from tests.bounds import shipped
 from tests.ctl.conftest import Run
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.ctl.cells import width
 from memd.ctl.commands.explain import text
-from memd.ctl.paint import plain
+from memd.ctl.output.cell_width import width
+from memd.ctl.output.colours import plain
 from memd_client.messages import ExplainedHit, Explanation, Found
 from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from memd.ctl.commands.status import text
-from memd.ctl.paint import ansi, plain
+from memd.ctl.output.colours import ansi, plain
 from memd.version import VERSION
 from memd_client.messages import (
     BackendFallback,

@@ -6,10 +6,10 @@ import pytest
 
 from memd.ctl.failures import UsageError
 from memd.ctl.places import Places
-from memd.ctl.service.launch import launch
 from memd.ctl.service.launchd import of_user
-from memd.ctl.service.mark import author
+from memd.ctl.service.start_command import launch
 from memd.ctl.service.supervisor import Managed, Order
+from memd.ctl.service.written_by import author
 
 HOME = Path("/Users/ann")
 PLACES = Places(home=HOME, config=None, state=HOME / "st", socket=HOME / "s")

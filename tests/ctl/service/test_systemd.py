@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.places import Places
-from memd.ctl.service.launch import launch
+from memd.ctl.service.start_command import launch
 from memd.ctl.service.supervisor import Managed, Order
 from memd.ctl.service.systemd import Systemd, of_user
 

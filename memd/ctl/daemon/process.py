@@ -1,0 +1,244 @@
+"""The daemon as a process: how it is started, watched and stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.daemon.lock_holder import find_holder
+from memd.ctl.daemon.log_tail import last_lines
+from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
+from memd.ctl.output.colours import plain
+from memd.ctl.output.humanize import visible
+from memd.ctl.output.log_line import readable
+from memd.ctl.places import Places
+from memd_client.blocking import Client
+from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, TimedOut
+from memd_client.messages import StatusReport
+
+_STEP_S = 0.02
+_ASK_S = 2.0
+_ENDS_S = 5.0
+_TOLD_LINES = 10
+_TOLD_CHARS = 300  # of a line
+_LOSER_WAITS_S = 5.0
+# They belong to the service that memd-ctl was called from: a daemon would tell that manager it is ready.
+_NOT_INHERITED = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A daemon that was started."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    log_at: int  # where its own lines in the log begin
+
+
+def command_for(places: Places) -> list[str]:
+    """What runs a daemon at these places."""
+    # -P: the root directory, where it runs, is no place to import from.
+    command = [sys.executable, "-P", "-m", "memd", "run"]
+    command += ["--state-dir", str(places.state), "--socket", str(places.socket)]
+    return command if places.config is None else [*command, "--config", str(places.config)]
+
+
+def start(command: Sequence[str], file: Path, environ: Mapping[str, str]) -> Started:
+    """Start a daemon that outlives this process, and the terminal.
+
+    Args:
+        command: What runs it.
+        file: Its log; directories that are missing are made.
+        environ: The environment it gets.
+
+    Raises:
+        OSError: it cannot be started, or its log cannot be written.
+    """
+    make_private(file.parent)
+    log = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(log, 0o600)
+        log_at = os.fstat(log).st_size
+        process = subprocess.Popen(  # noqa: S603  the command is our own
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env={name: value for name, value in environ.items() if name not in _NOT_INHERITED},
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    return Started(process, file, log_at)
+
+
+def await_answer(started: Started, places: Places, patience_s: float) -> StatusReport:
+    """Wait until a daemon answers at the socket: the one that was started, or another that was faster.
+
+    Raises:
+        Failed: it ended first, or takes too long.
+    """
+    deadline = time.monotonic() + patience_s
+    lost_at: float | None = None  # when another daemon turned out to be faster
+    while True:
+        exit_code = started.process.poll()
+        report = find_answer(places)
+        if report is not None:
+            if report.pid != started.process.pid:
+                # One that is still on its way to the lock would take it when the other is stopped.
+                end(started.process)
+            return report
+        if exit_code == BUSY and lost_at is None:
+            lost_at = time.monotonic()
+        elif exit_code not in {None, BUSY}:
+            raise _ended(started, exit_code)
+        now = time.monotonic()
+        if lost_at is not None and now - lost_at > _LOSER_WAITS_S and find_holder(places.lock) is None:
+            raise _ended(started, BUSY)
+        if now > deadline:
+            raise _silent(started, places, patience_s)
+        time.sleep(_STEP_S)
+
+
+def find_answer(places: Places) -> StatusReport | None:
+    """The status of the daemon at the socket; None where none answers (yet)."""
+    try:
+        with Client(places.socket, timeout=_ASK_S) as memd:
+            return memd.status()
+    except (DaemonNotRunning, ConnectionLost, TimedOut):
+        return None
+
+
+def unanswered(places: Places, hint: str) -> str | None:
+    """A remark that no daemon answers, or not this memd-ctl; None: one does.
+
+    Args:
+        places: Of the daemon.
+        hint: What follows from there being none.
+    """
+    try:
+        with Client(places.socket, timeout=_ASK_S) as memd:
+            memd.status()
+    except (DaemonNotRunning, ConnectionLost, TimedOut):
+        return f"No memd daemon answers at {visible(str(places.socket))} yet; {hint}"
+    except MemdClientError as error:
+        told = explained(error)
+        return f"The daemon that runs cannot be asked: {told.message}{f' {told.hint}' if told.hint else ''}"
+    return None
+
+
+def end(process: "subprocess.Popen[bytes]", patience_s: float = _ENDS_S) -> None:
+    """End a daemon that was started here, with all it started, and wait for it."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        # It leads a group of its own.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def terminate(lock: Path) -> int | None:
+    """Ask the daemon that holds a lock to end, by a signal; its pid, or None where there is none that can be seen from here.
+
+    Raises:
+        PermissionError: it is another user's.
+    """
+    pid = find_holder(lock)
+    if pid is None:
+        return None
+    if sys.platform != "linux":
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        return pid
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    try:
+        # The process that was opened may have got the number only just now.
+        if find_holder(lock) != pid:
+            return None
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(process)
+    return pid
+
+
+def stop(lock: Path, patience_s: float) -> bool:
+    """Have the daemon that holds a lock end, and wait for it; whether it did in that many seconds.
+
+    Raises:
+        PermissionError: it is another user's.
+    """
+    pid = terminate(lock)
+    deadline = time.monotonic() + patience_s
+    while pid is not None and not is_gone(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_STEP_S)
+    return True
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, be it that nobody has asked for its exit status yet."""
+    try:
+        os.kill(pid, 0)
+        # The state follows the name, which is in brackets and may hold anything.
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except ProcessLookupError:
+        return True
+    except OSError:  # no /proc on a Mac, where launchd asks at once
+        return False
+    return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory, and those above it that are missing, for the owner alone."""
+    if not directory.exists():
+        make_private(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+
+def _ended(started: Started, exit_code: int | None) -> Failed:
+    return Failed(
+        "bad_config" if exit_code == BAD_CONFIG else "not_started",
+        f"memd ended with exit status {exit_code} before it answered.{_last_words(started)}",
+        f"Its log: {started.log}",
+        exit_code=exit_code if exit_code in {BAD_CONFIG, BUSY} else ERROR,
+    )
+
+
+def _silent(started: Started, places: Places, patience_s: float) -> Failed:
+    holder = find_holder(places.lock)
+    if holder is not None and holder != started.process.pid:
+        return Failed(
+            "busy",
+            f"A memd daemon runs for {places.state} already (pid {holder}), but it does not answer at {places.socket}.",
+            "It may listen elsewhere: name that with --socket, or stop it with `memd-ctl down`.",
+            exit_code=BUSY,
+        )
+    return Failed(
+        "timed_out",
+        f"memd was started (pid {started.process.pid}), but did not answer within {patience_s:g} s."
+        f"{_last_words(started)}",
+        f"It may still come up: memd-ctl status. Its log: {started.log}",
+        exit_code=BUSY,
+    )
+
+
+def _last_words(started: Started) -> str:
+    """The end of what it wrote: of a traceback, the last lines say what is wrong."""
+    lines = last_lines(started.log, _TOLD_LINES, since=started.log_at)
+    told = "\n".join(readable(line, plain) for line in lines).splitlines()[-_TOLD_LINES:]
+    return "".join(f"\n  {line[:_TOLD_CHARS]}{'...' if len(line) > _TOLD_CHARS else ''}" for line in told)

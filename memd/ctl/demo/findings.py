@@ -1,0 +1,132 @@
+"""What the demo saw, as values and as text. Pure."""
+
+import msgspec
+
+from memd.ctl.demo.questions import Question
+from memd.ctl.output import hits
+from memd.ctl.output.colours import Paint
+from memd.ctl.output.humanize import counted, duration, one_line
+from memd_client.messages import AgentStatus, Degraded, Hit
+
+
+class Indexed(msgspec.Struct, frozen=True):
+    """How long the workspace took."""
+
+    files: int
+    chunks: int
+    text_s: float  # until all text was searchable, from the start of the daemon on
+    vectors_s: float | None  # until all vectors were there; None: they never were
+    provider: str
+    model: str
+    reason: str | None  # why there are no vectors
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One question, and what came back."""
+
+    about: str
+    query: str
+    took_ms: float
+    mode: str
+    as_it_should: bool  # the hits hold the answer; or nothing came back where there is none
+    has_answer: bool  # whether there is one in the notes
+    hits: list[Hit]
+    degraded: list[Degraded]
+
+
+class Edited(msgspec.Struct, frozen=True):
+    """An edit, and how soon it was found."""
+
+    path: str
+    line: str
+    query: str
+    took_ms: float | None  # from the end of writing to the hit; None: it was not found in time
+    hits: list[Hit]
+
+
+class Grouped(msgspec.Struct, frozen=True):
+    """The same question of the owner and of a group."""
+
+    query: str
+    session_key: str
+    owner_paths: list[str]
+    group_paths: list[str]
+    sees_private: bool  # whether the group got a line of MEMORY.md or USER.md
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """All of it."""
+
+    indexed: Indexed
+    questions: list[Asked]
+    edit: Edited
+    group: Grouped
+    workspace: str | None  # where it is kept
+
+
+def is_answered(question: Question, found: list[Hit]) -> bool:
+    """Whether what came back is what should."""
+    if question.answer is None:
+        return not found
+    return any(question.answer in hit.snippet for hit in found)
+
+
+def indexed(status: AgentStatus, text_s: float, vectors_s: float) -> Indexed:
+    """What the status says at the end of indexing."""
+    return Indexed(
+        files=status.files,
+        chunks=status.chunks,
+        text_s=round(text_s, 3),
+        vectors_s=round(vectors_s, 3) if status.vectors.done and not status.vectors.waiting else None,
+        provider=status.provider,
+        model=status.model,
+        reason=status.provider_health.reason or status.vector.reason,
+    )
+
+
+def index_text(found: Indexed, paint: Paint) -> str:
+    """How long the workspace took."""
+    start = f"{counted(found.files, 'note')}, {counted(found.chunks, 'chunk')}"
+    words = f"words searchable {duration(found.text_s)} after the start of the daemon"
+    if found.vectors_s is not None:
+        return f"{start}: {words}, vectors complete after {duration(found.vectors_s)} ({found.model})."
+    reason = f": {one_line(found.reason)}" if found.reason else ""
+    return f"{start}: {words}.\n{paint(f'No vectors here{reason}. What needs them will not be found.', 'yellow')}"
+
+
+def question_text(number: int, asked: Asked, paint: Paint) -> str:
+    """A question with its hits."""
+    if asked.has_answer:
+        verdict = paint("found", "green") if asked.as_it_should else paint("not found", "yellow")
+    elif asked.as_it_should:
+        verdict = paint("nothing comes back, and nothing should", "green")
+    else:
+        verdict = paint("nothing should come back, and yet", "yellow")
+    head = f"{paint(f'{number}. {asked.about}', 'bold')}: {asked.query}\n   {verdict} ({duration(asked.took_ms / 1000)})"
+    return "\n".join([head, *_shown(asked.hits, paint)])
+
+
+def edit_text(edit: Edited, paint: Paint) -> str:
+    """The edit, and how soon it was found."""
+    head = f"{paint('An edit', 'bold')}: one more line in {edit.path}, then at once: {edit.query}"
+    if edit.took_ms is None:
+        return f"{head}\n   {paint('not found', 'yellow')}"
+    verdict = f"{paint('found', 'green')} {duration(edit.took_ms / 1000)} after it was written"
+    return "\n".join([head, f"   {verdict}", *_shown(edit.hits, paint)])
+
+
+def group_text(group: Grouped, paint: Paint) -> str:
+    """Who sees what."""
+    head = f"{paint('A group chat', 'bold')} asks: {group.query}"
+    if group.sees_private:
+        return f"{head}\n   {paint('it gets lines of MEMORY.md or USER.md', 'red')}"
+    seen = f"{counted(len(group.group_paths), 'hit')}, none of MEMORY.md or USER.md"
+    yours = ", ".join(dict.fromkeys(group.owner_paths)) or "nothing"
+    return f"{head}\n   {paint(seen, 'green')}; to you the same question gives {yours}"
+
+
+def _shown(found: list[Hit], paint: Paint) -> list[str]:
+    """The first hit as search prints it, of the others where they are."""
+    if not found:
+        return []
+    return [hits.text(found[:1], paint), *(f"also {hits.headline(hit, paint)}" for hit in found[1:])]

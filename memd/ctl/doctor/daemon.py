@@ -1,0 +1,235 @@
+"""Whether the daemon runs, answers, and is the one that should."""
+
+import importlib.metadata
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+import memd
+from memd.config.reload_policy import digest
+from memd.config.settings import Config
+from memd.ctl.doctor.agents import degraded
+from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
+from memd.ctl.doctor.scene import Scene
+from memd.ctl.doctor.socket_answer import Answer
+from memd.ctl.output.humanize import counted, duration
+from memd.version import VERSION
+from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
+from memd_client.messages import PROTOCOL, StatusReport
+
+_SAME_MOMENT_S = 2.0  # the daemon counts from when it has loaded its code
+_NAMES = ("daemon.version", "daemon.config", "daemon.health")
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system knows of daemons."""
+
+    state_holder: int | None = None  # the pid that holds the state directory, where it can be seen from here
+    socket_holder: int | None = None  # the pid that holds the socket, likewise
+    is_state_held: bool = False  # by whomever, be it in another pid namespace
+    others: tuple[int, ...] | None = None  # all daemons of this user; None: the system does not tell
+    interpreters: Mapping[int, str] = {}  # of daemons, by pid
+    code_at: float = 0.0  # Unix time of the newest code of this installation
+
+
+def newest_code() -> float:
+    """When the code of this installation was last changed, by its files and by when it was installed."""
+    code = max((file.stat().st_mtime for file in Path(memd.__path__[0]).rglob("*.py")), default=0.0)
+    with suppress(importlib.metadata.PackageNotFoundError, OSError):
+        # An installer may keep the times of files, but it makes this directory.
+        for file in importlib.metadata.distribution("memd-daemon").files or ():
+            if file.name == "METADATA":
+                code = max(code, Path(str(file.locate())).parent.stat().st_mtime)
+    return code
+
+
+def judged(
+    answer: Answer | None,
+    process: Process,
+    config: Config | None,
+    scene: Scene,
+    *,
+    now: float,
+    executable: str,
+) -> list[Finding]:
+    """All there is to say of it. Pure.
+
+    Args:
+        answer: What came from the socket; None: the attempt had no end.
+        process: What the system knows.
+        config: The configuration as it is on the disk; None where it is wrong.
+        scene: Of the checkup.
+        now: Unix time.
+        executable: The interpreter of this process.
+    """
+    report = None if answer is None else answer.report
+    runs = _process(answer, process, scene)
+    sole = _sole(report, process, scene)
+    if report is None:
+        mismatch = answer is not None and isinstance(answer.error, ProtocolMismatch)
+        version = _mismatch(answer, scene) if mismatch else unchecked(_NAMES[0], "it does not answer")
+        return [runs, version, *(unchecked(name, "it does not answer") for name in _NAMES[1:]), sole]
+    return [
+        runs,
+        _version(report, process, scene, now=now, executable=executable),
+        _config(report, config, scene),
+        _health(report, scene),
+        sole,
+    ]
+
+
+def _process(answer: Answer | None, process: Process, scene: Scene) -> Finding:
+    name = "daemon.process"
+    if answer is not None and answer.report is not None:
+        report = answer.report
+        return right(name, f"pid {report.pid}, running for {duration(report.uptime_s)}, answers")
+    holder = process.state_holder
+    error = None if answer is None else answer.error
+    if holder is None and isinstance(error, DaemonNotRunning):
+        return wrong(name, "does not run", f"Start it: {scene.ctl('up')}")
+    if isinstance(error, ProtocolMismatch):
+        return right(name, f"runs{f' (pid {holder})' if holder else ''}")
+    if holder is None:
+        return wrong(name, "no daemon answers at the socket", f"Start one: {scene.ctl('up')}")
+    if isinstance(error, DaemonNotRunning):
+        return wrong(
+            name,
+            f"runs (pid {holder}), but not at this socket: {error.reason}",
+            f"Name its socket with --socket or MEMD_SOCKET, or start it again here: {scene.restart()}",
+        )
+    silent = f"within {error.timeout_s:g} s" if isinstance(error, TimedOut) else "as it should"
+    return wrong(
+        name,
+        f"runs (pid {holder}), but does not answer {silent}",
+        f"Restart it: {scene.restart()} (if that does not end it: kill -9 {holder})",
+    )
+
+
+def _mismatch(answer: Answer | None, scene: Scene) -> Finding:
+    error = None if answer is None else answer.error
+    assert isinstance(error, ProtocolMismatch)
+    return wrong(
+        _NAMES[0],
+        f"the daemon speaks protocol {error.theirs}, this memd-ctl {error.ours}: they are of different versions",
+        f"Restart it with this installation: {scene.restart()}"
+        if error.theirs < error.ours
+        else "Use the memd-ctl of the installation that the daemon runs from, or upgrade this one.",
+    )
+
+
+def _version(report: StatusReport, process: Process, scene: Scene, *, now: float, executable: str) -> Finding:
+    name, restart = _NAMES[0], f"Restart it: {scene.restart()}"
+    if (report.version, report.protocol) != (VERSION, PROTOCOL):
+        return wrong(
+            name,
+            f"the daemon is memd {report.version} (protocol {report.protocol}), this is {VERSION} ({PROTOCOL})",
+            restart,
+        )
+    started = now - report.uptime_s
+    if started + _SAME_MOMENT_S < process.code_at <= now:
+        return wrong(
+            name,
+            f"memd was installed anew {duration(process.code_at - started)} after the daemon started: "
+            "it runs the old code",
+            restart,
+        )
+    interpreter = process.interpreters.get(process.socket_holder or report.pid, executable)
+    where = "" if _are_of_one(interpreter, executable) else f", from another installation ({interpreter})"
+    return right(name, f"{report.version}, protocol {report.protocol}, as this memd-ctl{where}")
+
+
+def _are_of_one(interpreter: str, other: str) -> bool:
+    """Whether two interpreters are of one installation: python, python3 and python3.11 lie side by side."""
+    return os.path.dirname(interpreter) == os.path.dirname(other)  # noqa: PTH120  they are compared as text
+
+
+def _config(report: StatusReport, config: Config | None, scene: Scene) -> Finding:
+    name = _NAMES[1]
+    if report.config_error is not None:
+        return wrong(
+            name,
+            f"the daemon refused the configuration and keeps the one before:\n{report.config_error}",
+            f"Mend the file, then: {scene.ctl('reload')}",
+        )
+    if config is None:
+        return right(name, "the daemon goes on with the configuration it has")
+    mine = None if config.file is None else str(config.file)
+    if report.config != mine:
+        theirs = "built-in defaults" if report.config is None else scene.shown(report.config)
+        ours = "built-in defaults" if mine is None else scene.shown(mine)
+        return wrong(
+            name,
+            f"the daemon follows {theirs}, this memd-ctl {ours}",
+            f"Name the same file with --config or MEMD_CONFIG; or restart the daemon: {scene.restart()}",
+        )
+    if report.config_waiting:
+        return wrong(
+            name,
+            f"the file has changed, and this waits for a person's word: {', '.join(report.config_waiting)}",
+            f"If you changed it, have the daemon follow: {scene.ctl('reload')}",
+        )
+    if report.config_digest not in {"", digest(config)}:
+        return wrong(
+            name,
+            "the file has changed and the daemon has not read it since",
+            f"Have it read the file: {scene.ctl('reload')}",
+        )
+    return right(
+        name, "the daemon follows the file as it is now" if mine else "the daemon follows the defaults"
+    )
+
+
+def _health(report: StatusReport, scene: Scene) -> Finding:
+    found = degraded(report)
+    if not found and report.memory is not None and report.memory.trouble is not None:
+        fix = "Raise memory_limit_mb below [daemon] in the configuration, or set it to 0."
+        return wrong(_NAMES[2], report.memory.trouble, fix)
+    if not found:
+        return right(_NAMES[2], "what all agents share works")
+    told = "; ".join(f"{part}: {problem}" for part, problem in found)
+    return wrong(_NAMES[2], told, f"The log tells more: {scene.ctl('logs', '-n', '50')}")
+
+
+def _sole(report: StatusReport | None, process: Process, scene: Scene) -> Finding:
+    name = "daemon.sole"
+    # What the daemon says of itself is another number where it runs in another pid namespace.
+    answers = None if report is None else process.socket_holder or report.pid
+    if answers is not None and process.state_holder not in {None, answers}:
+        return wrong(
+            name,
+            f"pid {answers} answers at the socket, but pid {process.state_holder} keeps the state directory",
+            f"Stop one of them (kill {process.state_holder}), "
+            "and give both programs the same MEMD_SOCKET and MEMD_STATE_DIR.",
+        )
+    if (
+        process.socket_holder is not None
+        and process.state_holder is not None
+        and process.socket_holder != process.state_holder
+    ):
+        return wrong(
+            name,
+            f"pid {process.socket_holder} keeps the socket, and pid {process.state_holder} the state directory",
+            f"Stop one of them (kill {process.socket_holder}), then: {scene.ctl('up')}",
+        )
+    if process.is_state_held and process.state_holder is None:
+        return unchecked(
+            name, "the daemon runs in another container or pid namespace, and cannot be seen from here"
+        )
+    if report is not None and process.state_holder is None and scene.places.state.exists():
+        return wrong(
+            name,
+            f"the daemon at the socket (pid {report.pid}) keeps another state directory than "
+            f"{scene.shown(scene.places.state)}",
+            "Set MEMD_STATE_DIR to the directory of that daemon, or MEMD_SOCKET to the socket of yours.",
+        )
+    if process.others is None:
+        return unchecked(name, "this system does not tell which processes run")
+    mine = answers or process.state_holder
+    others = [pid for pid in process.others if pid != mine]
+    if not others:
+        return right(name, "no other memd of this user runs")
+    pids = ", ".join(map(str, others[:5])) + (", ..." if len(others) > 5 else "")
+    return right(name, f"{counted(len(others), 'other memd daemon')} of this user, elsewhere (pid {pids})")

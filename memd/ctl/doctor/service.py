@@ -1,0 +1,118 @@
+"""Whether memd is started at login, by units that fit this installation."""
+
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
+from memd.ctl.doctor.scene import Scene, quoted
+from memd.ctl.failures import Failed
+from memd.ctl.output.humanize import listed
+from memd.ctl.service.installation import Here, here
+from memd.ctl.service.installed_units import Installed
+from memd.ctl.service.linger import REMEDY, lingers
+from memd.ctl.service.start_command import config_home
+
+_UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What there is of a service."""
+
+    here: Here | None  # None: memd knows no service manager on this platform
+    lingers: bool | None = None  # None: nobody tells
+    keys: Path | None = None  # the file that the service gets keys from
+    keys_mode: int | None = None  # its mode; None: it is not there
+    fault: str | None = None  # why no units can be made for these places
+
+
+def look(scene: Scene) -> Seen:
+    """Look at the files; the manager is asked for nothing but whether it needs a login."""
+    try:
+        found = here(scene.environ, scene.places, platform=scene.platform)
+    except Failed as failed:
+        return Seen(None, fault=failed.message)
+    if found is None or not found.is_installed or found.supervisor.name != "systemd":
+        return Seen(found)
+    keys = config_home(scene.environ, scene.places.home) / "memd" / "env"
+    try:
+        mode = stat.S_IMODE(keys.stat().st_mode)
+    except OSError:
+        mode = None
+    return Seen(found, lingers(scene.uid, scene.environ), keys, mode)
+
+
+def judged(seen: Seen, scene: Scene) -> list[Finding]:
+    """Drift, and what happens at login. Pure."""
+    found = seen.here
+    if seen.fault is not None:
+        return [unchecked(_UNITS, seen.fault)]
+    if found is None:
+        return [unchecked(_UNITS, f"memd knows no service manager on {scene.platform}")]
+    name = found.supervisor.name
+    if not found.is_installed:
+        return [
+            right(
+                _UNITS,
+                f"memd is not a service of {name}; to have it started at login: {scene.ctl('service', 'install')}",
+            )
+        ]
+    return [_units(found, scene), *_login(seen.lingers), *_keys(seen, scene)]
+
+
+def _units(found: Here, scene: Scene) -> Finding:
+    wanted = {unit.path for unit in found.units}
+    bad = [
+        one
+        for one in found.installed
+        if one.state != "current" and (one.state != "missing" or one.path in wanted)
+    ]
+    if not bad:
+        return right(_UNITS, f"{scene.shown(found.main.path)} is as this memd-ctl writes it")
+    force = ["--force"] if any(one.state in {"edited", "foreign"} for one in bad) else []
+    return wrong(
+        _UNITS,
+        "\n".join(_drift(one, scene) for one in bad),
+        f"Have it written anew: {scene.ctl('service', 'install', *force)}",
+    )
+
+
+def _keys(seen: Seen, scene: Scene) -> list[Finding]:
+    if seen.keys is None or seen.keys_mode is None:
+        return []
+    name = scene.shown(seen.keys)
+    if seen.keys_mode & 0o077:
+        return [
+            wrong(
+                _KEYS,
+                f"{name} is for keys, and others than its owner may read it (mode {seen.keys_mode:04o})",
+                f"chmod 600 {quoted(seen.keys)}",
+            )
+        ]
+    return [right(_KEYS, f"{name}, mode {seen.keys_mode:04o}")]
+
+
+_STATES: Mapping[str, str] = {
+    "missing": "is missing",
+    "outdated": "is for another installation or other places than this memd-ctl",
+    "edited": "was changed since memd wrote it",
+    "foreign": "was not written by memd",
+}
+
+
+def _drift(one: Installed, scene: Scene) -> str:
+    differs = f" ({listed(one.differing)})" if one.differing and one.state != "foreign" else ""
+    state = _STATES.get(one.state) or f"cannot be read: {one.reason}"
+    return f"{scene.shown(one.path)} {state}{differs}"
+
+
+def _login(lingers: bool | None) -> list[Finding]:
+    match lingers:
+        case True:
+            return [right(_LOGIN, "memd runs without a login too")]
+        case False:
+            return [right(_LOGIN, f"memd runs while its user is logged in; to have it run always: {REMEDY}")]
+        case None:
+            return [unchecked(_LOGIN, "this system does not tell whether services need a login")]

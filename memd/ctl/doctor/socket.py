@@ -1,0 +1,160 @@
+"""Whether clients can find the daemon at its socket, and nobody else is there."""
+
+import stat
+import sys
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.doctor import processes
+from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
+from memd.ctl.doctor.scene import Scene, quoted
+from memd.ctl.doctor.socket_answer import Answer
+from memd_client import paths
+from memd_client.errors import ConnectionLost, DaemonNotRunning, ProtocolMismatch, RequestFailed, TimedOut
+
+_ELSEWHERE = "or set MEMD_SOCKET to another path"
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """The path of the socket as it is."""
+
+    kind: str | None  # socket, or what else is there; None: nothing
+    owner: int | None = None  # of the socket
+    directory: Path
+    directory_exists: bool = True
+    directory_mode: int = 0o700
+    directory_owner: int = 0
+
+
+def look(path: Path) -> Place:
+    """Look at the path, without connecting."""
+    kind, owner = None, None
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    else:
+        owner = status.st_uid
+        kind = "socket" if stat.S_ISSOCK(status.st_mode) else "something that is not a socket"
+    try:
+        around = path.parent.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return Place(kind=kind, owner=owner, directory=path.parent, directory_exists=False)
+    return Place(
+        kind=kind,
+        owner=owner,
+        directory=path.parent,
+        directory_mode=stat.S_IMODE(around.st_mode),
+        directory_owner=around.st_uid,
+    )
+
+
+def judged(place: Place | str, answer: Answer | None, scene: Scene) -> list[Finding]:
+    """Path, directory, and who is there.
+
+    Args:
+        place: As look found it, or why it could not.
+        answer: What came from there; None: not even the attempt had an end.
+        scene: Of the checkup.
+    """
+    path = _path(scene)
+    if isinstance(place, str):
+        at = f"{scene.shown(scene.places.socket)} cannot be looked at: {place}"
+        return [
+            path,
+            wrong(
+                "socket.listener", at, "Set MEMD_SOCKET to a path on a local disk that this user may reach."
+            ),
+        ]
+    return [path, _directory(place, scene), _listener(place, answer, scene)]
+
+
+def _path(scene: Scene) -> Finding:
+    try:
+        paths.checked_socket(scene.places.socket, scene.platform)
+    except paths.SocketPathTooLong as error:
+        return wrong("socket.path", str(error).removesuffix(f" {error.hint}"), error.hint)
+    return right("socket.path", scene.shown(scene.places.socket))
+
+
+def _directory(place: Place, scene: Scene) -> Finding:
+    name, shown = "socket.directory", scene.shown(place.directory)
+    if not place.directory_exists:
+        return right(name, f"{shown} does not exist yet: the daemon makes it")
+    if place.directory_owner not in {scene.uid, 0}:
+        return wrong(
+            name,
+            f"{shown} belongs to user {place.directory_owner}, who could put another socket there",
+            f"Set MEMD_SOCKET to a path in a directory of your own, such as {scene.shown(scene.places.state)}/memd.sock",
+        )
+    others_write = place.directory_mode & 0o022
+    if others_write and not place.directory_mode & stat.S_ISVTX:
+        return wrong(
+            name,
+            f"{shown} has mode {place.directory_mode:04o}: others can put another socket there",
+            f"chmod go-w {quoted(place.directory)}",
+        )
+    return right(name, f"{shown}, mode {place.directory_mode:04o}")
+
+
+def _listener(place: Place, answer: Answer | None, scene: Scene) -> Finding:
+    name = "socket.listener"
+    if place.kind not in {None, "socket"}:
+        return wrong(
+            name,
+            f"{place.kind} is at {scene.shown(scene.places.socket)}",
+            f"Move it away (mv {quoted(scene.places.socket)} /somewhere/else), {_ELSEWHERE}.",
+        )
+    if answer is None:
+        return wrong(name, "connecting to it has no end", f"Restart the daemon: {scene.restart()}")
+    if answer.peer is not None and answer.peer.uid != scene.uid:
+        return wrong(
+            name,
+            f"a process of user {answer.peer.uid} listens there ({_program(answer)})",
+            f"Set MEMD_SOCKET to a path in a directory of your own, then: {scene.ctl('up')}",
+        )
+    match answer.error:
+        case None:
+            assert answer.report is not None
+            return right(name, f"our daemon listens (pid {answer.report.pid})")
+        case DaemonNotRunning() if place.kind is None:
+            return unchecked(name, "there is no socket, and no daemon to make one")
+        case DaemonNotRunning(reason=reason) if place.owner == scene.uid:
+            return wrong(
+                name,
+                f"a dead socket: {reason}",
+                f"Start the daemon, which takes it over: {scene.ctl('up')}",
+            )
+        case DaemonNotRunning(reason=reason):
+            return wrong(
+                name,
+                f"the socket of user {place.owner}: {reason}",
+                f"Ask as that user, {_ELSEWHERE}.",
+            )
+        case TimedOut():
+            return wrong(
+                name,
+                f"{_program(answer)} accepts connections and never answers",
+                _end(answer, scene),
+            )
+        case ProtocolMismatch() | RequestFailed():
+            return right(name, f"our daemon listens ({_program(answer)})")
+        case ConnectionLost() | _:
+            return wrong(
+                name,
+                f"{_program(answer)} listens, and does not speak the protocol of memd",
+                f"End that program, {_ELSEWHERE}.",
+            )
+
+
+def _program(answer: Answer) -> str:
+    if answer.peer is None:
+        return "a program"
+    called = processes.name(answer.peer.pid) if sys.platform == "linux" else None
+    return f"{called}, pid {answer.peer.pid}" if called else f"pid {answer.peer.pid}"
+
+
+def _end(answer: Answer, scene: Scene) -> str:
+    pid = "" if answer.peer is None else f"kill -9 {answer.peer.pid} && "
+    return f"End it and start the daemon anew: {pid}{scene.ctl('up')}"

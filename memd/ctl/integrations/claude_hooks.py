@@ -1,0 +1,98 @@
+"""memd's hooks in the settings of Claude Code. Pure."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any
+
+from memd.ctl.integrations import json_edit
+from memd.ctl.integrations.json_edit import NotEditable
+
+EVENTS: Mapping[str, str] = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "user-prompt",
+    "PreCompact": "pre-compact",
+    "SessionEnd": "session-end",
+}
+"""What Claude Code calls an event, and what memd-ctl hook does."""
+
+_TIMEOUT_S = 5  # far more than a hook takes
+_OPERATORS = frozenset("();<>|&`$")  # what a shell does not hand on as it is
+
+
+def with_hooks(text: str, commands: Mapping[str, str]) -> str:
+    """The settings with a command for each event; others that are there stay, and memd's own are replaced.
+
+    Args:
+        text: The settings.
+        commands: What the shell runs, by what Claude Code calls the event.
+
+    Raises:
+        NotEditable: the text is not JSON, or its hooks are not in the form that Claude Code reads.
+    """
+    for event, command in commands.items():
+        groups = _groups(json_edit.document(text), event)
+        ours = next(_ours(groups), None)
+        if ours is None:
+            hook = {"type": "command", "command": command, "timeout": _TIMEOUT_S}
+            text = json_edit.with_value(text, ("hooks", event, len(groups)), {"hooks": [hook]})
+        else:
+            group, place = ours
+            text = json_edit.with_value(text, ("hooks", event, group, "hooks", place, "command"), command)
+    return text
+
+
+def without_hooks(text: str) -> str:
+    """The settings without memd's hooks, and without what only held them.
+
+    Raises:
+        NotEditable: as with_hooks.
+    """
+    if not text.strip():
+        return text
+    for event in EVENTS:
+        while ours := next(_ours(_groups(json_edit.document(text), event)), None):
+            group, place = ours
+            text = json_edit.without_value(text, ("hooks", event, group, "hooks", place))
+            if not json_edit.find(json_edit.document(text), ("hooks", event, group, "hooks")):
+                text = json_edit.without_value(text, ("hooks", event, group))
+            if not json_edit.find(json_edit.document(text), ("hooks", event)):
+                text = json_edit.without_value(text, ("hooks", event))
+                if not json_edit.find(json_edit.document(text), ("hooks",)):
+                    text = json_edit.without_value(text, ("hooks",))
+    return text
+
+
+def _groups(settings: Any, event: str) -> list[Any]:
+    if not isinstance(settings, dict):
+        raise NotEditable("it holds no object")
+    groups = json_edit.find(settings, ("hooks", event))
+    if groups is None:
+        return []
+    if not isinstance(groups, list):
+        raise NotEditable(f"hooks.{event} must be a list there")
+    return groups
+
+
+def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
+    """The places of memd's hooks: of the group, and within it."""
+    for number, group in enumerate(groups):
+        hooks = group.get("hooks") if isinstance(group, dict) else None
+        for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
+            command = hook.get("command") if isinstance(hook, dict) else None
+            if isinstance(command, str) and _is_ours(command):
+                yield number, place
+
+
+def _is_ours(command: str) -> bool:
+    """Whether a command runs memd's hook and nothing else: one that a person has put together is the person's."""
+    if _OPERATORS.intersection(command) or "\n" in command:
+        return False
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quotation has no end
+        return False
+    program = words[:1] if words[1:3] != ["-m", "memd.ctl"] else ["memd-ctl"]
+    events = (after for word, after in pairwise(words) if word == "hook")
+    return [PurePath(one).name for one in program] == ["memd-ctl"] and next(events, None) in EVENTS.values()

@@ -1,0 +1,73 @@
+"""How an agent's embedding stands, in words. Pure."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from memd.ctl.output.humanize import ago, counted, estimate
+from memd_client.messages import BatchStatus, Embedding
+
+_IN_WORDS = {
+    "working": "working",
+    "backing_off": "waiting to try again",
+    "stopped": "stopped",
+    "paused": "paused",
+    "waiting_for_confirmation": "waiting for your confirmation",
+    "none": "nothing is embedded",
+}
+
+
+def state(embedding: Embedding) -> str:
+    """How it stands, in one line."""
+    said = _IN_WORDS.get(embedding.state, embedding.state)
+    if embedding.next_try_s is not None:
+        said = f"{said} in {estimate(embedding.next_try_s)}"
+    return f"{said}: {embedding.reason}" if embedding.reason else said
+
+
+def troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str, str]]:
+    """What a person should know of, or do something about: the part, and what.
+
+    Args:
+        embedding: How it stands.
+        provider_told: Whether why the provider does not work is said elsewhere.
+    """
+    if embedding.state in {"paused", "waiting_for_confirmation"}:
+        yield "embedding", state(embedding)
+    elif embedding.state != "working":
+        if not provider_told:
+            yield "embedding", state(embedding)
+        elif embedding.next_try_s is not None:
+            yield "embedding", f"the next attempt is in {estimate(embedding.next_try_s)}"
+        elif embedding.state == "stopped":
+            yield (
+                "embedding",
+                "stopped; `memd-ctl embed resume` asks the provider again, as does a changed key",
+            )
+    elif embedding.reason:
+        yield "embedding", embedding.reason
+
+
+def batch(status: BatchStatus, now: float) -> str:
+    """How batch jobs do, in one line.
+
+    Args:
+        status: What the daemon said.
+        now: Unix time.
+    """
+    if status.files_left:
+        left = counted(status.files_left, "file")
+        status = msgspec.structs.replace(status, files_left=0)
+        return f"{batch(status, now)}; {left} of ended jobs not deleted at the provider's yet, tried again"
+    when = "" if status.at is None else f", {ago(now - status.at)}"
+    why = "" if status.reason is None else f": {status.reason}"
+    if not status.on:
+        return (
+            f"off after {counted(status.failures, 'failure')}{when}{why}; plain requests do their work;"
+            " `memd-ctl embed batch on` turns them on again"
+        )
+    if status.failures or why:
+        return f"on; {status.failures} of {status.limit} failures{when}{why}"
+    if status.jobs:
+        return f"on, {counted(status.jobs, 'job')} under way with {counted(status.texts, 'text')}"
+    return "on"

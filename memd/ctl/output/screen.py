@@ -1,0 +1,132 @@
+"""What a command says: data on stdout, everything else on stderr."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+import msgspec
+
+from memd.ctl.failures import Failed
+from memd.ctl.output import colours
+from memd.ctl.output.plain_reply import plain
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a command came to."""
+
+    data: object  # what --json gives: plain values, or structs
+    text: str = ""  # what a person reads; "" where it was said on the way
+    notes: tuple[str, ...] = ()  # remarks on it, for stderr
+    exit_code: int = 0
+
+
+class Screen:
+    """The two streams of the process.
+
+    Args:
+        out: Standard output.
+        err: Standard error.
+        environ: Decides on colours, with what follows.
+        wants_color: False where the command line says --no-color.
+        json: One document goes to stdout, at the end.
+    """
+
+    def __init__(
+        self, out: TextIO, err: TextIO, environ: Mapping[str, str], *, wants_color: bool, json: bool
+    ) -> None:
+        self._out = out
+        self._environ = environ
+        self.err = err
+        self.json = json
+        self.is_terminal = out.isatty()
+        self.shows_progress = err.isatty() and environ.get("TERM") != "dumb"
+        self.paint = colours.choose(environ, terminal=self.is_terminal, wanted=wants_color)
+        self.paint_err = colours.choose(environ, terminal=err.isatty(), wanted=wants_color)
+        self.colors_err = self.paint_err is colours.ansi
+
+    @property
+    def columns(self) -> int | None:
+        """Of the terminal that stdout is; None where it is none, or does not say."""
+        return self._size()[0] or None
+
+    @property
+    def rows(self) -> int | None:
+        """Likewise."""
+        return self._size()[1] or None
+
+    @property
+    def draws(self) -> bool:
+        """Whether stdout is a terminal whose cursor can be moved."""
+        return self.is_terminal and self._environ.get("TERM", "dumb") != "dumb"
+
+    def _size(self) -> tuple[int, int]:
+        try:
+            return os.get_terminal_size(self._out.fileno()) if self.is_terminal else (0, 0)
+        except OSError:
+            return 0, 0
+
+    def draw(self, text: str) -> None:
+        """Write to a terminal exactly this."""
+        _write(self._out, text)
+
+    def say(self, text: str) -> None:
+        """Tell a person, at once; nothing where the answer is to be JSON."""
+        if not self.json:
+            _write(self._out, text if text.endswith("\n") else f"{text}\n")
+
+    def copy(self, data: bytes) -> None:
+        """Pass bytes of a file on as they are."""
+        self._out.flush()
+        self._out.buffer.write(data)
+        self._out.buffer.flush()
+
+    def note(self, text: str) -> None:
+        """Remark on something."""
+        _write(self.err, f"{text}\n")
+
+    def finish(self, outcome: Outcome) -> int:
+        """Give the outcome in the form that was asked for; the exit status."""
+        if self.json:
+            self._document({"ok": True, "data": plain(outcome.data)})
+        elif outcome.text:
+            self.say(outcome.text)
+        for note in outcome.notes:
+            self.note(self.paint_err(note, "yellow"))
+        return outcome.exit_code
+
+    def fail(self, failed: Failed) -> int:
+        """Say what is wrong in the form that was asked for; the exit status."""
+        if self.json:
+            error = {"type": failed.kind, "message": failed.message, "hint": failed.hint}
+            self._document({"ok": False, "error": error})
+        else:
+            self.note(f"memd-ctl: {self.paint_err(failed.message, 'red')}")
+            if failed.hint:
+                self.note(failed.hint)
+        return failed.exit_code
+
+    def give_up(self) -> None:
+        """Nobody reads any more: what Python still holds to write at its end must not fail there."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (self._out, self.err):
+            os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+    def _document(self, value: object) -> None:
+        self.copy(msgspec.json.encode(value) + b"\n")
+
+
+def of_process(*, wants_color: bool, json: bool) -> Screen:
+    """The screen of this process."""
+    return Screen(sys.stdout, sys.stderr, os.environ, wants_color=wants_color, json=json)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        # A terminal of another age: what it cannot show is spelled out.
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()

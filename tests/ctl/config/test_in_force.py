@@ -1,0 +1,60 @@
+import tomllib
+from typing import Any
+
+import pytest
+
+from memd.ctl.config.in_force import Place, masked, origins, text
+from memd.ctl.output.colours import plain
+
+_MAIN: dict[str, Any] = {
+    "workspace": "/笔记",
+    "weight": 0.37499999999999994,
+    "rules": [{"action": "allow", "match": {"chat_type": "direct"}}],
+    "a b": ['"', "\n"],
+    "empty": {},
+    "query": {"n": 3},
+}
+_TABLES = {"daemon": {"log_level": "info"}, "agents": {"main": _MAIN}}
+
+
+def test_what_is_printed_is_a_configuration() -> None:
+    """Tables, lists of tables, quotes and odd keys; a share without its rounding."""
+    printed = text(_TABLES, {("daemon", "log_level"): 7}, {}, plain)
+    again = tomllib.loads(printed)
+    main = again["agents"]["main"]
+    assert main.pop("weight") == 0.375
+    assert again["daemon"] == {"log_level": "info"}
+    assert main == {name: value for name, value in _MAIN.items() if name not in {"weight", "empty"}}
+    assert 'log_level = "info"  # line 7\n' in printed
+    assert '\nworkspace = "/笔记"  ' in printed
+
+
+def test_places_come_first() -> None:
+    """As remarks, one below the other."""
+    places = {"config": Place("~/c", "usual place"), "state": Place("/s", "--state-dir")}
+    assert text({}, {}, places, plain) == "# config  ~/c  (usual place)\n# state   /s  (--state-dir)"
+
+
+def test_each_value_has_an_origin() -> None:
+    """By its dotted key."""
+    assert origins({"agents": {"a": {"x": 1, "t": {"y": []}}}}, {("agents", "a", "t", "y"): 3}) == {
+        "agents.a.x": "default",
+        "agents.a.t.y": "line 3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"api_key": "sk-1"}, {"api_key": "********"}),
+        ({"api_key": ""}, {"api_key": ""}),
+        ({"api_key_env": "NAME", "api_key_file": "/f"}, {"api_key_env": "NAME", "api_key_file": "/f"}),
+        ({"headers": {"x-org": "sk-1"}}, {"headers": {"x-org": "********"}}),
+        ({"remote": {"base_url": "https://ann:pw@host/v1"}}, {"remote": {"base_url": "https://********@host/v1"}}),
+        ({"rules": [{"match": {"channel": None, "x": "y"}}]}, {"rules": [{"match": {"x": "y"}}]}),
+        ({"workspace": "/home/a@b"}, {"workspace": "/home/a@b"}),
+    ],
+)  # fmt: skip
+def test_secrets_are_masked(value: object, shown: object) -> None:
+    """Keys, all headers, and who is named in a URL; what is not there stays away."""
+    assert masked(value) == shown

@@ -1,0 +1,25 @@
+"""Which agents have files here."""
+
+from pathlib import Path
+
+from memd.ctl.config.installed_agents import Installed, installed
+from tests.sources.homes import write_homes
+
+
+def test_nothing_is_installed(home: Path) -> None:
+    """An empty home, and one with empty directories."""
+    assert installed({}) == ()
+    (home / ".codex" / "sessions" / "2026").mkdir(parents=True)
+    assert installed({}) == ()
+
+
+def test_all_four_are(home: Path) -> None:
+    """With how much they keep: each session once, and notes apart."""
+    write_homes(home)
+    assert installed({}) == (
+        Installed("openclaw", 3, 8),
+        Installed("claude-code", 2, 1),
+        Installed("codex", 2, 2),
+        Installed("gemini", 2, 1),
+    )
+    assert installed({"CODEX_HOME": str(home / "elsewhere")})[2].preset == "gemini"

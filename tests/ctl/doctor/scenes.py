@@ -1,0 +1,32 @@
+"""Where a checkup takes place in tests of what it judges."""
+
+from pathlib import Path
+from typing import Any
+
+from memd.ctl.doctor.finding import Finding
+from memd.ctl.doctor.scene import Scene
+from memd.ctl.places import Places
+
+HOME = Path("/home/ann")
+STATE = HOME / ".local/state/memd"
+SCENE = Scene(
+    places=Places(home=HOME, config=None, state=STATE, socket=STATE / "memd.sock"),
+    environ={},
+    platform="linux",
+    uid=1000,
+    flags=("--socket", "/s"),
+    prefix="/venv",
+)
+
+
+def sound(finding: Finding) -> bool:
+    """Whether a finding is right without a fix, or wrong with one; else the test fails."""
+    assert bool(finding.fix) is not finding.ok, finding
+    assert finding.detail
+    return finding.ok
+
+
+def told(findings: Any) -> dict[str, Finding]:
+    """Findings by name, each sound."""
+    assert all(sound(one) in {True, False} for one in findings)
+    return {one.name: one for one in findings}

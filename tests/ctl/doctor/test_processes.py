@@ -1,0 +1,92 @@
+"""What /proc tells of the processes of a user."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd.ctl.doctor import processes
+from memd.ctl.doctor.processes import Watching
+
+_LIMITS = "Limit                     Soft Limit           Hard Limit           Units\nMax open files            256                  4096                 files\n"
+
+
+def _process(proc: Path, pid: int, *words: str) -> Path:
+    folder = proc / str(pid)
+    (folder / "fd").mkdir(parents=True)
+    (folder / "fdinfo").mkdir()
+    (folder / "cmdline").write_bytes("\0".join([*words, ""]).encode())
+    (folder / "comm").write_text("a name\n", encoding="utf-8")
+    (folder / "limits").write_text(_LIMITS, encoding="utf-8")
+    return folder
+
+
+def test_watches_are_counted_by_process(tmp_path: Path) -> None:
+    """Of each inotify instance, and of nothing else."""
+    folder = _process(tmp_path, 12, "x")
+    for number, (leads_to, info) in enumerate(
+        [
+            ("anon_inode:inotify", "pos: 0\ninotify wd:1 ino:5\ninotify wd:2 ino:6\n"),
+            ("anon_inode:inotify", "pos: 0\n"),
+            ("/dev/null", "inotify wd:1\n"),
+        ]
+    ):
+        (folder / "fd" / str(number)).symlink_to(leads_to)
+        (folder / "fdinfo" / str(number)).write_text(info, encoding="utf-8")
+    _process(tmp_path, 13, "y")
+    assert processes.watching(os.getuid(), tmp_path) == {12: Watching(2, 2)}
+    assert processes.watching(os.getuid() + 1, tmp_path) == {}
+    assert processes.watching(os.getuid(), tmp_path / "none") == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "is_daemon"),
+    [
+        (["/venv/bin/python", "-P", "-m", "memd", "run", "--state-dir", "/s"], True),
+        (["/venv/bin/python3", "/venv/bin/memd", "run"], True),
+        (["/venv/bin/python", "-m", "memd.ctl", "run"], False),
+        (["vim", "memd", "run"], False),
+        (["/venv/bin/python", "-m", "memd", "--version"], False),
+        ([], False),
+    ],
+)
+def test_daemons_are_known_by_their_command(tmp_path: Path, words: list[str], *, is_daemon: bool) -> None:
+    """As `up`, a service or a person starts them."""
+    _process(tmp_path, 40, *words)
+    assert processes.daemons(os.getuid(), tmp_path) == ([40] if is_daemon else [])
+
+
+def test_what_is_told_of_one_process(tmp_path: Path) -> None:
+    """Its name, its interpreter and its limit; nothing of one that is gone."""
+    _process(tmp_path, 5, "/venv/bin/python", "x")
+    assert processes.name(5, tmp_path) == "a name"
+    assert processes.interpreter(5, tmp_path) == "/venv/bin/python"
+    assert processes.open_files_limit(5, tmp_path) == 256
+    assert processes.name(6, tmp_path) is None
+    assert processes.interpreter(6, tmp_path) is None
+    assert processes.open_files_limit(6, tmp_path) is None
+
+
+def test_settings_of_the_kernel_are_numbers(tmp_path: Path) -> None:
+    """None where there is no such setting."""
+    (tmp_path / "sys").mkdir()
+    (tmp_path / "sys" / "n").write_text("128\n", encoding="utf-8")
+    assert processes.number("n", tmp_path) == 128
+    assert processes.number("m", tmp_path) is None
+
+
+def test_the_real_one_is_read(tmp_path: Path) -> None:
+    """A process that watches a directory is found with its watch."""
+    script = (
+        "import ctypes, sys; c = ctypes.CDLL(None); n = c.inotify_init();"
+        f"c.inotify_add_watch(n, {str(tmp_path).encode()!r}, 2); print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watching:
+        assert watching.stdout is not None
+        watching.stdout.readline()
+        assert processes.watching(os.getuid())[watching.pid] == Watching(1, 1)
+        assert processes.interpreter(watching.pid) == sys.executable
+        watching.communicate()

@@ -1,0 +1,51 @@
+"""A checkup as a person reads it."""
+
+from memd.ctl.doctor.finding import right, unchecked, wrong
+from memd.ctl.doctor.report import text
+from memd.ctl.output.colours import ansi, plain
+
+_FINDINGS = [
+    right("installation.memd", "0.1.0"),
+    wrong("state.directory", "~/state has mode 0755", "chmod 700 ~/state"),
+    unchecked("daemon.version", "it does not answer"),
+    wrong("agents.main.index", "one\ntwo " + "word " * 30, "Do this."),
+]
+
+
+def test_findings_stand_under_their_group() -> None:
+    """A line each, what to do about it below, and a summary at the end."""
+    assert text(_FINDINGS[:3], 1.234, plain) == (
+        "Installation\n"
+        "  ok     memd         0.1.0\n"
+        "\n"
+        "State directory\n"
+        "  WRONG  directory    ~/state has mode 0755\n"
+        "         -> chmod 700 ~/state\n"
+        "\n"
+        "Daemon\n"
+        "  ok     version      not checked: it does not answer\n"
+        "\n"
+        "1 of 3 checks is wrong, 1 could not be made (1.2 s)."
+    )
+
+
+def test_long_details_are_wrapped_at_80_columns() -> None:
+    """A detail of several lines stays one of several lines."""
+    lines = text(_FINDINGS[3:], 1.0, plain).splitlines()
+    assert lines[0] == "Agent main"
+    assert lines[1] == "  WRONG  index        one"
+    assert lines[2].startswith(" " * 22 + "two word")
+    assert max(map(len, lines)) <= 80
+
+
+def test_nothing_wrong_is_said_in_so_many_words() -> None:
+    """With how many checks that were."""
+    assert text(_FINDINGS[:1], 0.5, plain).endswith("\nAll is well: 1 check (0.5 s).")
+
+
+def test_colours_mark_what_matters() -> None:
+    """And change nothing of the text; a detail cannot command the terminal."""
+    painted = text([right("a.b", "x\x1b[2Jy"), *_FINDINGS], 1.0, ansi)
+    assert "\x1b[32mok   \x1b[0m" in painted
+    assert "\x1b[31mWRONG\x1b[0m" in painted
+    assert "\x1b[2J" not in painted

@@ -1,0 +1,95 @@
+"""What a checkup says of the service."""
+
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.doctor import service
+from memd.ctl.doctor.scene import Scene
+from memd.ctl.places import Places
+from tests.ctl.doctor.scenes import SCENE, told
+
+
+def _scene(home: Path, **changed: object) -> Scene:
+    places = Places(home=home, config=None, state=home / "st", socket=home / "s")
+    return msgspec.structs.replace(SCENE, places=places, environ={"PATH": str(home)}, **changed)
+
+
+def _install(home: Path) -> list[Path]:
+    found = service.look(_scene(home)).here
+    assert found is not None
+    for unit in found.units:
+        unit.path.parent.mkdir(parents=True, exist_ok=True)
+        unit.path.write_text(unit.text, encoding="utf-8")
+    return [unit.path for unit in found.units]
+
+
+def test_to_have_no_service_is_right(tmp_path: Path) -> None:
+    """It is told how to have one; a system without a service manager is not to blame."""
+    scene = _scene(tmp_path)
+    found = told(service.judged(service.look(scene), scene))
+    assert found["service.units"].ok
+    assert "memd-ctl --socket /s service install" in found["service.units"].detail
+    other = _scene(tmp_path, platform="freebsd14")
+    (unknown,) = service.judged(service.look(other), other)
+    assert unknown.detail == "not checked: memd knows no service manager on freebsd14"
+
+
+def test_units_that_fit_are_right(tmp_path: Path) -> None:
+    """And whether they need a login is told, where somebody knows."""
+    _install(tmp_path)
+    scene = _scene(tmp_path)
+    seen = service.look(scene)
+    found = told(service.judged(seen, scene))
+    assert found["service.units"].ok
+    assert found["service.login"].detail.startswith("not checked")
+    away, here = (
+        told(service.judged(msgspec.structs.replace(seen, lingers=lingers), scene))["service.login"]
+        for lingers in (False, True)
+    )
+    assert "loginctl enable-linger" in away.detail
+    assert here.detail == "memd runs without a login too"
+
+
+def test_drift_is_wrong_with_a_remedy(tmp_path: Path) -> None:
+    """Each file that is missing, changed or from somebody else; force is advised only where it is needed."""
+    unit, socket = _install(tmp_path)
+    scene = _scene(tmp_path)
+    socket.unlink()
+    missing = told(service.judged(service.look(scene), scene))["service.units"]
+    assert (missing.ok, missing.fix.endswith("service install")) == (False, True)
+    assert "memd.socket is missing" in missing.detail
+    unit.write_text(
+        unit.read_text(encoding="utf-8").replace("RestartSec=2", "RestartSec=sk-1"), encoding="utf-8"
+    )
+    changed = told(service.judged(service.look(scene), scene))["service.units"]
+    assert "memd.service was changed since memd wrote it (RestartSec)" in changed.detail
+    assert "sk-1" not in changed.detail
+    assert changed.fix.endswith("service install --force")
+    unit.write_text("[Service]\n", encoding="utf-8")
+    assert (
+        "was not written by memd" in told(service.judged(service.look(scene), scene))["service.units"].detail
+    )
+
+
+def test_places_that_fit_into_no_unit_are_told(tmp_path: Path) -> None:
+    """Nothing can be compared then."""
+    scene = _scene(tmp_path / "line\nend")
+    (finding,) = service.judged(service.look(scene), scene)
+    assert "cannot be told of the path" in finding.detail
+
+
+def test_keys_that_others_may_read_are_told(tmp_path: Path) -> None:
+    """Never what stands in their file; without one there is nothing to say."""
+    _install(tmp_path)
+    scene = _scene(tmp_path)
+    assert "service.keys" not in told(service.judged(service.look(scene), scene))
+    keys = tmp_path / ".config" / "memd" / "env"
+    keys.parent.mkdir(parents=True)
+    keys.write_text("OPENAI_API_KEY=sk-1\n", encoding="utf-8")
+    keys.chmod(0o644)
+    found = told(service.judged(service.look(scene), scene))["service.keys"]
+    assert (found.ok, found.fix) == (False, f"chmod 600 {keys}")
+    assert "sk-1" not in found.detail
+    keys.chmod(0o600)
+    assert told(service.judged(service.look(scene), scene))["service.keys"].ok

@@ -1,0 +1,92 @@
+"""Whether clients can find the daemon at its socket, and nobody else is there."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from memd.ctl.doctor import socket as listening
+from memd.ctl.doctor.socket import Place
+from memd.ctl.doctor.socket_answer import Answer, Peer
+from memd_client.errors import ConnectionLost, DaemonNotRunning, ProtocolMismatch, TimedOut
+from tests.ctl.answers import agent, status
+from tests.ctl.doctor.scenes import SCENE, STATE, told
+
+_GOOD = Place(kind="socket", owner=1000, directory=STATE, directory_owner=1000)
+_WELL = Answer(report=status(agent()), peer=Peer(4711, 1000))
+
+
+@pytest.mark.parametrize(
+    ("changed", "bad"),
+    [
+        ({}, set()),
+        ({"directory_mode": 0o755}, set()),
+        ({"directory_mode": 0o775}, {"directory"}),
+        ({"directory_mode": 0o1777, "directory_owner": 0}, set()),
+        ({"directory_owner": 33}, {"directory"}),
+        ({"kind": "something that is not a socket"}, {"listener"}),
+    ],
+)
+def test_a_directory_where_others_could_put_a_socket_is_told(changed: dict[str, Any], bad: set[str]) -> None:
+    """Not one where only owners may remove what is theirs, as /tmp is."""
+    place = msgspec.structs.replace(_GOOD, **changed)
+    found = told(listening.judged(place, _WELL, SCENE))
+    assert {name.removeprefix("socket.") for name, one in found.items() if not one.ok} == bad
+
+
+@pytest.mark.parametrize(
+    ("answer", "place", "ok", "says"),
+    [
+        (_WELL, {}, True, "our daemon listens (pid 4711)"),
+        (
+            Answer(error=DaemonNotRunning("/s")),
+            {"kind": None, "owner": None},
+            True,
+            "not checked: there is no socket",
+        ),
+        (Answer(error=DaemonNotRunning("/s")), {}, False, "a dead socket"),
+        (
+            Answer(error=DaemonNotRunning("/s", "no permission")),
+            {"owner": 0},
+            False,
+            "the socket of user 0: no permission",
+        ),
+        (Answer(error=TimedOut(5.0), peer=Peer(4711, 1000)), {}, False, "never answers"),
+        (Answer(error=ConnectionLost("x"), peer=Peer(4711, 1000)), {}, False, "does not speak the protocol"),
+        (Answer(error=ProtocolMismatch(1, 2), peer=Peer(4711, 1000)), {}, True, "our daemon"),
+        (Answer(error=TimedOut(5.0), peer=Peer(4711, 33)), {}, False, "a process of user 33"),
+        (None, {}, False, "has no end"),
+    ],
+)
+def test_who_listens_is_told(answer: Answer | None, place: dict[str, Any], says: str, *, ok: bool) -> None:
+    """Our daemon, nobody, another program, or somebody else's."""
+    found = told(listening.judged(msgspec.structs.replace(_GOOD, **place), answer, SCENE))
+    assert found["socket.listener"].ok is ok
+    assert says in found["socket.listener"].detail
+
+
+def test_a_path_that_no_socket_can_have_is_told() -> None:
+    """With its length, and what to set."""
+    places = msgspec.structs.replace(SCENE.places, socket=Path("/" + "x" * 120))
+    scene = msgspec.structs.replace(SCENE, places=places)
+    found = told(listening.judged("File name too long", None, scene))
+    assert "121 bytes, 107 are possible" in found["socket.path"].detail
+    assert "MEMD_SOCKET" in found["socket.path"].fix
+
+
+def test_the_place_is_looked_at_without_connecting(short: Path) -> None:
+    """Nothing, a file, a socket; a directory that is not there."""
+    path = short / "s"
+    assert listening.look(path).kind is None
+    path.touch()
+    assert listening.look(path).kind == "something that is not a socket"
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+        place = listening.look(path)
+    assert (place.kind, place.owner, place.directory) == ("socket", os.getuid(), short)
+    assert not listening.look(short / "no" / "s").directory_exists
+    assert not listening.look(path / "below" / "s").directory_exists

@@ -1,0 +1,134 @@
+"""What is installed, against what would be."""
+
+from pathlib import Path
+
+import pytest
+
+from memd.ctl.places import Places
+from memd.ctl.service.installation import here
+from memd.ctl.service.installed_units import State, look
+from memd.ctl.service.supervisor import Unit
+from memd.ctl.service.systemd import Systemd
+from tests.bounds import shipped
+
+
+def _wanted(home: Path) -> tuple[Systemd, tuple[Unit, ...]]:
+    found = here({}, Places(home=home, config=None, state=home / "st", socket=home / "s"), platform="linux")
+    assert found is not None
+    assert isinstance(found.supervisor, Systemd)
+    for unit in found.units:
+        unit.path.parent.mkdir(parents=True, exist_ok=True)
+        unit.path.write_text(unit.text, encoding="utf-8")
+    return found.supervisor, found.units
+
+
+def _replace(path: Path, how: str) -> None:
+    path.unlink()
+    match how:
+        case "foreign":
+            path.write_text("[Service]\nExecStart=/bin/true\n", encoding="utf-8")
+        case "masked":
+            path.symlink_to("/dev/null")
+        case "dangling":
+            path.symlink_to("/none/there")
+        case "bytes":
+            path.write_bytes(b"\xff")
+        case "directory":
+            path.mkdir()
+        case _:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("how", "state"),
+    [
+        ("gone", "missing"),
+        ("foreign", "foreign"),
+        ("masked", "foreign"),
+        ("dangling", "foreign"),
+        ("bytes", "foreign"),
+        ("directory", "foreign"),
+    ],
+)
+def test_a_file_is_what_it_is(tmp_path: Path, how: str, state: State) -> None:
+    """And only that one."""
+    supervisor, units = _wanted(tmp_path)
+    _replace(units[1].path, how)
+    assert [one.state for one in look(supervisor, units)] == ["current", state, "missing"]
+
+
+def test_what_memd_wrote_for_something_else_is_out_of_date(tmp_path: Path) -> None:
+    """The settings that differ are named; what is no longer wanted is out of date as well."""
+    supervisor, units = _wanted(tmp_path)
+    other = here(
+        {"CODEX_HOME": "/c"},
+        Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "other"),
+        platform="linux",
+    )
+    assert other is not None
+    told = {one.path.name: one for one in other.installed}
+    assert told["memd.service"].state == told["memd.socket"].state == "outdated"
+    assert told["memd.service"].differing == ("Environment", "ExecStart")
+    assert told["memd.socket"].differing == ("ListenStream",)
+    assert not other.is_current
+    assert not other.is_of_these_places
+    assert look(supervisor, units[:1])[1].state == "outdated"
+
+
+def test_a_unit_that_does_not_name_the_usual_file_runs_the_same_daemon(tmp_path: Path) -> None:
+    """As older versions wrote it: it is out of date, and not somebody else's."""
+    _, units = _wanted(tmp_path)
+    text = units[0].path.read_text(encoding="utf-8")
+    units[0].path.write_text(
+        text.replace(f" --config {tmp_path}/.config/memd/config.toml", ""), encoding="utf-8"
+    )
+    assert text != units[0].path.read_text(encoding="utf-8")
+    usual = Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "s")
+    named = Places(home=tmp_path, config=Path("/c"), state=tmp_path / "st", socket=tmp_path / "s")
+    for places, is_ours in ((usual, True), (named, False)):
+        found = here({}, places, platform="linux")
+        assert found is not None
+        assert (found.is_current, found.is_of_these_places) == (False, is_ours)
+
+
+def test_a_change_of_somebody_is_noticed(tmp_path: Path) -> None:
+    """By name, without the value."""
+    supervisor, units = _wanted(tmp_path)
+    path = units[0].path
+    path.write_text(path.read_text(encoding="utf-8") + "[Service]\nEnvironment=K=sk-1\n", encoding="utf-8")
+    (found, *_) = look(supervisor, units)
+    assert (found.state, found.differing) == ("edited", ("Environment",))
+
+
+def test_a_drop_in_that_is_there_stays_wanted(tmp_path: Path) -> None:
+    """Whoever hardened the service once need not say so again."""
+    places = Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "s")
+    hardened = here({}, places, platform="linux", hardened=True)
+    assert hardened is not None
+    for unit in hardened.units:
+        unit.path.parent.mkdir(parents=True, exist_ok=True)
+        unit.path.write_text(unit.text, encoding="utf-8")
+    again = here({}, places, platform="linux")
+    assert again is not None
+    assert again.is_current
+    assert again.is_of_these_places
+    assert len(again.units) == 3
+
+
+def test_the_interpreter_has_one_name(tmp_path: Path) -> None:
+    """That of the installation, and not of whoever asks; and an unknown system has no service."""
+    places = Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "s")
+    found = here({}, places, platform="linux")
+    assert found is not None
+    assert found.launch.command[0].endswith("/bin/python3")
+    assert here({}, places, platform="freebsd14") is None
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path, beyond: int) -> None:
+    """It is somebody else's, whatever stands in it."""
+    supervisor, units = _wanted(tmp_path)
+    size = shipped("memd.ctl.service.installed_units._MOST_BYTES") + beyond
+    units[1].path.write_text("x" * size, encoding="utf-8")
+    found = look(supervisor, units)[1]
+    assert (found.state, len(found.text)) == ("foreign", 0 if beyond else size)

@@ -1,0 +1,220 @@
+"""Replacing a file at once."""
+
+import errno
+import os
+import resource
+import stat
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd.ctl.atomic_write import NotWritten, Overtaken, write_text
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """So are the directories made for it, whatever the umask; those that were there stay as they were."""
+    tmp_path.chmod(0o755)
+    old = os.umask(0o000)
+    try:
+        write_text(tmp_path / "a" / "b" / "c.toml", "x")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "a" / "b" / "c.toml").read_bytes() == b"x"
+    assert _mode(tmp_path / "a" / "b" / "c.toml") == 0o600
+    assert (_mode(tmp_path / "a"), _mode(tmp_path / "a" / "b"), _mode(tmp_path)) == (0o700, 0o700, 0o755)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o400, 0o664])
+def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    """Who could read it still can, and nobody else."""
+    file = tmp_path / "config.toml"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(mode)
+    write_text(file, "new")
+    assert (file.read_text(encoding="utf-8"), _mode(file)) == ("new", mode)
+
+
+def test_a_file_keeps_its_line_ends(tmp_path: Path) -> None:
+    """What is given is what is there."""
+    write_text(tmp_path / "f", "a\r\nb\n笔")
+    assert (tmp_path / "f").read_bytes() == b"a\r\nb\n\xe7\xac\x94"
+
+
+def test_a_link_stays_and_its_target_changes(tmp_path: Path) -> None:
+    """A file that is kept elsewhere and linked to stays where it is kept."""
+    (tmp_path / "dotfiles").mkdir()
+    kept = tmp_path / "dotfiles" / "memd.toml"
+    kept.write_text("old", encoding="utf-8")
+    (tmp_path / "hop").symlink_to("dotfiles/memd.toml")
+    link = tmp_path / "config.toml"
+    link.symlink_to("hop")
+    write_text(link, "new")
+    assert link.readlink() == Path("hop")
+    assert (kept.is_symlink(), kept.read_text(encoding="utf-8")) == (False, "new")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "config.toml",
+        "dotfiles",
+        "hop",
+        "memd.toml",
+    ]
+
+
+def test_a_link_to_nothing_yet_makes_its_target(tmp_path: Path) -> None:
+    """The link was made first, the file comes now."""
+    link = tmp_path / "config.toml"
+    link.symlink_to("kept/memd.toml")
+    write_text(link, "new")
+    assert (tmp_path / "kept" / "memd.toml").read_text(encoding="utf-8") == "new"
+    assert link.is_symlink()
+
+
+def test_a_directory_or_pipe_is_left_alone(tmp_path: Path) -> None:
+    """Only a file is replaced by a file: the configuration may have been given as a device."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "directory").mkdir()
+    for name in ("pipe", "directory"):
+        with pytest.raises(NotWritten, match="is not a regular file"):
+            write_text(tmp_path / name, "x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "pipe"]
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
+    """There is no file to replace, and the links stay."""
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(NotWritten):
+        write_text(tmp_path / "a", "x")
+    assert (tmp_path / "a").is_symlink()
+    assert (tmp_path / "b").is_symlink()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """A directory where nothing can be made is told by name; what was there still is."""
+    file = tmp_path / "file"
+    file.write_text("old", encoding="utf-8")
+    with pytest.raises(NotWritten, match=f"cannot be written: {os.strerror(errno.ENOTDIR)}"):
+        write_text(file / "config.toml", "new")
+    assert file.read_text(encoding="utf-8") == "old"
+
+
+def test_a_write_that_breaks_off_leaves_no_temporary_file(tmp_path: Path) -> None:
+    """A disk or quota that is full costs nothing."""
+    file = tmp_path / "config.toml"
+    file.write_text("old", encoding="utf-8")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, hard))
+    try:
+        with pytest.raises(NotWritten, match=os.strerror(errno.EFBIG)):
+            write_text(file, "much longer than that")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+    assert file.read_text(encoding="utf-8") == "old"
+
+
+def test_what_is_not_unicode_leaves_the_old_file(tmp_path: Path) -> None:
+    """A text that has no bytes is refused before anything is made."""
+    file = tmp_path / "config.toml"
+    file.write_text("old", encoding="utf-8")
+    with pytest.raises(NotWritten, match="is no UTF-8"):
+        write_text(file, "\udcff")
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+    assert file.read_text(encoding="utf-8") == "old"
+
+
+def _acl(*entries: tuple[int, int, int]) -> bytes:
+    """An access control list as the kernel has it: (tag, permissions, id) each."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+_NOBODY = 0xFFFFFFFF
+_USER_4711_READS = ((1, 6, _NOBODY), (2, 4, 4711), (4, 0, _NOBODY), (0x10, 4, _NOBODY), (0x20, 0, _NOBODY))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists of POSIX.1e")
+def test_a_file_keeps_its_access_control_list(tmp_path: Path) -> None:
+    """Without it the group would get what is meant for those whom the list names."""
+    file = tmp_path / "settings.json"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o600)
+    acl = _acl(*_USER_4711_READS)
+    os.setxattr(file, "system.posix_acl_access", acl)
+    assert _mode(file) == 0o640
+    write_text(file, "new")
+    assert (file.read_text(encoding="utf-8"), _mode(file)) == ("new", 0o640)
+    assert os.getxattr(file, "system.posix_acl_access") == acl
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists of POSIX.1e")
+def test_a_list_that_cannot_be_kept_opens_nothing_to_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It loses what it had rather than giving it to others."""
+    file = tmp_path / "settings.json"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o600)
+    os.setxattr(file, "system.posix_acl_access", _acl(*_USER_4711_READS))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "not here")
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    write_text(file, "new")
+    assert _mode(file) == 0o600
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists of POSIX.1e")
+def test_a_directory_gives_a_file_no_list_of_its_own(tmp_path: Path) -> None:
+    """A file without a list has none afterwards."""
+    file = tmp_path / "settings.json"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o644)
+    os.setxattr(tmp_path, "system.posix_acl_default", _acl(*_USER_4711_READS))
+    write_text(file, "new")
+    assert _mode(file) == 0o644
+    assert "system.posix_acl_access" not in os.listxattr(file)
+
+
+@pytest.mark.parametrize(
+    ("there", "over", "ok"),
+    [(b"old", b"old", True), (b"x", b"old", False), (None, b"", True), (None, b"a", False), (b"", b"", True)],
+)
+def test_only_what_was_read_is_replaced(tmp_path: Path, there: bytes | None, over: bytes, ok: bool) -> None:
+    """Whatever somebody else has written meanwhile stays."""
+    file = tmp_path / "f"
+    if there is not None:
+        file.write_bytes(there)
+    if ok:
+        write_text(file, "new", over=over)
+        assert file.read_bytes() == b"new"
+        return
+    with pytest.raises(Overtaken):
+        write_text(file, "new", over=over)
+    assert (file.read_bytes() if file.exists() else None) == there
+    assert len(list(tmp_path.iterdir())) == (0 if there is None else 1)
+
+
+def test_a_change_in_the_moment_before_the_replacement_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the new text is being brought to the disk, which takes the longest."""
+    file = tmp_path / "f"
+    file.write_text("old", encoding="utf-8")
+    synced = os.fsync
+
+    def sync(descriptor: int) -> None:
+        synced(descriptor)
+        other = tmp_path / "other"
+        other.write_text("theirs", encoding="utf-8")
+        other.replace(file)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with pytest.raises(Overtaken):
+        write_text(file, "new", over=b"old")
+    assert file.read_text(encoding="utf-8") == "theirs"
