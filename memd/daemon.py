@@ -52,7 +52,7 @@ from memd.runtime import logs, safe_traceback, sd_notify
 from memd.runtime.debounce import Debouncer
 from memd.runtime.log_file import LogFile
 from memd.runtime.msgspec_warmup import learn_types
-from memd.runtime.signals import Signals, Wish
+from memd.runtime.signals import SignalAction, Signals
 from memd.runtime.threads import Starved, Threads
 from memd.runtime.ticks import until_beat_s
 from memd.search.searcher import Searcher
@@ -69,7 +69,7 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
 from memd.text.memory_paths import Root
 from memd.version import VERSION
-from memd.watch.watcher import Health, watch
+from memd.watch.watcher import WatcherHealth, watch
 from memd_client import paths
 
 log = structlog.get_logger()
@@ -298,7 +298,7 @@ async def serve(
             reload = partial(_reload, configuration, engines, notifier)
             following = tasks.create_task(configuration.run())
             facts = Facts(VERSION, places.socket, configuration, cache=embeddings, memory=limit)
-            control = Control(stop=partial(signals.want, Wish.STOP), reload=reload)
+            control = Control(stop=partial(signals.want, SignalAction.STOP), reload=reload)
             handlers = Handlers(agents, facts, control)
             async with _listening(places.socket, given, handlers, agents, tasks):
                 manager = tasks.create_task(
@@ -324,7 +324,7 @@ async def serve(
 
 async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]]) -> None:
     is_put_off = False
-    while await signals.next() is Wish.RELOAD:
+    while await signals.next() is SignalAction.RELOAD:
         try:
             await reload()
         except ConfigError:
@@ -333,7 +333,7 @@ async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object
             if not is_put_off:
                 log.warning("config.reload_put_off", reason=str(failure))
             is_put_off = True
-            asyncio.get_running_loop().call_later(LOOK_S, signals.want, Wish.RELOAD)
+            asyncio.get_running_loop().call_later(LOOK_S, signals.want, SignalAction.RELOAD)
         else:
             is_put_off = False
 
@@ -470,7 +470,7 @@ async def keep(agent: Agent) -> None:
 async def _follow_files(agent: Agent) -> None:
     """What changes on the disk is marked, and then the business of the passes."""
 
-    def tell(health: Health) -> None:
+    def tell(health: WatcherHealth) -> None:
         agent.sync.watcher_trouble = None if health.ok else health.reason
         agent.sync.watcher_note = health.reason if health.ok else None
 

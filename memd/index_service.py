@@ -18,7 +18,7 @@ from memd.indexing.changes.recent_files import Glance
 from memd.indexing.freshness import Freshness
 from memd.indexing.passes import Passes, PassReport
 from memd.indexing.rules import Treatment
-from memd.indexing.run_pass import Done, Intake
+from memd.indexing.run_pass import Intake, PassResult
 from memd.maintenance.delete_backups import keep_proving
 from memd.maintenance.integrity_check import keep_checking
 from memd.maintenance.optimize_keywords import Tidy
@@ -44,7 +44,7 @@ LOOK_S = 0.2  # between two looks whether an index that is built for other vecto
 BLOCKED_S = 5.0  # a look that takes longer is waiting for a disk that does not answer
 
 
-class Health(msgspec.Struct, frozen=True):
+class IndexHealth(msgspec.Struct, frozen=True):
     """What is wrong, part by part; None where nothing is."""
 
     skipped: Mapping[str, int]  # reason -> files
@@ -193,9 +193,9 @@ class SyncLoop:
         return self._intake.growing
 
     @property
-    def health(self) -> Health:
+    def health(self) -> IndexHealth:
         """What is wrong just now."""
-        return Health(
+        return IndexHealth(
             self._intake.skipped,
             self._renewal.keyword,
             self._watcher_trouble,
@@ -361,7 +361,7 @@ class SyncLoop:
     def _is_busy(self) -> bool:
         return self.progress is not None or self.pending > 0 or self._renewal.reason is not None
 
-    async def _make(self, taken: Taken) -> Done:
+    async def _make(self, taken: Taken) -> PassResult:
         await self._index.settle()
         done = await self._intake.run(self._index, taken)
         await self._index.mistrust()  # afterwards: what is new is found meanwhile, whatever the disk keeps
@@ -370,7 +370,7 @@ class SyncLoop:
     async def _fill(self, beside: Index) -> None:
         await self._intake.run(beside, EVERYTHING)
 
-    def _succeeded(self, taken: Taken, done: Done) -> None:
+    def _succeeded(self, taken: Taken, done: PassResult) -> None:
         """A pass went well."""
         if taken.everything:
             self._refills = False

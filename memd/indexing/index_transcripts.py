@@ -13,7 +13,7 @@ from memd.model import FoundFile, Turn
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.sources.safe_open import SourceError
-from memd.sources.transcripts.progress import Progress, decoded, encoded
+from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import Grown, Reading, Same, Whole, read_transcript
 from memd.store.embeddings import KnownVectors
 from memd.store.index import Index
@@ -27,7 +27,7 @@ class _Before(msgspec.Struct, frozen=True):
     """What the index holds of a transcript."""
 
     stored: StoredSession
-    progress: Progress | None  # None: of another version
+    progress: ReadProgress | None  # None: of another version
 
 
 async def apply_sessions(
@@ -89,7 +89,7 @@ def read_and_cut_session(found: FoundFile, treatment: Treatment) -> Cut:
     return _cut([], 0, _read(found, None, treatment), treatment)
 
 
-def place_of(progress: Progress) -> str:
+def place_of(progress: ReadProgress) -> str:
     """What places all chunks of a transcript: whose it is, and in which project: ``Claude Code session in app``."""
     agent = _AGENTS.get(progress.format or "", "")
     project = PurePath(progress.learnt.cwd.replace("\\", "/")).name if progress.learnt.cwd else ""
@@ -117,7 +117,7 @@ def _read_all(
     return read, failed
 
 
-def _read(found: FoundFile, progress: Progress | None, treatment: Treatment) -> Reading:
+def _read(found: FoundFile, progress: ReadProgress | None, treatment: Treatment) -> Reading:
     with spent("reading", found.path):
         return read_transcript(
             found,

@@ -10,7 +10,7 @@ import structlog
 
 from memd.errors import FatalError, TransientError
 from memd.indexing.changes.pending import Dirty, Taken
-from memd.indexing.run_pass import Done
+from memd.indexing.run_pass import PassResult
 from memd.indexing.slow_passes import SlowPasses
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.safe_traceback import told
@@ -44,13 +44,13 @@ class Passes:
         self,
         agent: str,
         dirty: Dirty,
-        make: Callable[[Taken], Awaitable[Done]],
+        make: Callable[[Taken], Awaitable[PassResult]],
         *,
         lock: asyncio.Lock,
         rng: Random,
         clock: Callable[[], float],
         damaged: Callable[[str], None],
-        succeeded: Callable[[Taken, Done], None],
+        succeeded: Callable[[Taken, PassResult], None],
     ) -> None:
         """None is made yet.
 
@@ -117,7 +117,7 @@ class Passes:
 
         One that is cancelled ends for nobody: its agent is stopped, and Dirty.close sends away who waits for it.
         """
-        done = Done()
+        done = PassResult()
         failed: str | None = None
         account = Account(self._clock)
         try:

@@ -46,7 +46,7 @@ _JUST_NS = 10_000_000_000
 _MOST_JUST_CHANGED = 256
 
 
-class Done(msgspec.Struct, frozen=True):
+class PassResult(msgspec.Struct, frozen=True):
     """What a pass has done."""
 
     changed: int = 0  # files that were indexed anew
@@ -153,7 +153,7 @@ class Intake:
         """Wait for no transcript any more."""
         self._growing.stop()
 
-    async def run(self, index: Index, taken: Taken) -> Done:
+    async def run(self, index: Index, taken: Taken) -> PassResult:
         """Bring an index up to date with what is marked.
 
         Args:
@@ -173,7 +173,7 @@ class Intake:
         finally:
             del self._later[this]
 
-    async def _run(self, index: Index, taken: Taken, this: object) -> Done:
+    async def _run(self, index: Index, taken: Taken, this: object) -> PassResult:
         with spent("looking"):
             before = await self._peek.look()
             seen = await self._look(taken)
@@ -214,7 +214,7 @@ class Intake:
                 await self._give_back()
         finally:
             self._reading.pop(this, None)
-        return Done(changed + more, gone, late, len(seen.found), len(work.read))
+        return PassResult(changed + more, gone, late, len(seen.found), len(work.read))
 
     async def _expected_mounts(self, index: Index) -> frozenset[MountPoint]:
         """The mount points that files of an index lie below."""

@@ -2,7 +2,7 @@
 
 import structlog
 
-from memd.indexing.run_pass import Done
+from memd.indexing.run_pass import PassResult
 from memd.runtime.rate_limit import Seldom
 from memd.runtime.timing import Account, in_ms, told
 
@@ -13,7 +13,7 @@ READ_S = 0.1  # a file: fifty times what it takes to read, cut and write a note 
 LOOKED_S = 0.001  # likewise, one that is only looked at
 
 
-def allowed_s(done: Done) -> float:
+def allowed_s(done: PassResult) -> float:
     """How long a pass may take before somebody should hear of it: a first one over thousands of files is long by nature."""
     return PASS_S + READ_S * done.read + LOOKED_S * done.looked
 
@@ -25,7 +25,7 @@ class SlowPasses:
         self._agent = agent
         self._seldom = Seldom()
 
-    def note(self, account: Account, done: Done, failed: str | None, now: float) -> None:
+    def note(self, account: Account, done: PassResult, failed: str | None, now: float) -> None:
         """A pass is over.
 
         Args:

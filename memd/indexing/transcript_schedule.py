@@ -13,7 +13,7 @@ from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.growth import growth
-from memd.sources.transcripts.progress import Progress, decoded
+from memd.sources.transcripts.progress import ReadProgress, decoded
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.text.memory_paths import Root
@@ -122,7 +122,9 @@ class Growing:
         came_bytes = max(1, found.stamp.size) if before is None else found.stamp.size - before.stamp.size
         return due_at(came_bytes, came_lines, found.stamp.mtime_ns / 1e9, self._settings, now)
 
-    def _count(self, unsure: Sequence[FoundFile], progress: Mapping[str, Progress | None]) -> dict[str, int]:
+    def _count(
+        self, unsure: Sequence[FoundFile], progress: Mapping[str, ReadProgress | None]
+    ) -> dict[str, int]:
         """The lines that came, of those that can be read: of the others, only reading tells what is wrong."""
         lines: dict[str, int] = {}
         at_most = self._settings.delta_bytes

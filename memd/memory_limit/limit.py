@@ -60,7 +60,7 @@ class Vectors(Protocol):
         ...
 
 
-class Standing(msgspec.Struct, frozen=True):
+class MemoryStatus(msgspec.Struct, frozen=True):
     """What the processes of memd hold, in bytes."""
 
     daemon: int
@@ -123,10 +123,10 @@ class MemoryLimit:
                 malloc.return_large_blocks()
             self._changed.set()
 
-    def standing(self) -> Standing | None:
+    def standing(self) -> MemoryStatus | None:
         """How it is at this moment; None: the system does not tell."""
         held = self._held()
-        return None if held is None else Standing(*held, self._limit_bytes, self._trouble)
+        return None if held is None else MemoryStatus(*held, self._limit_bytes, self._trouble)
 
     async def run(self) -> None:
         """Keep to the limit, for ever."""

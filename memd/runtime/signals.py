@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 
-class Wish(Enum):
+class SignalAction(Enum):
     """What a signal asks for."""
 
     STOP = auto()  # SIGTERM, SIGINT
@@ -23,24 +23,24 @@ class Signals:
             loop: Of the main thread.
             on_stop: Called as soon as a stop is wished for, whether or not anybody waits for the next wish.
         """
-        self._wishes: asyncio.Queue[Wish] = asyncio.Queue()
+        self._wishes: asyncio.Queue[SignalAction] = asyncio.Queue()
         self._on_stop = on_stop
         for number, wish in (
-            (signal.SIGTERM, Wish.STOP),
-            (signal.SIGINT, Wish.STOP),
-            (signal.SIGHUP, Wish.RELOAD),
+            (signal.SIGTERM, SignalAction.STOP),
+            (signal.SIGINT, SignalAction.STOP),
+            (signal.SIGHUP, SignalAction.RELOAD),
         ):
             loop.add_signal_handler(number, self.want, wish)
 
-    def want(self, wish: Wish) -> None:
+    def want(self, wish: SignalAction) -> None:
         """Have a wish follow those that have come."""
         self._wishes.put_nowait(wish)
-        if wish is Wish.STOP and self._on_stop is not None:
+        if wish is SignalAction.STOP and self._on_stop is not None:
             self._on_stop()
 
-    async def next(self) -> Wish:
+    async def next(self) -> SignalAction:
         """Wait for the next one; several reloads in a row are one."""
         wish = await self._wishes.get()
-        while wish is Wish.RELOAD and not self._wishes.empty():
+        while wish is SignalAction.RELOAD and not self._wishes.empty():
             wish = self._wishes.get_nowait()
         return wish

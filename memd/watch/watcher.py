@@ -49,7 +49,7 @@ class Rescan(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Health(msgspec.Struct, frozen=True):
+class WatcherHealth(msgspec.Struct, frozen=True):
     """Whether changes are seen as they happen, and where they are not."""
 
     # Only a watch that ought to work and does not is trouble. A root on a network mount is what a person chose: it is
@@ -59,7 +59,7 @@ class Health(msgspec.Struct, frozen=True):
     unseen: frozenset[Path] = frozenset()  # files and directories: whoever listens has to look there himself
 
 
-Event = Changed | Rescan | Health
+Event = Changed | Rescan | WatcherHealth
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ async def watch(
         try:
             async with aclosing(_watched(roots, reason, ways, pace, threads, backlog, names)) as events:
                 async for event in events:
-                    if isinstance(event, Health):
+                    if isinstance(event, WatcherHealth):
                         armed_at = clock()
                     yield event
             reason, failures, broken = "other directories are watched now", 0, ""
@@ -156,7 +156,7 @@ async def watch(
             continue
         failures += 1
         backlog.ends(frozenset(_place(root) for root in _notes(roots)))
-        yield Health(
+        yield WatcherHealth(
             ok=False,
             reason=f"changes are looked for every few seconds, not seen as they happen: {broken}",
             unseen=frozenset(_place(root) for root in roots),
@@ -348,7 +348,7 @@ def _survey(roots: Sequence[Root], ways: Ways) -> Survey:
     return survey(roots, recursive=ways.recursive, mountinfo=ways.mountinfo())
 
 
-def _health(roots: Sequence[Root], footing: Footing) -> Health:
+def _health(roots: Sequence[Root], footing: Footing) -> WatcherHealth:
     distant = unseen(roots, footing.mounts)
     notes = [
         _absence(root.directory)
@@ -361,7 +361,7 @@ def _health(roots: Sequence[Root], footing: Footing) -> Health:
             f"{', '.join(_shown(place, mount) for place, mount in sorted(distant.items()))}: what others change there is "
             "looked for every few seconds, not seen as it happens"
         )
-    return Health(ok=True, reason="; ".join(dict.fromkeys(notes)) or None, unseen=frozenset(distant))
+    return WatcherHealth(ok=True, reason="; ".join(dict.fromkeys(notes)) or None, unseen=frozenset(distant))
 
 
 def _shown(place: Path, mount: Mount) -> str:

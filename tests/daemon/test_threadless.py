@@ -11,7 +11,7 @@ import pytest
 
 from memd import daemon
 from memd.daemon import Loop
-from memd.runtime.signals import Signals, Wish
+from memd.runtime.signals import SignalAction, Signals
 from memd.runtime.threads import NoThread
 from memd_client import MemdClientError
 from tests.daemon.process import Daemon
@@ -54,9 +54,9 @@ async def test_a_reload_that_no_thread_could_read_is_tried_again(monkeypatch: py
         tries += 1
         if tries < 3:
             raise NoThread("no thread can be started")
-        loop.call_soon(signals.want, Wish.STOP)
+        loop.call_soon(signals.want, SignalAction.STOP)
 
-    signals.want(Wish.RELOAD)
+    signals.want(SignalAction.RELOAD)
     async with asyncio.timeout(20):
         await daemon._until_stopped(signals, reload)
     assert tries == 3

@@ -15,7 +15,7 @@ from memd.runtime.threads import Threads
 from memd.sources.safe_open import Missing, Unreadable
 from memd.sources.scan import scan
 from memd.sources.transcripts.events import Learnt
-from memd.sources.transcripts.progress import Progress, mark_of
+from memd.sources.transcripts.progress import ReadProgress, mark_of
 from memd.store.index import Index
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
 from tests.indexing.transcribed import REDACTOR, apply, held, opened, shelf, treatment
@@ -249,7 +249,7 @@ def test_a_session_is_placed_by_agent_and_project(
     format_name: str | None, cwd: str | None, place: str
 ) -> None:
     """As people would say where it was."""
-    progress = Progress(inode=1, mark=mark_of(0, b"", b""), format=format_name, learnt=Learnt(cwd=cwd))
+    progress = ReadProgress(inode=1, mark=mark_of(0, b"", b""), format=format_name, learnt=Learnt(cwd=cwd))
     assert place_of(progress) == place
 
 

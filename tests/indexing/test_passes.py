@@ -15,7 +15,7 @@ from memd.errors import MemdError
 from memd.indexing import run_pass
 from memd.indexing.changes.pending import Dirty, Taken
 from memd.indexing.passes import OUTCOMES, Passes, PassFailed
-from memd.indexing.run_pass import Done
+from memd.indexing.run_pass import PassResult
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.safe_traceback import told
@@ -249,10 +249,10 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
     """Up to the longest: a disk that stays full is not asked each second for days; nor is a machine without memory."""
     is_failing = True
 
-    async def make(_: Taken) -> Done:
+    async def make(_: Taken) -> PassResult:
         if is_failing:
             raise kind
-        return Done()
+        return PassResult()
 
     clock = Clock()
     dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
@@ -278,8 +278,8 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
 async def test_how_the_last_passes_ended_is_remembered() -> None:
     """So many: who waited for one of them is answered, and nothing grows for ever."""
 
-    async def make(_: Taken) -> Done:
-        return Done()
+    async def make(_: Taken) -> PassResult:
+        return PassResult()
 
     clock = Clock()
     dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)

@@ -4,7 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.indexing import slow_passes
-from memd.indexing.run_pass import Done
+from memd.indexing.run_pass import PassResult
 from memd.indexing.slow_passes import SlowPasses, allowed_s
 from memd.runtime.timing import Account, spent
 from tests.clock import Clock
@@ -23,20 +23,20 @@ def took(clock: Clock, seconds: float) -> Account:
 @pytest.mark.parametrize(
     ("done", "usual_s", "slow_s"),
     [
-        (Done(), 0.01, 2.1),
-        (Done(changed=1, looked=1, read=1), 0.05, 4.5),
-        (Done(looked=10_000), 1.0, 15.0),
-        (Done(changed=5000, looked=5000, read=5000), 25.0, 600.0),
+        (PassResult(), 0.01, 2.1),
+        (PassResult(changed=1, looked=1, read=1), 0.05, 4.5),
+        (PassResult(looked=10_000), 1.0, 15.0),
+        (PassResult(changed=5000, looked=5000, read=5000), 25.0, 600.0),
     ],
 )
-def test_what_is_slow_depends_on_the_files(done: Done, usual_s: float, slow_s: float) -> None:
+def test_what_is_slow_depends_on_the_files(done: PassResult, usual_s: float, slow_s: float) -> None:
     """A first pass over thousands may take its time; one edit may not."""
     assert usual_s < allowed_s(done) < slow_s
 
 
 def test_a_pass_is_slow_beyond_what_is_allowed() -> None:
     """So much for itself, for each file that is read, and for each that is only looked at."""
-    clock, done = Clock(), Done(1, 0, looked=20, read=3)
+    clock, done = Clock(), PassResult(1, 0, looked=20, read=3)
     allowed = slow_passes.PASS_S + 3 * slow_passes.READ_S + 20 * slow_passes.LOOKED_S
     for took_s, lines in ((allowed - 0.01, 0), (allowed + 0.01, 1)):
         with capture_logs() as logs:
@@ -49,8 +49,8 @@ def test_a_slow_pass_is_told_with_its_slowest_file() -> None:
     clock = Clock()
     passes = SlowPasses("main")
     with capture_logs() as logs:
-        passes.note(took(clock, 0.5), Done(1, 0, looked=2, read=2), None, clock.now)
-        passes.note(took(clock, 8.0), Done(1, 1, looked=2, read=2), None, clock.now)
+        passes.note(took(clock, 0.5), PassResult(1, 0, looked=2, read=2), None, clock.now)
+        passes.note(took(clock, 8.0), PassResult(1, 1, looked=2, read=2), None, clock.now)
     assert logs == [
         {
             "event": "sync.was_slow",
@@ -76,7 +76,7 @@ def test_many_slow_passes_are_one_line_in_ten_seconds() -> None:
     passes = SlowPasses("main")
     with capture_logs() as logs:
         for _ in range(5):
-            passes.note(took(clock, 3.0), Done(), "the disk is full", clock.now)
+            passes.note(took(clock, 3.0), PassResult(), "the disk is full", clock.now)
     assert [(one["left_out"], one["failed"]) for one in logs] == [
         (0, "the disk is full"),
         (3, "the disk is full"),

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.errors import MemdError
-from memd.memory_limit.limit import MB, MemoryLimit, Standing
+from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus
 from tests.wait import until_async
 
 WORKER = 4711
@@ -118,7 +118,7 @@ async def test_without_a_limit_nobody_looks() -> None:
         async with kept(other, 1000):
             await other.some_looks()
         assert machine.looks == looks
-        assert machine.limit.standing() == Standing(200 * MB, 0, 0, None)
+        assert machine.limit.standing() == MemoryStatus(200 * MB, 0, 0, None)
 
 
 async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
@@ -128,7 +128,7 @@ async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
         await soon(lambda: machine.on_disk() == {"b"})
         await machine.some_looks()
         assert machine.on_disk() == {"b"}
-        assert limit.standing() == Standing(150 * MB, 50 * MB, 240 * MB, None)
+        assert limit.standing() == MemoryStatus(150 * MB, 50 * MB, 240 * MB, None)
         limit.follow(170)
         await soon(lambda: machine.on_disk() == {"a", "b"})
         limit.follow(1000)
@@ -190,7 +190,7 @@ async def test_a_limit_that_changes_during_a_look_is_judged_by_the_next(limit_mb
     machine = Machine(300, a=Reloading(50))
     with capture_logs() as logged:
         async with kept(machine, 200):
-            await soon(lambda: machine.limit.standing() == Standing(350 * MB, 0, limit_mb * MB, None))
+            await soon(lambda: machine.limit.standing() == MemoryStatus(350 * MB, 0, limit_mb * MB, None))
             await soon(lambda: not machine.on_disk())
     assert "memory.limit_exceeded" not in [entry["event"] for entry in logged]
 

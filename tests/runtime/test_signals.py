@@ -2,16 +2,16 @@ import asyncio
 import os
 import signal
 
-from memd.runtime.signals import Signals, Wish
+from memd.runtime.signals import SignalAction, Signals
 
 
 async def test_wishes_come_in_their_order() -> None:
     """SIGHUP asks for a reload, SIGTERM and SIGINT for the end."""
     signals = Signals(asyncio.get_running_loop())
     for number, wish in (
-        (signal.SIGHUP, Wish.RELOAD),
-        (signal.SIGTERM, Wish.STOP),
-        (signal.SIGINT, Wish.STOP),
+        (signal.SIGHUP, SignalAction.RELOAD),
+        (signal.SIGTERM, SignalAction.STOP),
+        (signal.SIGINT, SignalAction.STOP),
     ):
         os.kill(os.getpid(), number)
         async with asyncio.timeout(5):
@@ -33,4 +33,4 @@ async def test_a_stop_is_heard_before_anybody_asks() -> None:
     async with asyncio.timeout(5):
         await stopping.wait()
         assert heard == ["stop"]
-        assert await signals.next() is Wish.STOP
+        assert await signals.next() is SignalAction.STOP

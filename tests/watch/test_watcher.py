@@ -21,7 +21,7 @@ from memd.watch.event_barrier import Backlog
 from memd.watch.inotify import InotifyFeed
 from memd.watch.raw_events import Batch, Broken, Feed, Tap
 from memd.watch.watch_plan import Survey
-from memd.watch.watcher import Changed, Event, Health, Pace, Rescan, Ways, watch
+from memd.watch.watcher import Changed, Event, Pace, Rescan, WatcherHealth, Ways, watch
 from memd.watch.watchfiles_feed import LibraryFeed
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
@@ -55,10 +55,10 @@ class Seen:
         return sum(isinstance(event, Rescan) for event in self.events)
 
     def health(self) -> list[bool]:
-        return [event.ok for event in self.events if isinstance(event, Health)]
+        return [event.ok for event in self.events if isinstance(event, WatcherHealth)]
 
     def reasons(self) -> list[str]:
-        return [event.reason or "" for event in self.events if isinstance(event, Health)]
+        return [event.reason or "" for event in self.events if isinstance(event, WatcherHealth)]
 
     async def changed(self, path: Path) -> None:
         await until_async(lambda: path in self.paths())
@@ -136,7 +136,7 @@ async def test_begins_with_health_and_a_rescan(base: Path) -> None:
     """Whoever starts to listen is told that watching works, then to look at everything."""
     async with watching(Workspace(base / "ws")) as seen:
         pass
-    assert seen.events == [Health(ok=True), Rescan("watching began")]
+    assert seen.events == [WatcherHealth(ok=True), Rescan("watching began")]
 
 
 @WAYS
@@ -311,7 +311,7 @@ async def test_a_network_mount(base: Path) -> None:
     )
     ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
     async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways) as seen:
-        (health,) = [event for event in seen.events if isinstance(event, Health)]
+        (health,) = [event for event in seen.events if isinstance(event, WatcherHealth)]
         assert health.ok
         assert health.unseen == {base / "ws", base / "vault" / "sub"}
         assert health.reason is not None
@@ -483,7 +483,7 @@ async def test_closing_takes_the_watches_away(base: Path, ways: Ways) -> None:
     """When the stream is closed by its reader, nothing watches any longer."""
     limiter, before = current_default_thread_limiter(), inotify_instances()
     async with aclosing(watch([Tree(base / "vault")], ways=ways, pace=PACE)) as events:
-        assert await anext(events) == Health(ok=True)
+        assert await anext(events) == WatcherHealth(ok=True)
         await until_async(lambda: limiter.borrowed_tokens == ways.recursive)
         assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
@@ -555,13 +555,13 @@ async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, to
     pace = Pace(check_s=0.05, settle_s=0.03, trusted_s=10.0, retry_s=0.05)
     scripted = Scripted(failure, failure, failure)
     async with watching(
-        Tree(base / "vault"), SingleFile(base, "a.md"), pace=pace, ways=scripted.ways, first=Health
+        Tree(base / "vault"), SingleFile(base, "a.md"), pace=pace, ways=scripted.ways, first=WatcherHealth
     ) as seen:
         await until_async(lambda: seen.health()[-1:] == [True] and seen.health().count(False) == 3, 20)
         await until_async(lambda: seen.events[-1] == Rescan("watching began again"))
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
-    broken = next(event for event in seen.events if isinstance(event, Health) and not event.ok)
+    broken = next(event for event in seen.events if isinstance(event, WatcherHealth) and not event.ok)
     assert broken.reason is not None
     assert told in broken.reason
     assert broken.unseen == {base / "vault", base / "a.md"}
@@ -587,7 +587,7 @@ async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
         watch([Tree(base / "vault")], ways=scripted.ways, pace=pace, rng=Random(1))
     ) as events:
         async for event in events:
-            assert isinstance(event, Health)
+            assert isinstance(event, WatcherHealth)
             times.append(clock())
             if len(times) == 5:
                 break
@@ -601,7 +601,7 @@ async def test_a_directory_goes_away_before_it_is_watched(base: Path, failure: O
     """When a directory goes away between being found and being watched, the others are found again."""
     scripted = Scripted(failure, failure)
     async with watching(Tree(base / "vault"), ways=scripted.ways) as seen:
-        assert seen.events == [Health(ok=True), Rescan("watching began")]
+        assert seen.events == [WatcherHealth(ok=True), Rescan("watching began")]
     assert scripted.armed == 3
 
 
@@ -609,7 +609,7 @@ async def test_directories_that_keep_going_away(base: Path) -> None:
     """When that does not end, watching is impossible for now."""
     pace = Pace(check_s=0.05, trusted_s=10.0, retry_s=100.0)
     scripted = Scripted(*[FileNotFoundError("gone")] * 50)
-    async with watching(Tree(base / "vault"), pace=pace, ways=scripted.ways, first=Health) as seen:
+    async with watching(Tree(base / "vault"), pace=pace, ways=scripted.ways, first=WatcherHealth) as seen:
         assert seen.health() == [False]
     assert scripted.armed < 10
 
@@ -695,7 +695,7 @@ async def test_where_not_every_change_is_seen(
     if why == "missing":
         roots += [Tree(base / "away"), SingleFile(base / "off", "a.md")]
     pace = Pace(check_s=1e9, trusted_s=10.0, retry_s=100.0)
-    async with watching(*roots, ways=ways, pace=pace, first=Health, backlog=backlog):
+    async with watching(*roots, ways=ways, pace=pace, first=WatcherHealth, backlog=backlog):
         assert await backlog.drained(20.0) == drained
         assert backlog.absent == {base / name for name in absent}
         assert backlog.unseen == {base / name for name in unseen}

@@ -48,7 +48,7 @@ _LEAST_S = 0.2  # that a second call is worth
 _MODES: Mapping[Mode, str] = {"search": "keyword", "vsearch": "vector", "query": "hybrid"}
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class QmdState(msgspec.Struct, frozen=True, kw_only=True):
     """What status tells of qmd."""
 
     command: str  # the program that runs
@@ -200,10 +200,10 @@ class Qmd:
         await self._runner.close()
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> QmdState:
         """How it stands."""
         state = self._upkeep.state
-        return Standing(
+        return QmdState(
             command=str(self._runner.program),
             version=None if self._version is None else ".".join(map(str, self._version)),
             search_mode=self._mode,

@@ -45,7 +45,7 @@ class Vectors(msgspec.Struct, frozen=True):
     reason: str | None  # why they are not
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class UpdaterState(msgspec.Struct, frozen=True, kw_only=True):
     """How the upkeep stands."""
 
     collections: tuple[Wanted, ...] = ()  # that can be searched
@@ -130,7 +130,7 @@ class Upkeep:
         self._indexing = asyncio.Lock()
         self._is_repaired = False  # its index was dropped; that helps once or never
         self.updating = False
-        self.state = State()
+        self.state = UpdaterState()
 
     # --- what a search asks
 

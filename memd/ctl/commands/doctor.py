@@ -51,7 +51,7 @@ class _Seen(msgspec.Struct, frozen=True):
     config: Config | ConfigError | Broken | Endless
     answer: answer.Answer | Broken | Endless
     place: socket.Place | Broken | Endless
-    state: state.State | Broken | Endless
+    state: state.StateDirectory | Broken | Endless
     process: daemon.Process | Broken | Endless
     limits: Limits | Broken | Endless
     engine: inspect.Answer | Broken | Endless
@@ -208,7 +208,7 @@ def _wants_program(config: Config | ConfigError | Broken | Endless) -> bool:
 
 def _state(seen: _Seen, scene: Scene) -> list[Finding]:
     match seen.state:
-        case state.State() as found:
+        case state.StateDirectory() as found:
             disk = next(iter(_asked(seen.roots).of(Disk)), None)
             findings = state.judged(found, disk, scene)
         case trouble:
@@ -276,7 +276,7 @@ def _agents(
     programs = () if seen.programs is None else _asked(seen.programs).of(Program)
     engine_of = {program.agent: program for program in programs}
     apart = agents.judged_overlap([*grounds.values()], settings, scene) if len(settings) > 1 else []
-    is_ours = isinstance(seen.state, state.State) and seen.state.owner == scene.uid
+    is_ours = isinstance(seen.state, state.StateDirectory) and seen.state.owner == scene.uid
     findings: list[Finding] = []
     if config is None:
         findings.append(unchecked("agents.notes", "the configuration does not tell which"))
@@ -295,7 +295,7 @@ def _agents(
             findings += agents.judged_store(
                 indexes[name], scene, is_ours=is_ours, knows_config=config is not None
             )
-        elif name in settings and isinstance(seen.state, state.State):
+        elif name in settings and isinstance(seen.state, state.StateDirectory):
             findings.append(_stopped(f"agents.{name}.index", stores, scene))
         elif name in settings:
             findings.append(unchecked(f"agents.{name}.index", "the state directory is out of reach"))

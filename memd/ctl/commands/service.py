@@ -27,7 +27,7 @@ from memd_client import paths
 _BEFORE_FOLLOWING = 10  # lines, as tail has it
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How the service is."""
 
     supervisor: str
@@ -242,7 +242,7 @@ def _status(call: Call, found: Here) -> Outcome:
     except NoManager as nobody:
         reason = nobody.message
     is_systemd = found.supervisor.name == "systemd"
-    standing = Standing(
+    standing = ServiceStatus(
         supervisor=found.supervisor.name,
         installed=found.is_installed,
         current=found.is_current,

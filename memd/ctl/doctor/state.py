@@ -19,7 +19,7 @@ _LONG_LOG_BYTES = 100 << 20
 _LOCAL = frozenset({"bindfs", "cryfs", "ecryptfs", "encfs", "gocryptfs", "mergerfs", "ntfs-3g", "securefs"})
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class StateDirectory(msgspec.Struct, frozen=True, kw_only=True):
     """The state directory as it is."""
 
     path: Path
@@ -36,7 +36,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     temporary_bytes: int = 0  # free there
 
 
-def look(scene: Scene) -> State:
+def look(scene: Scene) -> StateDirectory:
     """Look at it without touching it."""
     path = Path(os.path.realpath(scene.places.state))
     above = path
@@ -44,7 +44,7 @@ def look(scene: Scene) -> State:
         above = above.parent
     status = above.stat()
     temporary = _find_temporary()
-    return State(
+    return StateDirectory(
         path=scene.places.state,
         exists=above == path,
         above=above,
@@ -60,7 +60,7 @@ def look(scene: Scene) -> State:
     )
 
 
-def judged(state: State, disk: Disk | None, scene: Scene) -> list[Finding]:
+def judged(state: StateDirectory, disk: Disk | None, scene: Scene) -> list[Finding]:
     """All there is to say of it. Pure.
 
     Args:
@@ -93,7 +93,7 @@ def unreachable(reason: str, scene: Scene) -> Finding:
     )
 
 
-def _missing(state: State, scene: Scene) -> Finding:
+def _missing(state: StateDirectory, scene: Scene) -> Finding:
     name = scene.shown(state.path)
     if state.is_directory and state.is_writable:
         return right("state.directory", f"{name} does not exist yet: the daemon makes it")
@@ -105,7 +105,7 @@ def _missing(state: State, scene: Scene) -> Finding:
     )
 
 
-def _directory(state: State, scene: Scene) -> Finding:
+def _directory(state: StateDirectory, scene: Scene) -> Finding:
     name, shown = "state.directory", scene.shown(state.path)
     if not state.is_directory:
         return wrong(name, f"{shown} is not a directory", "Set MEMD_STATE_DIR to a directory.")
@@ -130,7 +130,7 @@ def _directory(state: State, scene: Scene) -> Finding:
     return right(name, f"{shown}, mode 0700")
 
 
-def _file_system(state: State, disk: Disk | None, scene: Scene) -> Finding:
+def _file_system(state: StateDirectory, disk: Disk | None, scene: Scene) -> Finding:
     name = "state.file_system"
     if disk is None:
         return unchecked(name, "this system does not tell what a directory is on")
@@ -145,7 +145,7 @@ def _file_system(state: State, disk: Disk | None, scene: Scene) -> Finding:
     return right(name, f"{disk.kind} at {disk.point}{gone}")
 
 
-def _space(state: State, scene: Scene) -> Finding:
+def _space(state: StateDirectory, scene: Scene) -> Finding:
     # A new index is built beside the old one, then copied over it by way of the log.
     needed = 2 * state.largest_bytes + _SPARE_BYTES
     detail = f"{size(state.free_bytes)} free, {size(needed)} needed to build the largest index anew"
@@ -158,7 +158,7 @@ def _space(state: State, scene: Scene) -> Finding:
     )
 
 
-def _temporary(state: State) -> Finding:
+def _temporary(state: StateDirectory) -> Finding:
     name = "state.temporary"
     if state.temporary is None:
         return wrong(
@@ -174,7 +174,7 @@ def _temporary(state: State) -> Finding:
     return wrong(name, detail, f"Make room in {quoted(state.temporary)}, or set TMPDIR to another directory.")
 
 
-def _log(state: State, scene: Scene) -> Finding:
+def _log(state: StateDirectory, scene: Scene) -> Finding:
     file = scene.places.log
     if state.log_bytes <= _LONG_LOG_BYTES:
         return right("state.log", f"{size(state.log_bytes)} in {scene.shown(file)}")

@@ -23,7 +23,7 @@ _HINTS: Mapping[str, str] = {
 }
 
 
-class Done(msgspec.Struct, frozen=True):
+class CommandResult(msgspec.Struct, frozen=True):
     """What a command of the manager came to."""
 
     code: int
@@ -80,7 +80,7 @@ def obey(orders: Iterable[Order], environ: Mapping[str, str]) -> None:
             )
 
 
-def run(order: Order, environ: Mapping[str, str], patience_s: float) -> Done:
+def run(order: Order, environ: Mapping[str, str], patience_s: float) -> CommandResult:
     """Run one command to its end.
 
     Raises:
@@ -88,7 +88,7 @@ def run(order: Order, environ: Mapping[str, str], patience_s: float) -> Done:
     """
     tool = shutil.which(order.words[0], path=environ.get("PATH"))
     if tool is None:
-        return Done(127, "", f"{order.words[0]} is not on the PATH")
+        return CommandResult(127, "", f"{order.words[0]} is not on the PATH")
     try:
         done = subprocess.run(  # noqa: S603  the words are our own
             [tool, *order.words[1:]],
@@ -108,9 +108,9 @@ def run(order: Order, environ: Mapping[str, str], patience_s: float) -> Done:
             "Try it by hand: what it waits for is not memd.",
             exit_code=BUSY,
         ) from None
-    return Done(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
-def _complaint(done: Done) -> str:
+def _complaint(done: CommandResult) -> str:
     told = visible(one_line(done.err or done.out)) or f"exit status {done.code}"
     return told if len(told) <= _TOLD_CHARS else f"{told[:_TOLD_CHARS]}..."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from memd.model import TextHash
-from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.batch_state import BatchState
 from memd.providers.batch.ledger import File, Job
 from memd.store.provider_records import ProviderStore, StoredJob
 
@@ -42,7 +42,7 @@ class StoredLedger:
         """Those of some texts whose vectors are kept, whoever brought them."""
         return await self._store.kept(hashes)
 
-    async def end(self, job_id: str, standing: Standing) -> None:
+    async def end(self, job_id: str, standing: BatchState) -> None:
         """Forget a job, and remember how batches have done by now."""
         await self._store.end(job_id, {_STANDING: msgspec.json.encode(standing)})
 
@@ -70,14 +70,14 @@ class StoredLedger:
         """Forget jobs and files that nobody has come back to for so long that no provider has them."""
         await self._store.forget_old(self._clock())
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> BatchState:
         """How batches have done; well, where nothing is remembered that can be read."""
         content = await self._store.document(_STANDING)
         try:
-            return Standing() if content is None else msgspec.json.decode(content, type=Standing)
+            return BatchState() if content is None else msgspec.json.decode(content, type=BatchState)
         except msgspec.DecodeError:
-            return Standing()
+            return BatchState()
 
-    async def put_standing(self, standing: Standing) -> None:
+    async def put_standing(self, standing: BatchState) -> None:
         """Remember how batches have done."""
         await self._store.put_document(_STANDING, msgspec.json.encode(standing))

@@ -8,7 +8,7 @@ from typing import Protocol
 from memd.config.settings import Batch
 from memd.errors import TransientError
 from memd.model import TextHash
-from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.batch_state import BatchState
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import KnownVectors
 from memd.store.errors import StoreDamaged
@@ -26,7 +26,7 @@ class Batches(Protocol):
         ...
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> BatchState:
         """How batches have done of late."""
         ...
 

@@ -26,7 +26,7 @@ from memd.embedding.queue.states import (
     Working,
     in_words,
 )
-from memd.embedding.queue.user_switches import Documents, Wishes, forgetful
+from memd.embedding.queue.user_switches import Documents, UserSwitches, forgetful
 from memd.errors import TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider
@@ -98,7 +98,7 @@ class VectorQueue:
         space = (identity.provider, identity.model, identity.key)
         self.known = KnownVectors(cache, space)
         self.bulk = Bulk(self.known)
-        self._wishes = Wishes(space, documents)
+        self._wishes = UserSwitches(space, documents)
         self._cached = Cached(self.known, bound)
         self._confirmations = Confirmations(confirm_above, self._wishes, self._cached, self._moves)
         self._storing = Storing(space, self._cached, self._moves)

@@ -57,14 +57,14 @@ def forgetful(_: Space) -> Documents:
     return Forgetful()
 
 
-class Wish(msgspec.Struct, frozen=True):
+class UserSwitch(msgspec.Struct, frozen=True):
     """What is wished for one agent."""
 
     paused: bool = False
     confirmed: bool = False  # whatever there is to embed in this space may be sent
 
 
-class Wishes:
+class UserSwitches:
     """The wishes for all agents of one embedding space, in memory once they were read."""
 
     def __init__(self, space: Space, documents: Callable[[Space], Documents]) -> None:
@@ -82,11 +82,11 @@ class Wishes:
         self._kept: dict[str, bool | None] = {}
         self._writing = asyncio.Lock()
 
-    def of(self, agent: str) -> Wish:
+    def of(self, agent: str) -> UserSwitch:
         """What is wished for an agent, as far as it was read."""
-        return Wish(paused=self._paused.get(agent, False), confirmed=self._confirmed.get(agent, False))
+        return UserSwitch(paused=self._paused.get(agent, False), confirmed=self._confirmed.get(agent, False))
 
-    async def read(self, agent: str) -> Wish:
+    async def read(self, agent: str) -> UserSwitch:
         """What is wished for an agent; what cannot be read was not wished."""
         # Where setdefault finds something, a person was quicker.
         if agent not in self._paused:

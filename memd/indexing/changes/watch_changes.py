@@ -6,14 +6,14 @@ from contextlib import aclosing
 
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.changes.poll import Look, PollPace, Unseen, poll
-from memd.watch.watcher import Changed, Event, Health, Rescan
+from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth
 
 
 async def follow(
     events: AsyncGenerator[Event, None],
     dirty: Dirty,
     look: Look,
-    tell: Callable[[Health], None],
+    tell: Callable[[WatcherHealth], None],
     *,
     pace: PollPace | None = None,
 ) -> None:
@@ -36,6 +36,6 @@ async def follow(
                         dirty.mark(event.paths)
                     case Rescan():
                         dirty.mark_all()
-                    case Health():
+                    case WatcherHealth():
                         tell(event)
                         unseen.be(event.unseen)

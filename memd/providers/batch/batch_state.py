@@ -6,7 +6,7 @@ FAILURES = 2  # so many, with no success between them, and plain requests take o
 COOL_DOWN_S = 6 * 3600.0
 
 
-class Standing(msgspec.Struct, frozen=True):
+class BatchState(msgspec.Struct, frozen=True):
     """How batches have done of late. It survives a restart."""
 
     is_on: bool = True
@@ -16,12 +16,12 @@ class Standing(msgspec.Struct, frozen=True):
     was_late: bool = False  # the last job took too long, and its texts may be tried in another one
 
 
-def succeeded(_: Standing) -> Standing:
+def succeeded(_: BatchState) -> BatchState:
     """A job brought its vectors: what went wrong before is forgotten."""
-    return Standing()
+    return BatchState()
 
 
-def failed(before: Standing, reason: str, now: float, *, weight: int = 1) -> Standing:
+def failed(before: BatchState, reason: str, now: float, *, weight: int = 1) -> BatchState:
     """A job failed.
 
     Args:
@@ -33,10 +33,10 @@ def failed(before: Standing, reason: str, now: float, *, weight: int = 1) -> Sta
     if not before.is_on:
         return before
     failures = before.failures + weight
-    return Standing(failures < FAILURES, failures, reason, now)
+    return BatchState(failures < FAILURES, failures, reason, now)
 
 
-def late(before: Standing, reason: str, now: float, *, began_at: float) -> Standing:
+def late(before: BatchState, reason: str, now: float, *, began_at: float) -> BatchState:
     """A job took too long: that is forgiven once, and the second time counts as both.
 
     Args:
@@ -54,20 +54,22 @@ def late(before: Standing, reason: str, now: float, *, began_at: float) -> Stand
     )
 
 
-def unsupported(before: Standing, reason: str, now: float) -> Standing:
+def unsupported(before: BatchState, reason: str, now: float) -> BatchState:
     """The provider has no batches, for this model or this key: there is nothing to try again soon."""
     return (
-        Standing(is_on=False, failures=before.failures + 1, reason=reason, at=now) if before.is_on else before
+        BatchState(is_on=False, failures=before.failures + 1, reason=reason, at=now)
+        if before.is_on
+        else before
     )
 
 
-def turned_on(_: Standing) -> Standing:
+def turned_on(_: BatchState) -> BatchState:
     """A person wants batches again."""
-    return Standing()
+    return BatchState()
 
 
-def cooled_down(before: Standing, now: float) -> Standing:
+def cooled_down(before: BatchState, now: float) -> BatchState:
     """The standing at a time: after the cool-down, or a clock that went back behind it, batches get another chance."""
     if before.is_on or before.at is None or 0 <= now - before.at < COOL_DOWN_S:
         return before
-    return Standing(failures=FAILURES - 1, reason=before.reason, at=before.at)
+    return BatchState(failures=FAILURES - 1, reason=before.reason, at=before.at)

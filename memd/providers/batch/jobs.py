@@ -13,7 +13,7 @@ from memd.config.settings import Batch
 from memd.errors import MemdError, TransientError
 from memd.model import TextHash
 from memd.providers.batch import batch_state as standing
-from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.batch_state import BatchState
 from memd.providers.batch.client import Asking, JobFailed, Patience
 from memd.providers.batch.create_job import upload_name
 from memd.providers.batch.dialect import BatchDialect
@@ -91,7 +91,7 @@ class Batches:
         self._on_change = on_change
         self._rng = rng
         self._clock = clock
-        self._standing = Standing()
+        self._standing = BatchState()
         self._missing: dict[str, set[TextHash]] = {}  # our id of a job -> its texts without a vector
         self._failed: set[TextHash] = set()  # texts that came out of a job without one
         self._is_resumed = False
@@ -107,7 +107,7 @@ class Batches:
     # --- what is known of them
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> BatchState:
         """How batches have done of late."""
         return standing.cooled_down(self._standing, self._clock())
 
@@ -375,7 +375,7 @@ class Batches:
         async with self._noting:
             await self._ledger.end(job_id, self._standing)
 
-    def _change(self, after: Standing, job: Job) -> None:
+    def _change(self, after: BatchState, job: Job) -> None:
         self._standing = after
         log.warning("embed.batch_failed", reason=after.reason, texts=job.texts, still_on=after.is_on)
 

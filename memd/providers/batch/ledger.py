@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from memd.model import TextHash
-from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.batch_state import BatchState
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class Ledger(Protocol):
         """Those of some texts whose vectors are kept, whoever brought them."""
         ...
 
-    async def end(self, job_id: str, standing: Standing) -> None:
+    async def end(self, job_id: str, standing: BatchState) -> None:
         """Forget a job, whose results are kept or are none, and remember how batches have done by now."""
         ...
 
@@ -82,10 +82,10 @@ class Ledger(Protocol):
         """Forget jobs and files of long ago: no provider keeps any for so long."""
         ...
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> BatchState:
         """How batches have done."""
         ...
 
-    async def put_standing(self, standing: Standing) -> None:
+    async def put_standing(self, standing: BatchState) -> None:
         """Remember it."""
         ...

@@ -5,7 +5,7 @@ import time
 from memd.agent.agents import Agent
 from memd.backends.fallback import Fallback
 from memd.backends.fallback_state import FallenBack
-from memd.backends.qmd.backend import Standing
+from memd.backends.qmd.backend import QmdState
 from memd.backends.qmd.updater import Vectors
 from memd.providers.provider import space_of
 from memd_client import messages as wire
@@ -37,7 +37,7 @@ def qmd(agent: Agent) -> wire.QmdStatus | None:
     """What qmd says of itself, while it answers."""
     if not isinstance(agent.backend, Fallback) or agent.backend.engine is None:
         return None
-    told: Standing = agent.backend.engine.standing
+    told: QmdState = agent.backend.engine.standing
     return wire.QmdStatus(
         command=told.command,
         version=told.version,

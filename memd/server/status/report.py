@@ -13,7 +13,7 @@ from memd.agent.agents import Agent
 from memd.config.reload import Configuration
 from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings
-from memd.memory_limit.limit import MB, MemoryLimit, Standing
+from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus
 from memd.server.status import backend, provider
 from memd.server.status.embedding import embedding
 from memd.store.chunks import Counts
@@ -177,7 +177,7 @@ def left_out_status(settings: AgentSettings, reason: str) -> wire.AgentStatus:
     )
 
 
-def _memory(standing: Standing | None) -> wire.Memory | None:
+def _memory(standing: MemoryStatus | None) -> wire.Memory | None:
     if standing is None:
         return None
     return wire.Memory(

@@ -35,7 +35,7 @@ _QUEUED_KEPT = 16
 _RECENT_KEPT = 512  # lines since a prompt, at least; the next one follows on one of the last
 
 
-class State(msgspec.Struct):
+class ClaudeCodeState(msgspec.Struct):
     """What is known between two lines."""
 
     session: bool = False  # its id was told
@@ -82,7 +82,7 @@ _decode_message = msgspec.json.Decoder(_Message).decode
 _decode_attachment = msgspec.json.Decoder(_Attachment | None).decode
 
 
-def _read(line: bytes, state: State) -> tuple[Event, ...]:
+def _read(line: bytes, state: ClaudeCodeState) -> tuple[Event, ...]:
     record = _decode_record(line)
     events = _spoken(record, state)
     identity = lenient_json.word(record.uuid)
@@ -96,7 +96,7 @@ def _read(line: bytes, state: State) -> tuple[Event, ...]:
     return events if is_turn else (*events, Passed(identity))
 
 
-def _spoken(record: _Record, state: State) -> tuple[Event, ...]:
+def _spoken(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
     role = lenient_json.role(record.type)
     if role is None:
         events = _learnt(record, state)
@@ -127,7 +127,7 @@ def _spoken(record: _Record, state: State) -> tuple[Event, ...]:
     return (*events, *_said(role, record, message, text, state)) if text else events
 
 
-def _typed_ahead(record: _Record, state: State) -> tuple[Event, ...]:
+def _typed_ahead(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
     """What a person typed while the agent worked: most of it is written nowhere else."""
     attachment = _decode_attachment(record.attachment)
     if attachment is None or (attachment.type, attachment.command_mode) != ("queued_command", "prompt"):
@@ -147,7 +147,9 @@ def _typed_ahead(record: _Record, state: State) -> tuple[Event, ...]:
     return said
 
 
-def _said(role: Role, record: _Record, message: _Message, text: str, state: State) -> tuple[Event, ...]:
+def _said(
+    role: Role, record: _Record, message: _Message, text: str, state: ClaudeCodeState
+) -> tuple[Event, ...]:
     uuid = lenient_json.word(record.uuid)
     if uuid and not _is_new(uuid, state):  # a session that is resumed may repeat lines
         return ()
@@ -162,7 +164,7 @@ def _said(role: Role, record: _Record, message: _Message, text: str, state: Stat
     return (*_branched(record, state), said) if role == "user" else (said,)
 
 
-def _branched(record: _Record, state: State) -> tuple[Event, ...]:
+def _branched(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
     """Whether a prompt takes back what came after the line that it follows on.
 
     Other lines fork as well, where tools run side by side, and a prompt may follow on any line since the prompt before it.
@@ -174,7 +176,7 @@ def _branched(record: _Record, state: State) -> tuple[Event, ...]:
     return (Branched(parent),) if is_back else ()
 
 
-def _is_new(identity: str, state: State) -> bool:
+def _is_new(identity: str, state: ClaudeCodeState) -> bool:
     mark = lenient_json.mark(identity)
     if mark in state.seen:
         return False
@@ -182,7 +184,7 @@ def _is_new(identity: str, state: State) -> bool:
     return True
 
 
-def _learnt(record: _Record, state: State) -> tuple[Event, ...]:
+def _learnt(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
     """What the line says about the session that no line before it said."""
     if state.session and state.cwd and state.started:
         return ()
@@ -197,7 +199,7 @@ def _learnt(record: _Record, state: State) -> tuple[Event, ...]:
     return (Learnt(session_id=session, cwd=cwd, started_at=started),)
 
 
-def _sidechain(is_sidechain: bool, state: State) -> tuple[Event, ...]:
+def _sidechain(is_sidechain: bool, state: ClaudeCodeState) -> tuple[Event, ...]:
     """Tell the file of a subagent, which begins with one, from a session that has lines of some in between."""
     was, state.sidechain = state.sidechain, is_sidechain and state.sidechain is not False
     if state.sidechain and not was:
@@ -208,4 +210,4 @@ def _sidechain(is_sidechain: bool, state: State) -> tuple[Event, ...]:
     return ()
 
 
-FORMAT = Format("claude-code", State, lenient_json.never_raising(_read))
+FORMAT = Format("claude-code", ClaudeCodeState, lenient_json.never_raising(_read))

@@ -24,7 +24,7 @@ _SHOWN: dict[Any, Role] = {"user_message": "user", "agent_message": "assistant"}
 _MOST_SHOWN = 16
 
 
-class State(msgspec.Struct):
+class CodexState(msgspec.Struct):
     """What is known between two lines.
 
     The two logs say the same. Turns are taken from what the model was sent, and as long as there is nothing of a
@@ -83,7 +83,7 @@ _BARE = frozenset(
 )
 
 
-def _read(line: bytes, state: State) -> tuple[Event, ...]:
+def _read(line: bytes, state: CodexState) -> tuple[Event, ...]:
     record = _decode_record(line)
     match lenient_json.word(record.type):
         case "response_item":
@@ -101,7 +101,7 @@ def _read(line: bytes, state: State) -> tuple[Event, ...]:
             return () if kind in _NO_SPEECH or kind in _BARE else (Unread("unknown"),)
 
 
-def _sent(payload: _Payload, record: _Record, state: State) -> tuple[Event, ...]:
+def _sent(payload: _Payload, record: _Record, state: CodexState) -> tuple[Event, ...]:
     role = lenient_json.role(payload.role)
     if role is None:
         return () if lenient_json.word(payload.role) else (Unread("unknown"),)
@@ -116,7 +116,7 @@ def _sent(payload: _Payload, record: _Record, state: State) -> tuple[Event, ...]
     return (Said(id="", role=role, at=lenient_json.instant(record.timestamp), text=text),)
 
 
-def _was_shown(role: Role, text: str, state: State) -> bool:
+def _was_shown(role: Role, text: str, state: CodexState) -> bool:
     """Whether the twin of this turn was taken already. From now on no other of its role will be."""
     is_first = role not in state.sent
     state.sent.add(role)
@@ -134,7 +134,7 @@ def _was_shown(role: Role, text: str, state: State) -> bool:
     return is_twin
 
 
-def _event(payload: _Payload, record: _Record, state: State) -> tuple[Event, ...]:
+def _event(payload: _Payload, record: _Record, state: CodexState) -> tuple[Event, ...]:
     if payload.type == "thread_rolled_back":
         turns = payload.num_turns
         if isinstance(turns, bool) or not isinstance(turns, int):
@@ -152,7 +152,7 @@ def _event(payload: _Payload, record: _Record, state: State) -> tuple[Event, ...
     return (Said(id="", role=role, at=lenient_json.instant(record.timestamp), text=text),)
 
 
-def _began(meta: _Meta, record: _Record, state: State) -> tuple[Event, ...]:
+def _began(meta: _Meta, record: _Record, state: CodexState) -> tuple[Event, ...]:
     if state.began:  # a fork repeats those of the threads it comes from
         return ()
     state.began = True
@@ -170,4 +170,4 @@ def _began(meta: _Meta, record: _Record, state: State) -> tuple[Event, ...]:
     return (learnt,)
 
 
-FORMAT = Format("codex", State, lenient_json.never_raising(_read))
+FORMAT = Format("codex", CodexState, lenient_json.never_raising(_read))

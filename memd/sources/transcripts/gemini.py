@@ -14,7 +14,7 @@ _ROLES: dict[Any, Role] = {"user": "user", "gemini": "assistant"}
 _NO_SPEECH = frozenset({"info", "error", "warning"})
 
 
-class State(msgspec.Struct):
+class GeminiState(msgspec.Struct):
     """What is known between two lines."""
 
     began: bool = False  # the session was told
@@ -49,7 +49,7 @@ _decode_changes = msgspec.json.Decoder(_Changes).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def _read(line: bytes, state: State) -> tuple[Event, ...]:
+def _read(line: bytes, state: GeminiState) -> tuple[Event, ...]:
     record = _decode_record(line)
     if record.rewind_to is not None:
         identity = lenient_json.word(record.rewind_to)
@@ -62,7 +62,7 @@ def _read(line: bytes, state: State) -> tuple[Event, ...]:
     return _message(record, state)
 
 
-def _began(record: _Record, state: State) -> tuple[Event, ...]:
+def _began(record: _Record, state: GeminiState) -> tuple[Event, ...]:
     if state.began:
         return ()
     state.began = True
@@ -74,18 +74,18 @@ def _began(record: _Record, state: State) -> tuple[Event, ...]:
     return (learnt,)
 
 
-def _replaced(raw: msgspec.Raw, state: State) -> tuple[Event, ...]:
+def _replaced(raw: msgspec.Raw, state: GeminiState) -> tuple[Event, ...]:
     """All messages are replaced by these."""
     messages = [_decode_message(message) for message in _decode_list(raw)] if raw else []
     if not messages:
         return ()
-    after = State(began=state.began)
+    after = GeminiState(began=state.began)
     events = [event for message in messages for event in _message(message, after)]
     state.seen = after.seen
     return (Cleared(), *events)
 
 
-def _message(message: _Message, state: State) -> tuple[Event, ...]:
+def _message(message: _Message, state: GeminiState) -> tuple[Event, ...]:
     identity = lenient_json.word(message.id) or ""
     mark = lenient_json.mark(identity)
     is_known = mark in state.seen
@@ -109,4 +109,4 @@ def _message(message: _Message, state: State) -> tuple[Event, ...]:
     )
 
 
-FORMAT = Format("gemini", State, lenient_json.never_raising(_read))
+FORMAT = Format("gemini", GeminiState, lenient_json.never_raising(_read))

@@ -8,7 +8,7 @@ import msgspec
 from memd.model import FoundFile
 from memd.sources.safe_open import refusal
 from memd.sources.transcripts.open_transcript import open_transcript
-from memd.sources.transcripts.progress import Progress
+from memd.sources.transcripts.progress import ReadProgress
 from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 16
@@ -21,7 +21,7 @@ class Growth(msgspec.Struct, frozen=True):
     lines: int  # that are complete, among as many bytes as were looked at
 
 
-def growth(found: FoundFile, roots: Sequence[Root], progress: Progress | None, *, at_most: int) -> Growth:
+def growth(found: FoundFile, roots: Sequence[Root], progress: ReadProgress | None, *, at_most: int) -> Growth:
     """How much is new, by the size of the file and the ends of lines in what came.
 
     Lines of a compressed file are not counted: its writer is done with it.

@@ -28,7 +28,7 @@ _REPLIES_KEPT = 8
 _BESIDE_KEPT = 16
 
 
-class State(msgspec.Struct):
+class OpenClawState(msgspec.Struct):
     """What is known between two lines."""
 
     last: str | None = None  # id of the last record of the tree
@@ -57,7 +57,7 @@ _decode_record = msgspec.json.Decoder(_Record).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
 
-def _read(line: bytes, state: State) -> tuple[Event, ...]:
+def _read(line: bytes, state: OpenClawState) -> tuple[Event, ...]:
     record = _decode_record(line)
     kind = lenient_json.word(record.type)
     if kind == "session":
@@ -80,7 +80,7 @@ def _read(line: bytes, state: State) -> tuple[Event, ...]:
     return branched if said is None else (*branched, said)
 
 
-def _grow(record: _Record, state: State, *, is_beside: bool) -> tuple[Event, ...]:
+def _grow(record: _Record, state: OpenClawState, *, is_beside: bool) -> tuple[Event, ...]:
     """Take the record into the tree.
 
     The gateway puts in what it has delivered while the agent works on. The agent's next record may follow on that or
@@ -100,7 +100,7 @@ def _grow(record: _Record, state: State, *, is_beside: bool) -> tuple[Event, ...
     return (Branched(parent),) if is_branch else ()
 
 
-def _said(record: _Record, message: _Message, state: State) -> Event | None:
+def _said(record: _Record, message: _Message, state: OpenClawState) -> Event | None:
     role = lenient_json.role(message.role)
     if role is None:
         return None if lenient_json.word(message.role) else Unread("unknown")
@@ -126,4 +126,4 @@ def _said(record: _Record, message: _Message, state: State) -> Event | None:
     )
 
 
-FORMAT = Format("openclaw", State, lenient_json.never_raising(_read))
+FORMAT = Format("openclaw", OpenClawState, lenient_json.never_raising(_read))

@@ -11,7 +11,7 @@ from memd.runtime.timing import spent
 from memd.sources.transcripts import detect
 from memd.sources.transcripts.events import Event, Learnt, Said, Unread
 from memd.sources.transcripts.format import Format
-from memd.sources.transcripts.progress import Progress
+from memd.sources.transcripts.progress import ReadProgress
 from memd.sources.transcripts.turn_builder import Fold
 
 
@@ -41,7 +41,7 @@ class Stale(Exception):
 class Hearing:
     """What a transcript says, line by line."""
 
-    def __init__(self, after: Progress | None, redactor: Redactor | None) -> None:
+    def __init__(self, after: ReadProgress | None, redactor: Redactor | None) -> None:
         """Begin, or go on after an earlier reading.
 
         After one that left a hidden transcript, nothing is taken in but what is learnt: it may turn out to be none.
@@ -131,7 +131,7 @@ class Hearing:
         return redacted.text
 
 
-def _going_on(after: Progress) -> tuple[Format, Any]:
+def _going_on(after: ReadProgress) -> tuple[Format, Any]:
     told = detect.FORMATS.get(after.format or "")
     if told is None:
         raise Stale

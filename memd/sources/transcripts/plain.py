@@ -11,7 +11,7 @@ from memd.sources.transcripts.format import Format
 _TEXT = frozenset({"text", "input_text", "output_text", None})
 
 
-class State(msgspec.Struct):
+class PlainState(msgspec.Struct):
     """Nothing: each line says all."""
 
 
@@ -32,7 +32,7 @@ _decode_record = msgspec.json.Decoder(_Record).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
 
-def _read(line: bytes, state: State) -> tuple[Event, ...]:  # noqa: ARG001 - each line says all
+def _read(line: bytes, state: PlainState) -> tuple[Event, ...]:  # noqa: ARG001 - each line says all
     record = _decode_record(line)
     message = _decode_message(record.message) if record.role is None and record.message else record
     role = lenient_json.role(message.role)
@@ -51,4 +51,4 @@ def _read(line: bytes, state: State) -> tuple[Event, ...]:  # noqa: ARG001 - eac
     return (Said(id="", role=role, at=at, text=text),)
 
 
-FORMAT = Format("plain", State, lenient_json.never_raising(_read))
+FORMAT = Format("plain", PlainState, lenient_json.never_raising(_read))

@@ -22,7 +22,7 @@ class Mark(msgspec.Struct, frozen=True):
     tail: bytes  # sha256 of the last EDGE_BYTES
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
     """What a reading leaves to the next one. Everything in it is redacted."""
 
     version: int = VERSION
@@ -56,15 +56,15 @@ def mark_of(length: int, head: bytes, tail: bytes) -> Mark:
     return Mark(length, hashlib.sha256(head).digest(), hashlib.sha256(tail).digest())
 
 
-def encoded(progress: Progress) -> bytes:
+def encoded(progress: ReadProgress) -> bytes:
     """The progress as bytes for the store."""
     return msgspec.msgpack.encode(progress)
 
 
-def decoded(raw: bytes) -> Progress | None:
+def decoded(raw: bytes) -> ReadProgress | None:
     """The progress that a store has kept; None where it is of another version, or cannot be read."""
     try:
-        progress = msgspec.msgpack.decode(raw, type=Progress)
+        progress = msgspec.msgpack.decode(raw, type=ReadProgress)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return progress if progress.version == VERSION else None

@@ -13,7 +13,7 @@ from memd.sources.transcripts.events import Learnt
 from memd.sources.transcripts.lines import Continued, Cutter
 from memd.sources.transcripts.open_transcript import Opened, open_transcript
 from memd.sources.transcripts.parser import Hearing, Redactor, Stale
-from memd.sources.transcripts.progress import EDGE_BYTES, Mark, Progress, mark_of
+from memd.sources.transcripts.progress import EDGE_BYTES, Mark, ReadProgress, mark_of
 from memd.sources.transcripts.turn_builder import Unfollowable
 from memd.sources.transcripts.zstd_stream import unpacked
 from memd.text.memory_paths import Root
@@ -24,7 +24,7 @@ _PIECE_BYTES = 1 << 20
 class Same(msgspec.Struct, frozen=True):
     """There is nothing new in it: only its stamp is to be kept."""
 
-    progress: Progress
+    progress: ReadProgress
     stamp: Stamp
 
 
@@ -33,7 +33,7 @@ class Grown(msgspec.Struct, frozen=True):
 
     turns_from: int
     turns: tuple[Turn, ...]
-    progress: Progress
+    progress: ReadProgress
     stamp: Stamp
 
 
@@ -41,7 +41,7 @@ class Whole(msgspec.Struct, frozen=True):
     """These are all its turns: it was read for the first time, or is another file than it was."""
 
     turns: tuple[Turn, ...]
-    progress: Progress
+    progress: ReadProgress
     stamp: Stamp
 
 
@@ -51,7 +51,7 @@ Reading = Same | Grown | Whole
 def read_transcript(
     found: FoundFile,
     roots: Sequence[Root],
-    progress: Progress | None,
+    progress: ReadProgress | None,
     *,
     redactor: Redactor | None,
     subagents: bool,
@@ -93,7 +93,7 @@ class _Edges(msgspec.Struct, frozen=True):
 def _read(
     opened: Opened,
     shown: str,
-    progress: Progress | None,
+    progress: ReadProgress | None,
     redactor: Redactor | None,
     stamp: Stamp,
     *,
@@ -115,7 +115,7 @@ def _read(
     return Whole(turns, now, stamp)
 
 
-def _edges_if_same(opened: Opened, progress: Progress) -> _Edges | None:
+def _edges_if_same(opened: Opened, progress: ReadProgress) -> _Edges | None:
     """The ends of what was read before; None where the file is not that one, or not any more."""
     length = progress.mark.length
     if (opened.stamp.inode, opened.packed) != (progress.inode, progress.packed) or opened.stamp.size < length:
@@ -137,8 +137,8 @@ def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
 
 
 def _read_on(
-    opened: Opened, progress: Progress, edges: _Edges, redactor: Redactor | None, *, subagents: bool
-) -> tuple[int, tuple[Turn, ...], Progress] | None:
+    opened: Opened, progress: ReadProgress, edges: _Edges, redactor: Redactor | None, *, subagents: bool
+) -> tuple[int, tuple[Turn, ...], ReadProgress] | None:
     """What came since: the first turn that is another, the turns from there on; None where a whole reading must tell."""
     cutter = Cutter(
         offset=progress.offset,
@@ -163,7 +163,7 @@ def _read_on(
 
 def _read_whole(
     opened: Opened, shown: str, redactor: Redactor | None, *, subagents: bool
-) -> tuple[tuple[Turn, ...], Progress]:
+) -> tuple[tuple[Turn, ...], ReadProgress]:
     cutter, hearing = Cutter(), Hearing(None, redactor)
     size = opened.stamp.size
     hear_all(
@@ -194,10 +194,12 @@ def _is_hidden(learnt: Learnt, *, subagents: bool) -> bool:
     return bool(learnt.subagent) and not subagents
 
 
-def _progress(opened: Opened, cutter: Cutter, hearing: Hearing, turns: int, last: Turn | None) -> Progress:
+def _progress(
+    opened: Opened, cutter: Cutter, hearing: Hearing, turns: int, last: Turn | None
+) -> ReadProgress:
     """What the next reading goes on from."""
     assert hearing.format is not None
-    return Progress(
+    return ReadProgress(
         inode=opened.stamp.inode,
         mark=_mark_of_all(opened) if opened.packed else cutter.mark,
         packed=opened.packed,
@@ -215,14 +217,14 @@ def _progress(opened: Opened, cutter: Cutter, hearing: Hearing, turns: int, last
     )
 
 
-def _hidden(progress: Progress) -> Progress:
+def _hidden(progress: ReadProgress) -> ReadProgress:
     """The same of a transcript that does not count: its turns and what was counted in it are nobody's concern."""
     return msgspec.structs.replace(progress, hidden=True, turns=0, last=None, tally={"sessions.subagent": 1})
 
 
-def _untold(opened: Opened, hearing: Hearing) -> Progress:
+def _untold(opened: Opened, hearing: Hearing) -> ReadProgress:
     """Of a transcript in no format that is known: it is looked at again from its beginning when it has changed."""
-    return Progress(
+    return ReadProgress(
         inode=opened.stamp.inode,
         mark=_mark_of_all(opened),
         packed=opened.packed,

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from memd.ctl.doctor import state
-from memd.ctl.doctor.state import State
+from memd.ctl.doctor.state import StateDirectory
 from memd.inspection.facts import Disk
 from tests.ctl.doctor.scenes import SCENE, STATE, told
 from tests.otheruser import as_other_user, shared_directory
 
 _GB = 1 << 30
-_GOOD = State(
+_GOOD = StateDirectory(
     path=STATE,
     exists=True,
     above=STATE,

@@ -7,7 +7,7 @@ import pytest
 
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.model import TextHash
-from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.batch_state import BatchState
 from memd.providers.batch.ledger import Job, Ledger
 from memd.store.embeddings import EmbeddingStore
 from memd.store.provider_records import ProviderStore
@@ -33,7 +33,7 @@ async def test_a_job_goes_through_it(store: ProviderStore) -> None:
     await ledger.keep("a", {ONE: b"\0\0\x80\x3f"})
     assert (await ledger.missing("a")).keys() == {TWO}
     assert await ledger.kept([ONE, TWO]) == {ONE}
-    standing = Standing(failures=1, reason="the job has failed", at=5.0, was_late=True)
+    standing = BatchState(failures=1, reason="the job has failed", at=5.0, was_late=True)
     await ledger.end("a", standing)
     assert await ledger.jobs() == []
     assert await StoredLedger(store).standing() == standing
@@ -42,10 +42,10 @@ async def test_a_job_goes_through_it(store: ProviderStore) -> None:
 async def test_nothing_remembered_is_a_good_standing(store: ProviderStore) -> None:
     """So is what cannot be read, whoever wrote it."""
     ledger = StoredLedger(store)
-    assert await ledger.standing() == Standing()
+    assert await ledger.standing() == BatchState()
     for content in (b"", b"{", b'{"is_on": "perhaps"}', b"[]"):
         await store.put_document("batch", content)
-        assert await ledger.standing() == Standing()
-    off = Standing(is_on=False, failures=2, reason="x", at=1.0)
+        assert await ledger.standing() == BatchState()
+    off = BatchState(is_on=False, failures=2, reason="x", at=1.0)
     await ledger.put_standing(off)
     assert await ledger.standing() == off

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from memd.embedding.queue.user_switches import Wishes
+from memd.embedding.queue.user_switches import UserSwitches
 from memd.store.errors import StoreUnavailable
 
 SPACE = ("provider", "model", "key")
@@ -46,7 +46,7 @@ class Disk:
 
 async def confirmed(disk: Disk) -> bool:
     """What a daemon that starts reads."""
-    return (await Wishes(SPACE, lambda _: disk).read("main")).confirmed
+    return (await UserSwitches(SPACE, lambda _: disk).read("main")).confirmed
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -55,7 +55,7 @@ async def test_a_confirmation_is_kept_or_its_failure_is_told(*, before: bool) ->
     each: Sequence[tuple[bool, How]] = list(product([False, True], How))
     for steps in product(each, repeat=3):
         disk = Disk(**{"confirmed:main": b"true"} if before else {})
-        wishes = Wishes(SPACE, lambda _, disk=disk: disk)  # type: ignore[misc]
+        wishes = UserSwitches(SPACE, lambda _, disk=disk: disk)  # type: ignore[misc]
         await wishes.read("main")
         for wished, how in steps:
             disk.how = how
@@ -74,7 +74,7 @@ async def test_a_confirmation_is_kept_or_its_failure_is_told(*, before: bool) ->
 async def test_what_is_written_is_not_written_again() -> None:
     """Nor where nobody ever confirmed anything."""
     disk = Disk()
-    wishes = Wishes(SPACE, lambda _: disk)
+    wishes = UserSwitches(SPACE, lambda _: disk)
     await wishes.read("main")
     for wished in (False, False, True, True, False, False):
         await wishes.confirm("main", confirmed=wished)
@@ -90,7 +90,7 @@ async def test_of_two_at_once_the_later_one_holds() -> None:
             await may.wait()
             await disk.put_document(name, content)
 
-    wishes = Wishes(SPACE, lambda _: Slow())
+    wishes = UserSwitches(SPACE, lambda _: Slow())
     writes = [asyncio.create_task(wishes.confirm("main", confirmed=one)) for one in (True, False, True)]
     await asyncio.sleep(0)
     may.set()

@@ -16,11 +16,11 @@ from memd.runtime.debounce import Debouncer
 from memd.text.memory_paths import Tree
 from memd.watch.raw_events import Batch
 from memd.watch.watch_plan import Survey
-from memd.watch.watcher import Changed, Event, Health, Rescan, Ways, watch
+from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth, Ways, watch
 from tests.wait import until_async
 
 A = Path("/w/a.md")
-BLIND = Health(ok=False, reason="no watches left", unseen=frozenset({Path("/w")}))
+BLIND = WatcherHealth(ok=False, reason="no watches left", unseen=frozenset({Path("/w")}))
 
 
 class Followed:
@@ -28,7 +28,7 @@ class Followed:
 
     def __init__(self) -> None:
         self.dirty = Dirty(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
-        self.told: list[Health] = []
+        self.told: list[WatcherHealth] = []
         self.files: dict[Path, Stamp] = {}
         self.looks = 0
         self.closed = False
@@ -98,7 +98,7 @@ async def test_blind_and_seeing_again() -> None:
         await until_async(lambda: followed.dirty.pending)
         followed.dirty.hurry()
         assert (await followed.dirty.take()).paths == {A}
-        followed.send(Health(ok=True))
+        followed.send(WatcherHealth(ok=True))
         followed.send(Rescan("watching began again"))
         assert (await followed.dirty.take()).everything
         looks = followed.looks
@@ -106,7 +106,7 @@ async def test_blind_and_seeing_again() -> None:
         followed.send(Changed(frozenset({A})))
         await until_async(lambda: followed.dirty.pending)
         assert followed.looks <= looks + 1
-        assert followed.told == [BLIND, Health(ok=True)]
+        assert followed.told == [BLIND, WatcherHealth(ok=True)]
 
 
 class Deaf:
@@ -148,7 +148,7 @@ async def test_a_network_mount_that_others_write_to(base: Path) -> None:
         return scanned(places)
 
     dirty = Dirty(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
-    told: list[Health] = []
+    told: list[WatcherHealth] = []
     events = watch(roots, ways=Ways(recursive=False, feed=Deaf, mountinfo=lambda: info))
     pace = PollPace(least_s=0.005, share=0)
     task = asyncio.create_task(follow(events, dirty, look, told.append, pace=pace))

@@ -2,7 +2,7 @@ import pytest
 
 from memd.providers.batch.batch_state import (
     COOL_DOWN_S,
-    Standing,
+    BatchState,
     cooled_down,
     failed,
     late,
@@ -14,7 +14,7 @@ from memd.providers.batch.batch_state import (
 
 def test_two_failures_turn_batches_off() -> None:
     """The first is remembered with its reason; the second counts."""
-    one = failed(Standing(), "the job has failed", 10)
+    one = failed(BatchState(), "the job has failed", 10)
     assert (one.is_on, one.failures, one.reason, one.at) == (True, 1, "the job has failed", 10)
     two = failed(one, "it has expired", 20)
     assert (two.is_on, two.failures, two.reason, two.at) == (False, 2, "it has expired", 20)
@@ -22,12 +22,12 @@ def test_two_failures_turn_batches_off() -> None:
 
 def test_a_success_between_them_resets_the_count() -> None:
     """What went wrong before is forgotten."""
-    assert failed(succeeded(failed(Standing(), "x", 1)), "y", 2).is_on
+    assert failed(succeeded(failed(BatchState(), "x", 1)), "y", 2).is_on
 
 
 def test_late_once_is_forgiven_and_late_twice_counts_two() -> None:
     """The texts of a late job get one more; a success in between forgives."""
-    once = late(Standing(), "late", 10, began_at=1)
+    once = late(BatchState(), "late", 10, began_at=1)
     assert (once.is_on, once.failures, once.at) == (True, 0, 10)
     twice = late(once, "late", 30, began_at=11)
     assert (twice.is_on, twice.failures) == (False, 2)
@@ -36,7 +36,7 @@ def test_late_once_is_forgiven_and_late_twice_counts_two() -> None:
 
 def test_jobs_that_were_late_together_are_forgiven_together() -> None:
     """Only one that began after another was late is a second attempt."""
-    once = late(Standing(), "late", 10, began_at=1)
+    once = late(BatchState(), "late", 10, began_at=1)
     beside = late(once, "late", 12, began_at=2)
     assert (beside.is_on, beside.failures, beside.was_late) == (True, 0, True)
     assert not late(beside, "late", 30, began_at=11).is_on
@@ -44,26 +44,26 @@ def test_jobs_that_were_late_together_are_forgiven_together() -> None:
 
 def test_a_late_job_changes_nothing_once_batches_are_off() -> None:
     """The reason that counted stays."""
-    off = unsupported(Standing(), "there is no such endpoint", 1)
+    off = unsupported(BatchState(), "there is no such endpoint", 1)
     assert late(off, "late", 2, began_at=1) == off
 
 
 def test_what_is_not_supported_is_off_at_once() -> None:
     """There is no use in asking twice."""
-    assert unsupported(Standing(), "there is no such endpoint", 1) == Standing(
+    assert unsupported(BatchState(), "there is no such endpoint", 1) == BatchState(
         is_on=False, failures=1, reason="there is no such endpoint", at=1
     ), "one failure is told as one"
 
 
 def test_failures_of_jobs_that_end_after_the_rest_change_nothing() -> None:
     """The reason that counted stays."""
-    off = unsupported(Standing(), "there is no such endpoint", 1)
+    off = unsupported(BatchState(), "there is no such endpoint", 1)
     assert failed(off, "another", 2) == off
 
 
 def test_a_person_turns_them_on() -> None:
     """As if nothing had been."""
-    assert turned_on(unsupported(Standing(), "x", 1)) == Standing()
+    assert turned_on(unsupported(BatchState(), "x", 1)) == BatchState()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_person_turns_them_on() -> None:
 )
 def test_after_a_while_they_get_one_more_chance(now: float, is_on: bool) -> None:
     """One failure more turns them off again; a clock that was put back does not keep them off."""
-    after = cooled_down(unsupported(Standing(), "x", 1000), now)
+    after = cooled_down(unsupported(BatchState(), "x", 1000), now)
     assert after.is_on is is_on
     if is_on:
         assert not failed(after, "again", now).is_on

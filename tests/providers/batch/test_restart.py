@@ -13,7 +13,7 @@ import pytest
 from memd.config.settings import Batch
 from memd.errors import MemdError
 from memd.model import TextHash
-from memd.providers.batch.batch_state import Standing
+from memd.providers.batch.batch_state import BatchState
 from memd.providers.batch.ledger import File, Job, Ledger
 from memd.providers.centring import Bias, Line
 from memd.store import migrations
@@ -76,7 +76,7 @@ class Troubled:
     async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
         return await self._ledger.kept(hashes)
 
-    async def end(self, job_id: str, standing: Standing) -> None:
+    async def end(self, job_id: str, standing: BatchState) -> None:
         self._pass("end")
         await self._ledger.end(job_id, standing)
 
@@ -104,11 +104,11 @@ class Troubled:
         self._pass("forget_old")
         await self._ledger.forget_old()
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> BatchState:
         self._pass("standing")
         return await self._ledger.standing()
 
-    async def put_standing(self, standing: Standing) -> None:
+    async def put_standing(self, standing: BatchState) -> None:
         self._pass("put_standing")
         await self._ledger.put_standing(standing)
 
@@ -154,7 +154,7 @@ async def test_a_job_survives_a_restart_wherever_it_was(
         assert rig.batches.jobs == 1
         await until_forgotten(rig)
         assert len(await rig.kept(texts)) == (10 if is_there else 0)
-        assert rig.batches.standing == Standing()
+        assert rig.batches.standing == BatchState()
         if not is_there:
             assert all(map(rig.batches.takes, texts))
             await through(rig, texts)
@@ -392,7 +392,7 @@ async def test_what_was_kept_of_a_file_is_not_delivered_again(
         await until_forgotten(rig)
         assert first.isdisjoint(rig.delivered)
         assert len(await rig.kept(texts)) == 400
-        assert rig.batches.standing == Standing()
+        assert rig.batches.standing == BatchState()
     assert len(server.embedded()) == 400
 
 
@@ -439,7 +439,7 @@ async def test_a_job_that_cannot_be_remembered_is_not_created(
         assert not rig.batches.is_open
         await rig.batches.submit(texts)
         assert (await troubled(rig)).met == ["begin"]
-        assert rig.batches.standing == Standing()
+        assert rig.batches.standing == BatchState()
     assert not server.seen
 
 
@@ -495,7 +495,7 @@ async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServ
         assert (rig.batches.jobs, rig.batches.claimed) == (1, 0)
         await until_forgotten(rig)
         assert not rig.delivered
-        assert rig.batches.standing == Standing()
+        assert rig.batches.standing == BatchState()
     assert len(server.requests("download")) == 1
 
 
@@ -515,7 +515,7 @@ class HeldUp(Troubled):
             await self.may_go_on.wait()
         return found
 
-    async def end(self, job_id: str, standing: Standing) -> None:
+    async def end(self, job_id: str, standing: BatchState) -> None:
         await super().end(job_id, standing)
         self.has_ended.set()
 
@@ -619,7 +619,7 @@ async def test_a_delivery_that_fails_loses_nothing(server: EmbeddingServer, tmp_
     async with batching("openai", url, file, delivery=StoreFull("no room is left on the disk")) as rig:
         await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
-        assert rig.batches.standing == Standing()
+        assert rig.batches.standing == BatchState()
 
 
 async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
@@ -636,7 +636,7 @@ async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
         server.batch_outcome = "completed"
         await until_forgotten(rig)
         assert len(await rig.kept(texts)) == 6
-        assert rig.batches.standing == Standing()
+        assert rig.batches.standing == BatchState()
     async with batching("openai", url, file) as rig:
         assert len(await rig.kept(texts)) == 6
     assert len(server.embedded()) == 6
@@ -660,8 +660,8 @@ async def test_a_job_that_two_have_taken_up_is_no_failure_of_the_second(
             assert (first.batches.jobs, second.batches.jobs) == (1, 1)
             server.batch_outcome = "completed"
             await until_forgotten(first)
-            assert first.batches.standing == Standing()
+            assert first.batches.standing == BatchState()
         await until_forgotten(second)
         assert len(await second.kept(texts)) == 6
-        assert second.batches.standing == Standing()
+        assert second.batches.standing == BatchState()
         assert all(map(second.batches.takes, texts))

@@ -191,7 +191,7 @@ def test_what_was_typed_ahead_is_known_again_for_a_while() -> None:
 def test_few_lines_are_remembered_of_a_session_without_end() -> None:
     """It is kept with the progress of each reading."""
     kept = shipped("memd.sources.transcripts.claude_code._RECENT_KEPT")
-    state = claude_code.State()
+    state = claude_code.ClaudeCodeState()
     for number in range(3 * kept):
         list(FORMAT.parse(json.dumps(reply(f"u{number}", f"m{number}", f"text {number}")).encode(), state))
         assert len(state.recent) <= 2 * kept

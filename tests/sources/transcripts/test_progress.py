@@ -5,9 +5,9 @@ import pytest
 
 from memd.model import Turn
 from memd.sources.transcripts.events import Learnt
-from memd.sources.transcripts.progress import VERSION, Progress, decoded, encoded, mark_of
+from memd.sources.transcripts.progress import VERSION, ReadProgress, decoded, encoded, mark_of
 
-PROGRESS = Progress(
+PROGRESS = ReadProgress(
     inode=2**64 - 1,
     mark=mark_of(5, b"hello", b"hello"),
     format="plain",

@@ -9,7 +9,7 @@ import msgspec
 
 from memd.model import FoundFile, Kind, Stamp, Turn
 from memd.sources.transcripts.parser import Redactor
-from memd.sources.transcripts.progress import Progress, decoded, encoded
+from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import Grown, Reading, Same, Whole, read_transcript
 from memd.text.memory_paths import Root, Sessions
 
@@ -59,7 +59,7 @@ class Follower:
         return FoundFile(name, self.file, Kind.SESSION, Stamp(0, 0, 0))
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ReadProgress:
         """As the store has it."""
         assert self.kept is not None
         progress = decoded(self.kept)
