@@ -32,10 +32,10 @@ from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config
 from memd.embedding.fallback_state import Patience
 from memd.embedding.for_agent import Supply
-from memd.embedding.registry import Choose, Engines
-from memd.embedding.running_provider import Tools
+from memd.embedding.registry import Choose, ProviderRegistry
+from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError, MemdError
-from memd.index_service import SyncLoop
+from memd.index_service import IndexService
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.changes.periodic_scan import scan_now_and_then
 from memd.indexing.changes.poll import look_by_scan
@@ -272,7 +272,7 @@ async def serve(
         stack.push_async_callback(embeddings.close)
         async with asyncio.TaskGroup() as tasks:
             saving = tasks.create_task(embeddings.run())
-            engines = Engines(Tools(embeddings, tasks, Random(), patience), choose)
+            engines = ProviderRegistry(ProviderParts(embeddings, tasks, Random(), patience), choose)
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
             around = Around(environ, Path.home(), EmbedTurn())
@@ -393,7 +393,9 @@ async def _built_on(
         time.monotonic,
     )
     treatment = treatment_of(settings, roots)
-    sync = SyncLoop(agent_id, settings, treatment, index, wanted, dirty=dirty, spaces=supply, rng=Random())
+    sync = IndexService(
+        agent_id, settings, treatment, index, wanted, dirty=dirty, spaces=supply, rng=Random()
+    )
     if rebuild is not None:
         sync.rebuild(rebuild)
     searcher = Searcher(index, settings, supply, computing)
@@ -498,7 +500,7 @@ def _configuration(
 
 
 async def _reload(
-    configuration: Configuration, engines: Engines, notifier: sd_notify.Notifier
+    configuration: Configuration, engines: ProviderRegistry, notifier: sd_notify.Notifier
 ) -> tuple[str, ...]:
     """Bring the whole file into force, and have providers that refused asked again; the settings that were not in force.
 

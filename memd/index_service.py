@@ -9,7 +9,7 @@ import msgspec
 
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import Embedders
-from memd.embedding.queue.scheduler import STALLED_S, VectorQueue
+from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.embedding.queue.spaces import Spaces
 from memd.indexing.changes.check_recent_files import Peek
 from memd.indexing.changes.pending import Dirty, Taken
@@ -55,7 +55,7 @@ class IndexHealth(msgspec.Struct, frozen=True):
     store: str | None  # why nothing can be written
 
 
-class SyncLoop:
+class IndexService:
     """What keeps the index of one agent up to date, as others see it."""
 
     def __init__(
@@ -158,12 +158,12 @@ class SyncLoop:
     # --- how it stands
 
     @property
-    def queue(self) -> VectorQueue | None:
+    def queue(self) -> EmbeddingQueue | None:
         """What embeds for the index that serves; None: nobody does just now."""
         return self._embedders.queue(self._index.space)
 
     @property
-    def queues(self) -> frozenset[VectorQueue]:
+    def queues(self) -> frozenset[EmbeddingQueue]:
         """Whoever embeds for the agent, be it for an index that is built beside."""
         return self._embedders.queues
 

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from memd.chunk import markdown
-from memd.index_service import SyncLoop
+from memd.index_service import IndexService
 from memd.maintenance.optimize_keywords import MANY
 from memd.model import Chunk, Document
 from memd.rebuild import rebuilder
@@ -274,7 +274,7 @@ async def test_vectors_of_another_model_are_not_done(bench: Bench, monkeypatch: 
     """Until an index that is built beside has some, all wait."""
     bench.write("memory/a.md", "apples")
     await bench.settle()
-    monkeypatch.setattr(SyncLoop, "_has_wanted_space", False)
+    monkeypatch.setattr(IndexService, "_has_wanted_space", False)
     counts = await bench.loop.counts()
     assert (counts.chunks, counts.done, counts.waiting) == (1, 0, 1)
 

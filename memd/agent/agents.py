@@ -9,9 +9,9 @@ import msgspec
 from memd.backends.backend import Backend
 from memd.config.settings import AgentSettings
 from memd.embedding.for_agent import Supply
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError, TransientError
-from memd.index_service import SyncLoop
+from memd.index_service import IndexService
 from memd.indexing.changes.pending import Dirty
 from memd.providers.provider import space_of
 from memd.store.index import Index
@@ -54,7 +54,7 @@ class Agent:
         *,
         index: Index,
         backend: Backend,
-        sync: SyncLoop,
+        sync: IndexService,
         dirty: Dirty,
         roots: tuple[Root, ...],
         supply: Supply,
@@ -81,13 +81,13 @@ class Agent:
             stack.push_async_callback(self.backend.close)
 
     @property
-    def queue(self) -> VectorQueue | None:
+    def queue(self) -> EmbeddingQueue | None:
         """What gives chunks the vectors that are wanted of them; None: nobody does just now."""
         wanted = self.supply.wanted
         return self.sync.queue if wanted is None else self.supply.queue(space_of(wanted))
 
     @property
-    def queues(self) -> frozenset[VectorQueue]:
+    def queues(self) -> frozenset[EmbeddingQueue]:
         """All that embed for the agent just now: that of the vectors that are wanted, and those that its indexes have."""
         wanted = self.queue
         return self.sync.queues if wanted is None else self.sync.queues | {wanted}

@@ -12,7 +12,7 @@ import structlog
 from memd.agent.agents import Agent, Agents, LeftOut
 from memd.config.settings import AgentSettings, Config, differences
 from memd.embedding.for_agent import Supply
-from memd.embedding.registry import Engines
+from memd.embedding.registry import ProviderRegistry
 from memd.errors import TransientError
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.store.errors import StoreDamaged, StoreNewer
@@ -52,7 +52,7 @@ class Fleet:
     def __init__(
         self,
         agents: Agents,
-        engines: Engines,
+        engines: ProviderRegistry,
         tasks: asyncio.TaskGroup,
         build: Build,
         keep: Keep,

@@ -12,7 +12,7 @@ import structlog
 from memd.backends import transcript_lines
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
 from memd.errors import TransientError
-from memd.index_service import SyncLoop
+from memd.index_service import IndexService
 from memd.model import Degraded, FallbackUse, Kind, Trace
 from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
@@ -43,7 +43,7 @@ class Builtin:
         index: Index,
         roots: Sequence[Root],
         searcher: Searcher,
-        sync: SyncLoop,
+        sync: IndexService,
         max_bytes: int,
         fallback_of: Callable[[Space | None], FallbackUse | None],
         redactor: Redactor | None = None,

@@ -7,10 +7,10 @@ import msgspec
 
 from memd.backends.builtin import Builtin
 from memd.backends.fallback import Fallback, Patience
-from memd.backends.qmd.backend import Qmd
+from memd.backends.qmd.backend import QmdBackend
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings
-from memd.index_service import SyncLoop
+from memd.index_service import IndexService
 from memd.indexing.rules import Treatment
 from memd.store.index import Index
 
@@ -30,9 +30,9 @@ def chosen(
     *,
     builtin: Builtin,
     index: Index,
-    sync: SyncLoop,
+    sync: IndexService,
     treatment: Treatment,
-) -> Builtin | Fallback[Qmd]:
+) -> Builtin | Fallback[QmdBackend]:
     """The engine that the settings name, with the built-in one behind it.
 
     The text of the built-in index is kept up to date in any case: `get`, scope and the fence ask it, and a fallback finds it
@@ -45,8 +45,8 @@ def chosen(
     def lean(on_builtin: bool) -> None:
         (sync.want_vectors if on_builtin else sync.rest_vectors)()
 
-    async def create() -> Qmd:
-        return await Qmd.create(
+    async def create() -> QmdBackend:
+        return await QmdBackend.create(
             agent,
             settings,
             directory=index.file.with_suffix(".qmd"),

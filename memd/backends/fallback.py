@@ -25,7 +25,7 @@ CLOSE_S = 5.0  # for which the end of one engine keeps the next from its beginni
 SILENCE_S = 0.5
 
 
-class Engine(Protocol):
+class ChosenBackend(Protocol):
     """What was chosen to answer searches, and may be lost at any time."""
 
     async def search(self, question: Question) -> Answer:
@@ -45,7 +45,7 @@ class Engine(Protocol):
         ...
 
 
-E = TypeVar("E", bound=Engine)
+E = TypeVar("E", bound=ChosenBackend)
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -306,14 +306,14 @@ class Fallback(Generic[E]):
         finally:
             self._creating = None
 
-    async def _live(self, engine: Engine) -> None:
+    async def _live(self, engine: ChosenBackend) -> None:
         try:
             await engine.run()
         except Exception:
             log.exception("backend.failed", agent=self._agent, backend=self.name)
             self._lose(engine, f"memd failed at keeping {self.name} up to date; its log has the details")
 
-    def _lose(self, engine: Engine, reason: str) -> None:
+    def _lose(self, engine: ChosenBackend, reason: str) -> None:
         """An engine has failed. What was dropped already is no news."""
         if engine is self._engine:
             self._drop()
@@ -334,7 +334,7 @@ class Fallback(Generic[E]):
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _close(self, engine: Engine, living: asyncio.Task[None] | None) -> None:
+    async def _close(self, engine: ChosenBackend, living: asyncio.Task[None] | None) -> None:
         if living is not None:
             living.cancel()
             await asyncio.wait([living])

@@ -196,7 +196,7 @@ class Collection(_Section, frozen=True):
     pattern: str = "**/*.md"
 
 
-class Qmd(_Section, frozen=True):
+class QmdSettings(_Section, frozen=True):
     """The external engine qmd, for agents with backend = "qmd"."""
 
     command: str = "qmd"  # a name on PATH, or a path; ./ is the workspace
@@ -230,7 +230,7 @@ class AgentSettings(_Section, frozen=True):
     sync: SyncSettings = SyncSettings()
     sessions: SessionSettings = SessionSettings()
     redact: Redact = Redact()
-    qmd: Qmd = Qmd()
+    qmd: QmdSettings = QmdSettings()
     cache: Cache = Cache()
     remote: Remote = Remote()
     scope: Scope = Scope()

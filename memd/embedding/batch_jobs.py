@@ -6,7 +6,7 @@ from random import Random
 
 from memd.config.settings import Batch
 from memd.embedding.queue.batch_ledger import StoredLedger
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.model import TextHash
 from memd.providers.batch.dialect import BatchDialect
 from memd.providers.batch.dialects import offered
@@ -27,7 +27,7 @@ class JobsOfSpace:
     def __init__(self) -> None:
         self.turn = asyncio.Lock()  # held by whoever carries the jobs out
         self.batches: Batches | None = None
-        self.queues: dict[VectorQueue, Batch] = {}  # with the settings of each
+        self.queues: dict[EmbeddingQueue, Batch] = {}  # with the settings of each
 
     def use(self, batches: Batches) -> None:
         """Have all queues know of these jobs: what is in one must not be asked for by any."""
@@ -50,7 +50,7 @@ class Jobs:
         identity: Identity,
         cache: EmbeddingStore,
         settings: Batch,
-        queue: VectorQueue,
+        queue: EmbeddingQueue,
         rng: Random,
         shared: JobsOfSpace,
         bias: Bias | None,

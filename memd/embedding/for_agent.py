@@ -4,9 +4,9 @@ from collections.abc import Hashable
 from typing import Protocol
 
 from memd.config.settings import AgentSettings
-from memd.embedding.provider_pair import Engine
-from memd.embedding.queue.scheduler import VectorQueue
-from memd.embedding.running_provider import Member
+from memd.embedding.provider_pair import ProviderPair
+from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.running_provider import RunningProvider
 from memd.model import Degraded, FallbackUse
 from memd.providers.provider import Calibration, Identity, Vector
 from memd.providers.query_queue import QuestionQueue
@@ -18,7 +18,7 @@ QUERY_TIMEOUT_S = (
 SPARE_S = 0.25  # a provider ends by itself at its deadline
 
 
-class Speaker:
+class SpaceProvider:
     """One agent's questions to one provider."""
 
     def __init__(self, questions: QuestionQueue, patience_s: float, asker: Hashable) -> None:
@@ -57,7 +57,7 @@ class Registry(Protocol):
 
     version: int
 
-    def member_of(self, space: Space, first: Engine) -> Member | None:
+    def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         """Who embeds in a space."""
         ...
 
@@ -78,7 +78,7 @@ class Supply:
     """An agent's view of the engines: its own, and whichever made the vectors that its index still has."""
 
     def __init__(
-        self, settings: AgentSettings, engine: Engine, registry: Registry, cache: EmbeddingStore
+        self, settings: AgentSettings, engine: ProviderPair, registry: Registry, cache: EmbeddingStore
     ) -> None:
         self.settings = settings
         self.engine = engine
@@ -113,19 +113,19 @@ class Supply:
         """Wait for another version than this; which it is."""
         return await self._registry.changed_since(version)
 
-    def queue(self, space: Space | None) -> VectorQueue | None:
+    def queue(self, space: Space | None) -> EmbeddingQueue | None:
         """What embeds in a space; None: nobody does just now."""
         member = self._member(space)
         return None if member is None else member.queue
 
-    def speaker(self, space: Space | None) -> Speaker | None:
+    def speaker(self, space: Space | None) -> SpaceProvider | None:
         """Who can embed a question for the vectors of a space; None: nobody."""
         member = self._member(space)
         if member is None or member.questions is None:
             return None
         configured_s = member.query_timeout_s
         patience_s = QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
-        return Speaker(member.questions, patience_s, self)
+        return SpaceProvider(member.questions, patience_s, self)
 
     def is_answering(self, space: Space | None) -> bool:
         """Whether that is somebody who answers, as far as is known."""
@@ -146,7 +146,7 @@ class Supply:
         """Need nothing any more."""
         self._registry.release(self)
 
-    def _member(self, space: Space | None) -> Member | None:
+    def _member(self, space: Space | None) -> RunningProvider | None:
         # Of another's vectors nothing is wanted where nothing is to embed.
         if space is None or not self.embeds:
             return None

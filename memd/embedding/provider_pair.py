@@ -8,7 +8,7 @@ import structlog
 from memd.config.settings import AgentSettings
 from memd.embedding import fallback_state
 from memd.embedding.fallback_state import FellBack, Standing, Well
-from memd.embedding.running_provider import PROBE_CAP_S, Member, Tools, Trouble
+from memd.embedding.running_provider import PROBE_CAP_S, ProviderParts, RunningProvider, Trouble
 from memd.providers.choose import Candidate, Choice
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import Recipe
@@ -17,11 +17,11 @@ from memd.store.embeddings import Space
 log = structlog.get_logger()
 
 
-class Engine:
+class ProviderPair:
     """A choice of providers, alive."""
 
     def __init__(
-        self, settings: AgentSettings, choice: Choice, tools: Tools, changed: Callable[[], None]
+        self, settings: AgentSettings, choice: Choice, tools: ProviderParts, changed: Callable[[], None]
     ) -> None:
         """Nothing is asked yet.
 
@@ -36,8 +36,8 @@ class Engine:
         self.standing: Standing = Well()
         self._tools = tools
         self._changed = changed
-        self._primary: Member | None = None
-        self._fallback: Member | None = None
+        self._primary: RunningProvider | None = None
+        self._fallback: RunningProvider | None = None
         self._later: asyncio.TimerHandle | None = None  # the first provider is asked again
 
     async def begin(self) -> None:
@@ -99,13 +99,13 @@ class Engine:
     # --- who embeds
 
     @property
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[RunningProvider]:
         """All there are, the one that is used first."""
         both = (self._primary, self._fallback)
         yield from (one for one in (both if not self.is_on_fallback else both[::-1]) if one is not None)
 
     @property
-    def used(self) -> Member | None:
+    def used(self) -> RunningProvider | None:
         """The one whose vectors new indexes are to have."""
         return next(self.members, None)
 
@@ -119,17 +119,17 @@ class Engine:
         """What vectors an index is to have; None: nothing embeds, or it is not known yet what it is like."""
         return None if self.used is None else self.used.identity
 
-    def member_of(self, space: Space) -> Member | None:
+    def member_of(self, space: Space) -> RunningProvider | None:
         """The one whose vectors these are."""
         return next((one for one in self.members if one.space == space), None)
 
     @property
-    def primary(self) -> Member | None:
+    def primary(self) -> RunningProvider | None:
         """The first provider."""
         return self._primary
 
     @property
-    def fallback(self) -> Member | None:
+    def fallback(self) -> RunningProvider | None:
         """The second one."""
         return self._fallback
 
@@ -180,8 +180,8 @@ class Engine:
 
     # --- which of the two
 
-    def _member(self, candidate: Candidate, told: Callable[[Trouble | None], None]) -> Member:
-        return Member(
+    def _member(self, candidate: Candidate, told: Callable[[Trouble | None], None]) -> RunningProvider:
+        return RunningProvider(
             candidate,
             self._tools,
             self.settings,

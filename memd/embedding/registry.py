@@ -9,9 +9,9 @@ import structlog
 
 from memd.config.settings import AgentSettings
 from memd.embedding.for_agent import Supply
-from memd.embedding.provider_pair import Engine
+from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.running_provider import Member, Tools
+from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.providers.choose import Choice, shared
 from memd.runtime.threads import beside
 from memd.store.embeddings import Space
@@ -21,10 +21,10 @@ log = structlog.get_logger()
 Choose = Callable[[AgentSettings], Choice]
 
 
-class Engines:
+class ProviderRegistry:
     """Engines, and the agents they are for."""
 
-    def __init__(self, tools: Tools, choose: Choose) -> None:
+    def __init__(self, tools: ProviderParts, choose: Choose) -> None:
         """There are none yet.
 
         Args:
@@ -34,7 +34,7 @@ class Engines:
         self.version = 0  # grows with each change of any of them
         self._tools = msgspec.structs.replace(tools, bound=CacheBound(self._max_entries))
         self._choose = choose
-        self._engines: dict[str, Engine] = {}
+        self._engines: dict[str, ProviderPair] = {}
         self._supplies: set[Supply] = set()
         self._making = asyncio.Lock()
         self._moved = asyncio.Event()
@@ -48,7 +48,7 @@ class Engines:
         async with self._making:
             if wanted not in self._engines:
                 choice = await beside(self._choose, settings)
-                engine = Engine(settings, choice, self._tools, self._tell)
+                engine = ProviderPair(settings, choice, self._tools, self._tell)
                 try:
                     await engine.begin()
                 except (
@@ -132,12 +132,12 @@ class Engines:
 
     # --- who has which space
 
-    def member_of(self, space: Space, first: Engine) -> Member | None:
+    def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         """Who embeds in a space: somebody of this engine, else of another one that is still there."""
         owner = self._owner_of(space, first)
         return None if owner is None else owner.member_of(space)
 
-    def _owner_of(self, space: Space, first: Engine) -> Engine | None:
+    def _owner_of(self, space: Space, first: ProviderPair) -> ProviderPair | None:
         engines = (first, *self._engines.values())
         return next((engine for engine in engines if engine.member_of(space) is not None), None)
 

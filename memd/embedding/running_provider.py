@@ -15,7 +15,7 @@ from memd.embedding.fallback_state import Patience
 from memd.embedding.observed_provider import Failure, watched
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import UnderWay
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError
 from memd.providers.choose import Candidate
 from memd.providers.provider import (
@@ -44,7 +44,7 @@ FIRST_WAIT_S = 2.0  # after the first failure to identify a model
 PROBE_CAP_S = 60.0  # between two questions to a provider that is used and does not answer
 
 
-class Tools(msgspec.Struct, frozen=True):
+class ProviderParts(msgspec.Struct, frozen=True):
     """What members are made with."""
 
     cache: EmbeddingStore
@@ -66,13 +66,13 @@ class Trouble(msgspec.Struct, frozen=True):
     is_final: bool  # until the key, the account or the configuration changes
 
 
-class Member:
+class RunningProvider:
     """One provider with its queue. What it is like is asked for once, remembered, and looked at again now and then."""
 
     def __init__(
         self,
         candidate: Candidate,
-        tools: Tools,
+        tools: ProviderParts,
         settings: AgentSettings,
         *,
         has_fallback: bool,
@@ -92,7 +92,7 @@ class Member:
         self.candidate = candidate
         self.provider: Provider | None = None  # None: what it is like is not known yet
         self.questions: QuestionQueue | None = None  # to the provider
-        self.queue: VectorQueue | None = None
+        self.queue: EmbeddingQueue | None = None
         self.trouble: Trouble | None = None
         self.longest_wait_s = PROBE_CAP_S  # between two questions while it does not answer
         self._tools = tools
@@ -283,10 +283,10 @@ class Member:
             self._living.append(self._start(jobs.run()))
         self._moved()
 
-    def _queue(self, provider: Provider) -> VectorQueue:
+    def _queue(self, provider: Provider) -> EmbeddingQueue:
         is_paid_for = isinstance(self.candidate, Recipe)
         cache = self._tools.cache
-        return VectorQueue(
+        return EmbeddingQueue(
             provider,
             cache,
             self._tools.bound,

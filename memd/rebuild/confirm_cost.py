@@ -5,7 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from memd.embedding.queue.agent_queues import Embedders
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.rebuild.cost import Cost
 from memd.store.meta import Fingerprint
 
@@ -21,7 +21,7 @@ class Permission:
             embedders: Of the agent.
             cost: What a rebuild would have to embed, with cached vectors or without.
         """
-        self.asked: VectorQueue | None = None  # through which a person is asked just now
+        self.asked: EmbeddingQueue | None = None  # through which a person is asked just now
         self._agent = agent
         self._embedders = embedders
         self._cost = cost

@@ -7,7 +7,7 @@ from memd.providers.provider import Calibration, Identity, Vector
 from memd.store.embeddings import Space
 
 
-class Speaker(Protocol):
+class QueryEmbedder(Protocol):
     """Who embeds questions for the vectors of one space."""
 
     @property
@@ -42,7 +42,7 @@ class Speakers(Protocol):
         """Of its model."""
         ...
 
-    def speaker(self, space: Space) -> Speaker | None:
+    def speaker(self, space: Space) -> QueryEmbedder | None:
         """Who can embed a question for the vectors of a space; None: nobody."""
         ...
 

@@ -18,7 +18,7 @@ from memd.backends.citation import citation, footer, is_cited
 from memd.backends.truncate import clamp
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError, TransientError
 from memd.indexing.passes import PassFailed, PassReport
 from memd.runtime.local_time import LocalZone
@@ -474,7 +474,7 @@ class Patience:
         return [outcome for outcome in done if not isinstance(outcome, BaseException)]
 
 
-def _served(agents: Sequence[Agent], action: wire.EmbedAction) -> dict[str, VectorQueue]:
+def _served(agents: Sequence[Agent], action: wire.EmbedAction) -> dict[str, EmbeddingQueue]:
     """What embeds for each agent, where that is known.
 
     Raises:

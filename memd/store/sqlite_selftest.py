@@ -10,7 +10,7 @@ from memd.store import keywords, vectors
 from memd.text.tokens import fts_text
 
 
-class Engine(msgspec.Struct, frozen=True, kw_only=True):
+class SqliteSelftest(msgspec.Struct, frozen=True, kw_only=True):
     """What was tried; a fault is None where it went well."""
 
     sqlite: str  # version
@@ -20,10 +20,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     vec: str | None  # version of sqlite-vec; None: it does not load
 
 
-def try_engine() -> Engine:
+def try_engine() -> SqliteSelftest:
     """Make a keyword index and a table of vectors, and ask both."""
     vec, fault = _try_vectors()
-    return Engine(
+    return SqliteSelftest(
         sqlite=apsw.sqlite_lib_version(),
         apsw=apsw.apsw_version(),
         keywords=_try_keywords(),

@@ -13,7 +13,7 @@ from memd.agent.agents import Agent, Agents
 from memd.agent.supervisor import Fleet
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.embedding.for_agent import Supply
-from memd.embedding.registry import Engines
+from memd.embedding.registry import ProviderRegistry
 from memd.runtime.threads import NoThread
 
 IDS = ("a", "b", "main")
@@ -51,7 +51,7 @@ class _World:
         self.failures: dict[tuple[str, str], Exception] = {}
         self.standing_still: tuple[str, str] | None = None
         self.stands = asyncio.Event()
-        self.fleet = Fleet(self.agents, cast("Engines", self), tasks, self._build, _for_ever)
+        self.fleet = Fleet(self.agents, cast("ProviderRegistry", self), tasks, self._build, _for_ever)
 
     async def reached(self, step: str, agent_id: str) -> None:
         if (step, agent_id) == self.standing_still:

@@ -14,7 +14,7 @@ import structlog
 
 from memd.embedding.queue.agent_backlog import Customer
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Provider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
@@ -99,7 +99,7 @@ async def _indexed(home: Path, provider: Provider, texts: list[str]) -> float:
     for start in range(0, len(texts), 50):
         chunks = [chunk_of(text, line) for line, text in enumerate(texts[start : start + 50], 1)]
         await index.replace(found_file(f"memory/{start}.md"), str(start).encode(), chunks, {}, frozenset())
-    queue = VectorQueue(provider, cache, CacheBound(lambda: 2 * len(texts)), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 2 * len(texts)), Random(1))
     running = asyncio.create_task(queue.run())
 
     async def complete() -> None:

@@ -20,8 +20,8 @@ from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
 from memd.embedding.fallback_state import Patience
-from memd.embedding.registry import Engines
-from memd.embedding.running_provider import Tools
+from memd.embedding.registry import ProviderRegistry
+from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import Choice
 from memd.runtime.threads import Threads
 from memd.server.handlers import Control, Handlers
@@ -214,7 +214,9 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
     cache = EmbeddingStore(home / "state" / "embeddings.sqlite")
     await cache.open()
     async with asyncio.TaskGroup() as tasks:
-        engines = Engines(Tools(cache, tasks, Random(1), Patience()), lambda _: Choice(provider, None))
+        engines = ProviderRegistry(
+            ProviderParts(cache, tasks, Random(1), Patience()), lambda _: Choice(provider, None)
+        )
         fleet = Fleet(
             agents,
             engines,

@@ -7,8 +7,8 @@ from random import Random
 from memd.config.settings import AgentSettings
 from memd.embedding.fallback_state import Patience
 from memd.embedding.for_agent import Supply
-from memd.embedding.provider_pair import Engine
-from memd.embedding.running_provider import Member, Tools
+from memd.embedding.provider_pair import ProviderPair
+from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.model import Degraded
 from memd.providers.choose import Choice
 from memd.providers.provider import Provider, space_of
@@ -20,7 +20,7 @@ class Nobody:
 
     version = 0
 
-    def member_of(self, space: Space, first: Engine) -> Member | None:
+    def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         return None
 
     async def changed_since(self, version: int) -> int:
@@ -37,8 +37,8 @@ class Nobody:
 def silent(settings: AgentSettings, choice: Choice | None = None) -> Supply:
     """Keywords alone."""
     cache = EmbeddingStore(Path("/nowhere"))
-    tools = Tools(cache, asyncio.TaskGroup(), Random(1), Patience())
-    engine = Engine(settings, choice or Choice(None, "none is wanted"), tools, lambda: None)
+    tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), Patience())
+    engine = ProviderPair(settings, choice or Choice(None, "none is wanted"), tools, lambda: None)
     return Supply(settings, engine, Nobody(), cache)
 
 

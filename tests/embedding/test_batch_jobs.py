@@ -9,7 +9,7 @@ import msgspec
 from memd.config.settings import Remote
 from memd.embedding.batch_jobs import Jobs, JobsOfSpace
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import recipe
 from memd.store.embeddings import EmbeddingStore
@@ -45,7 +45,7 @@ async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path)
         shared, running, queues = JobsOfSpace(), [], []
         for _ in range(2):
             provider = Named()
-            queue = VectorQueue(provider, cache, CacheBound(lambda: 1000), Random(1))
+            queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), Random(1))
             made = recipe("openai", "m", remote, {}, lambda _: KEY)
             jobs = Jobs(made, provider.identity, cache, remote.batch, queue, Random(1), shared, None)
             queues.append(queue)

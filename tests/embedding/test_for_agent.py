@@ -10,8 +10,8 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.embedding.for_agent import QUERY_TIMEOUT_S, SPARE_S, Supply
-from memd.embedding.provider_pair import Engine
-from memd.embedding.running_provider import Member
+from memd.embedding.provider_pair import ProviderPair
+from memd.embedding.running_provider import RunningProvider
 from memd.providers.provider import EmbedUnavailable, Vector, space_of
 from memd.providers.query_queue import QuestionQueue
 from memd.store.embeddings import EmbeddingStore, Space
@@ -30,10 +30,10 @@ class Silent(HashingProvider):
 class OneMember(Nobody):
     """A registry with one engine."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: RunningProvider) -> None:
         self._member = member
 
-    def member_of(self, space: Space, first: Engine) -> Member | None:
+    def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         return self._member
 
 
@@ -44,8 +44,8 @@ def test_a_question_waits_for_its_vector_as_long_as_is_said(configured_s: float 
     async def main() -> float:
         provider = Silent()
         queue = QuestionQueue(provider, clock=now_s)
-        member = cast("Member", SimpleNamespace(questions=queue, query_timeout_s=configured_s))
-        engine = cast("Engine", SimpleNamespace(used=member))
+        member = cast("RunningProvider", SimpleNamespace(questions=queue, query_timeout_s=configured_s))
+        engine = cast("ProviderPair", SimpleNamespace(used=member))
         settings = AgentSettings(workspace=Path("/nowhere"))
         supply = Supply(settings, engine, OneMember(member), EmbeddingStore(Path("/nowhere"), rng=Random(1)))
         speaker = supply.speaker(space_of(provider.identity))

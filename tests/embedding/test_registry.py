@@ -10,8 +10,8 @@ from memd.config.settings import AgentSettings, Remote
 from memd.embedding.fallback_state import Patience
 from memd.embedding.model_info import Portraits
 from memd.embedding.model_probe import Acquaintance
-from memd.embedding.registry import Engines
-from memd.embedding.running_provider import Tools
+from memd.embedding.registry import ProviderRegistry
+from memd.embedding.running_provider import ProviderParts
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.choose import choose
@@ -47,8 +47,8 @@ async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_a
         remote=Remote(base_url="http://127.0.0.1:9/v1"),
     )
     async with asyncio.TaskGroup() as tasks:
-        engines = Engines(
-            Tools(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), Patience()),
+        engines = ProviderRegistry(
+            ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), Patience()),
             lambda wanted: choose(wanted, Surroundings({}, tmp_path, read_small)),
         )
         monkeypatch.setattr(Portraits, "recall", stands_still)

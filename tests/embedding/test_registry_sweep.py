@@ -10,8 +10,8 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.embedding.fallback_state import Patience
 from memd.embedding.for_agent import Supply
-from memd.embedding.registry import Engines
-from memd.embedding.running_provider import Tools
+from memd.embedding.registry import ProviderRegistry
+from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import Choice
 from memd.store.embeddings import EmbeddingStore
 from tests.fakes import HashingProvider
@@ -37,8 +37,8 @@ class House:
 
     def __init__(self, tasks: asyncio.TaskGroup, cache: EmbeddingStore) -> None:
         self.providers = {name: Lingering() for name in ("one", "two", "three")}
-        self.engines = Engines(
-            Tools(cache, tasks, Random(1), Patience()),
+        self.engines = ProviderRegistry(
+            ProviderParts(cache, tasks, Random(1), Patience()),
             lambda settings: Choice(self.providers[settings.model or ""], None),
         )
         self.supplies: dict[str, Supply] = {}

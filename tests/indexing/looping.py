@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from memd.config.settings import AgentSettings, SyncSettings
-from memd.index_service import SyncLoop
+from memd.index_service import IndexService
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
@@ -59,7 +59,7 @@ class Bench:
         self.index = index or Index(home / "main.sqlite")
         self.dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
         self.roots: tuple[Root, ...] = roots_of(self.settings)
-        self.loop = SyncLoop(
+        self.loop = IndexService(
             "main",
             self.settings,
             treatment_of(self.settings, self.roots),

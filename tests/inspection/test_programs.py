@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config.settings import AgentSettings, Qmd
+from memd.config.settings import AgentSettings, QmdSettings
 from memd.inspection.programs import look_at_qmd
 
 
@@ -12,7 +12,7 @@ def program(home: Path, text: str) -> AgentSettings:
     file = home / "qmd"
     file.write_text(text)
     file.chmod(0o700)
-    return AgentSettings(workspace=home, backend="qmd", qmd=Qmd(command=str(file)))
+    return AgentSettings(workspace=home, backend="qmd", qmd=QmdSettings(command=str(file)))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from memd.backends.qmd.read_text import Reading
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import Upkeep, Vectors, mode_of
 from memd.config.settings import AgentSettings
-from memd.index_service import SyncLoop
+from memd.index_service import IndexService
 from memd.indexing.rules import Treatment
 from memd.model import Degraded, Hit
 from memd.redact.redactor import rules_key
@@ -75,7 +75,7 @@ class _Asked(msgspec.Struct, frozen=True):
     deadline: float  # of the monotonic clock
 
 
-class Qmd:
+class QmdBackend:
     """One agent's qmd.
 
     What it proposes is shown only if it is a file of the built-in index that the asker may see. The text is read from our
@@ -90,7 +90,7 @@ class Qmd:
         *,
         directory: Path,
         index: Index,
-        sync: SyncLoop,
+        sync: IndexService,
         treatment: Treatment,
         builtin: Builtin,
         turn: EmbedTurn,
@@ -141,7 +141,7 @@ class Qmd:
         *,
         directory: Path,
         index: Index,
-        sync: SyncLoop,
+        sync: IndexService,
         treatment: Treatment,
         builtin: Builtin,
         turn: EmbedTurn,

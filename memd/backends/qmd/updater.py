@@ -20,7 +20,7 @@ from memd.backends.qmd.export import CURATED, NOTES, Export
 from memd.backends.qmd.parse import Listed
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.schedule import Cleanings, Embeddings, Pace, Updates
-from memd.config.settings import Qmd as Settings
+from memd.config.settings import QmdSettings as Settings
 from memd.errors import TransientError
 from memd.model import Kind
 from memd.runtime.threads import Threads

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from memd.embedding.queue.agent_backlog import Customer
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.spaces import Spaces
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
@@ -24,19 +24,19 @@ class Embedders:
         self.rest = False  # nobody searches by vectors just now
         self._agent = agent
         self._use_cache = use_cache
-        self._queues: set[VectorQueue] = set()  # that serve the agent
+        self._queues: set[EmbeddingQueue] = set()  # that serve the agent
 
     @property
     def embeds(self) -> bool:
         """Whether anything is to be embedded, be it known yet by whom or not."""
         return self.spaces is not None and self.spaces.embeds and not self.rest
 
-    def queue(self, space: Space | None) -> VectorQueue | None:
+    def queue(self, space: Space | None) -> EmbeddingQueue | None:
         """What embeds in a space; None: nobody does just now."""
         return None if self.spaces is None or self.rest else self.spaces.queue(space)
 
     @property
-    def queues(self) -> frozenset[VectorQueue]:
+    def queues(self) -> frozenset[EmbeddingQueue]:
         """Those that serve the agent: two, while an index is built for another model."""
         return frozenset(self._queues)
 
@@ -50,7 +50,9 @@ class Embedders:
         cache = self.cache
         return None if cache is None or space is None else KnownVectors(cache, space)
 
-    def serve(self, queue: VectorQueue, index: Index, damaged: Callable[[str], None] | None = None) -> None:
+    def serve(
+        self, queue: EmbeddingQueue, index: Index, damaged: Callable[[str], None] | None = None
+    ) -> None:
         """Have a queue embed what waits in an index.
 
         Args:
@@ -61,7 +63,7 @@ class Embedders:
         queue.serve(Customer(self._agent, index, self._use_cache, damaged))
         self._queues.add(queue)
 
-    async def leave(self, but: Collection[VectorQueue | None] = ()) -> None:
+    async def leave(self, but: Collection[EmbeddingQueue | None] = ()) -> None:
         """Be served no more, but by some."""
         for queue in self._queues.difference(but):
             self._queues.discard(queue)

@@ -17,7 +17,7 @@ from memd.store.index import Index
 MOST = 200_000  # chunks of an index that are gathered at once
 
 
-class Batches(Protocol):
+class BatchJobs(Protocol):
     """The jobs of one provider, as memd.providers.batch.jobs has them."""
 
     @property
@@ -81,15 +81,15 @@ class Bulk:
             known: The cache, where jobs leave their vectors.
         """
         self._known = known
-        self._batches: Batches | None = None
+        self._batches: BatchJobs | None = None
         self._settings = Batch()
 
-    def use(self, batches: Batches, settings: Batch) -> None:
+    def use(self, batches: BatchJobs, settings: Batch) -> None:
         """Have jobs from here on."""
         self._batches, self._settings = batches, settings
 
     @property
-    def batches(self) -> Batches | None:
+    def batches(self) -> BatchJobs | None:
         """The jobs; None where there are none by configuration or by provider."""
         return self._batches
 

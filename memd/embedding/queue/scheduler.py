@@ -44,7 +44,7 @@ AGAIN_S = 30.0  # until it is written again that a confirmation is used up
 UNSTORED = 2  # requests of an agent that are under way or not stored yet, for each that may be under way
 
 
-class VectorQueue:
+class EmbeddingQueue:
     """What one provider has to embed, for all agents that use it.
 
     Each agent has a task of its own, so that no store waits for another's. As many requests are under way as the

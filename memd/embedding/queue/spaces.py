@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Identity
 from memd.store.embeddings import EmbeddingStore, Space
 
@@ -39,7 +39,7 @@ class Spaces(Protocol):
         """Wait for another version than the one that is known; which it is."""
         ...
 
-    def queue(self, space: Space | None) -> VectorQueue | None:
+    def queue(self, space: Space | None) -> EmbeddingQueue | None:
         """What embeds in a space; None: nobody does just now."""
         ...
 

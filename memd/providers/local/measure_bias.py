@@ -11,7 +11,7 @@ from memd.providers.centring import Line, line
 from memd.providers.local import bundled_model
 
 
-def measured(model: bundled_model.Model) -> NDArray[np.float32]:
+def measured(model: bundled_model.BundledModel) -> NDArray[np.float32]:
     """What BIAS_FILE holds, shape (4, dimensions): mean and slope of passages, then of questions."""
     answers = np.stack([model.passage(text) for text in calibration.ANSWERS])
     questions = np.stack([model.query(text) for text in calibration.QUESTIONS])

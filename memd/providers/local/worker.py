@@ -34,7 +34,7 @@ _THIS_PROCESS, _IDLE, _CLASS_SHIFT = 1, 3, 13
 _DISK, _WHOLE_PROCESS, _THROTTLED = 0, 0, 3
 
 
-class Model(Protocol):
+class WorkerModel(Protocol):
     """What turns a text into a vector."""
 
     def passage(self, text: str) -> Vector:
@@ -104,7 +104,7 @@ def read_requests(requests: SimpleQueue[Passage]) -> NoReturn:
     os._exit(0)
 
 
-def serve(version: str, load: Callable[[], Model]) -> NoReturn:
+def serve(version: str, load: Callable[[], WorkerModel]) -> NoReturn:
     """Answer until the daemon hangs up.
 
     Args:

@@ -5,7 +5,7 @@ import re
 import msgspec
 
 
-class Model(msgspec.Struct, frozen=True):
+class KnownModel(msgspec.Struct, frozen=True):
     """What a model's documentation says of it."""
 
     dimensions: int | None = None  # None: it depends on more than the name
@@ -23,44 +23,44 @@ _SENTENCE = "Represent this sentence for searching relevant passages: "
 # Lengths are a little below what is documented: tokens are estimated here, and counted there.
 _KNOWN = {
     # OpenAI: 8192 tokens a text.
-    "text-embedding-3-small": Model(1536, 8000),
-    "text-embedding-3-large": Model(3072, 8000),
-    "text-embedding-ada-002": Model(1536, 8000),
+    "text-embedding-3-small": KnownModel(1536, 8000),
+    "text-embedding-3-large": KnownModel(3072, 8000),
+    "text-embedding-ada-002": KnownModel(1536, 8000),
     # Google: 2048; the second generation 8192, and it heeds no task type, but words before the text.
-    "gemini-embedding-001": Model(3072, 2000),
-    "gemini-embedding-2": Model(3072, 8000, *_GEMMA),
+    "gemini-embedding-001": KnownModel(3072, 2000),
+    "gemini-embedding-2": KnownModel(3072, 8000, *_GEMMA),
     # Voyage AI.
-    "voyage-4-large": Model(1024, 32_000),
-    "voyage-4": Model(1024, 32_000),
-    "voyage-4-lite": Model(1024, 32_000),
-    "voyage-4-nano": Model(None, 32_000),
-    "voyage-3-large": Model(1024, 32_000),
-    "voyage-3.5": Model(1024, 32_000),
-    "voyage-3.5-lite": Model(1024, 32_000),
-    "voyage-3": Model(1024, 32_000),
-    "voyage-3-lite": Model(512, 32_000),
-    "voyage-code-3": Model(1024, 32_000),
-    "voyage-finance-2": Model(1024, 32_000),
-    "voyage-multilingual-2": Model(1024, 32_000),
-    "voyage-law-2": Model(1024, 16_000),
-    "voyage-code-2": Model(1536, 16_000),
+    "voyage-4-large": KnownModel(1024, 32_000),
+    "voyage-4": KnownModel(1024, 32_000),
+    "voyage-4-lite": KnownModel(1024, 32_000),
+    "voyage-4-nano": KnownModel(None, 32_000),
+    "voyage-3-large": KnownModel(1024, 32_000),
+    "voyage-3.5": KnownModel(1024, 32_000),
+    "voyage-3.5-lite": KnownModel(1024, 32_000),
+    "voyage-3": KnownModel(1024, 32_000),
+    "voyage-3-lite": KnownModel(512, 32_000),
+    "voyage-code-3": KnownModel(1024, 32_000),
+    "voyage-finance-2": KnownModel(1024, 32_000),
+    "voyage-multilingual-2": KnownModel(1024, 32_000),
+    "voyage-law-2": KnownModel(1024, 16_000),
+    "voyage-code-2": KnownModel(1536, 16_000),
     # Run by oneself. Of nomic-embed-text Ollama takes 2048 tokens, though the model was made for more.
-    "nomic-embed-text": Model(768, 2000, *_NOMIC),
-    "nomic-embed-text-v2-moe": Model(768, 500, *_NOMIC),
-    "embeddinggemma": Model(768, 2000, *_GEMMA),
-    "mxbai-embed-large": Model(1024, 500, _SENTENCE),
-    "snowflake-arctic-embed": Model(None, 500, _SENTENCE),
-    "snowflake-arctic-embed2": Model(1024, 8000, "query: "),
-    "snowflake-arctic-embed-l-v2.0": Model(1024, 8000, "query: "),
-    "bge-m3": Model(1024, 8000),
-    "qwen3-embedding": Model(None, 8000, _INSTRUCT),
-    "bge-large": Model(1024, 500),
-    "all-minilm": Model(384, 250),
-    "paraphrase-multilingual": Model(768, 120),
-    "multilingual-e5-small": Model(384, 500, *_E5),
-    "multilingual-e5-base": Model(768, 500, *_E5),
-    "multilingual-e5-large": Model(1024, 500, *_E5),
-    "multilingual-e5-large-instruct": Model(1024, 500, _INSTRUCT),
+    "nomic-embed-text": KnownModel(768, 2000, *_NOMIC),
+    "nomic-embed-text-v2-moe": KnownModel(768, 500, *_NOMIC),
+    "embeddinggemma": KnownModel(768, 2000, *_GEMMA),
+    "mxbai-embed-large": KnownModel(1024, 500, _SENTENCE),
+    "snowflake-arctic-embed": KnownModel(None, 500, _SENTENCE),
+    "snowflake-arctic-embed2": KnownModel(1024, 8000, "query: "),
+    "snowflake-arctic-embed-l-v2.0": KnownModel(1024, 8000, "query: "),
+    "bge-m3": KnownModel(1024, 8000),
+    "qwen3-embedding": KnownModel(None, 8000, _INSTRUCT),
+    "bge-large": KnownModel(1024, 500),
+    "all-minilm": KnownModel(384, 250),
+    "paraphrase-multilingual": KnownModel(768, 120),
+    "multilingual-e5-small": KnownModel(384, 500, *_E5),
+    "multilingual-e5-base": KnownModel(768, 500, *_E5),
+    "multilingual-e5-large": KnownModel(1024, 500, *_E5),
+    "multilingual-e5-large-instruct": KnownModel(1024, 500, _INSTRUCT),
 }
 _MAKERS = {
     "openai": re.compile(r"text-embedding-(?:3-|ada-)"),
@@ -69,7 +69,7 @@ _MAKERS = {
 }
 
 
-def known(name: str) -> Model:
+def known(name: str) -> KnownModel:
     """What is known of a model, whatever organisation, tag or quantisation its name carries."""
     stem = _stem(name)
     # LM Studio calls every model so: "text-embedding-nomic-embed-text-v1.5".
@@ -80,7 +80,7 @@ def known(name: str) -> Model:
             model = _KNOWN.get("-".join(parts[:length]))
             if model is not None:
                 return model
-    return Model()
+    return KnownModel()
 
 
 def is_from(maker: str, name: str) -> bool:

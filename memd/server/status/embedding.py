@@ -1,7 +1,7 @@
 """How an agent's embedding stands, as a client is told."""
 
 from memd.embedding.queue.batching import Bulk
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
 from memd.providers.batch.batch_state import FAILURES
 from memd_client import messages as wire
@@ -16,7 +16,7 @@ _NAMES: dict[type[State], str] = {
 
 
 def embedding(
-    queue: VectorQueue | None, agent: str, *, use_cache: bool, trouble: str | None
+    queue: EmbeddingQueue | None, agent: str, *, use_cache: bool, trouble: str | None
 ) -> wire.Embedding:
     """Whether an agent's chunks get their vectors.
 
@@ -40,7 +40,7 @@ def embedding(
     )
 
 
-def provider_trouble(queue: VectorQueue, agent: str) -> str | None:
+def provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
     """What is wrong with the provider, or with the store that takes its vectors: a wish of a person is no trouble."""
     return queue.trouble_of(agent) if isinstance(queue.state_of(agent), BackingOff | Stopped) else None
 

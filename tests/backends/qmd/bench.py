@@ -12,11 +12,11 @@ from typing import Any
 
 from memd.backends.backend import Answer, Question
 from memd.backends.builtin import Builtin
-from memd.backends.qmd.backend import Qmd
+from memd.backends.qmd.backend import QmdBackend
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings, SyncSettings
-from memd.config.settings import Qmd as Settings
-from memd.index_service import SyncLoop
+from memd.config.settings import QmdSettings as Settings
+from memd.index_service import IndexService
 from memd.indexing.changes.pending import Dirty
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
@@ -59,7 +59,7 @@ class Bench:
         self.treatment = treatment_of(self.settings, self.roots)
         self.index = Index(home / "main.sqlite")
         dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
-        self.sync = SyncLoop(
+        self.sync = IndexService(
             "main",
             self.settings,
             self.treatment,
@@ -82,7 +82,7 @@ class Bench:
         )
         self.environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
         self.turn = EmbedTurn()
-        self.qmd: Qmd
+        self.qmd: QmdBackend
 
     @property
     def directory(self) -> Path:
@@ -101,9 +101,9 @@ class Bench:
         async with asyncio.timeout(30):
             await self.sync.settled(self.sync.request())
 
-    async def create(self) -> Qmd:
+    async def create(self) -> QmdBackend:
         """A qmd of the agent, which does not run yet."""
-        return await Qmd.create(
+        return await QmdBackend.create(
             "main",
             self.settings,
             directory=self.directory,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.backends.qmd.backend import Qmd
+from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import Redact, UserRule
 from tests.backends.qmd.bench import Bench, indexing, serving
 from tests.fakes.qmd_standin import USUAL, Standin, delayed, says
@@ -21,7 +21,7 @@ def collections(bench: Bench) -> dict[str, dict[str, str]]:
     return found
 
 
-async def lived(bench: Bench, qmd: Qmd, standin: Standin, updates: int = 1) -> None:
+async def lived(bench: Bench, qmd: QmdBackend, standin: Standin, updates: int = 1) -> None:
     """A life of an engine, until it has updated so often."""
     before = len(standin.calls("update"))
     living = asyncio.create_task(qmd.run())

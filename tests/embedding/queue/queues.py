@@ -9,7 +9,7 @@ from random import Random
 import apsw
 
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Limits, Provider, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
@@ -31,8 +31,8 @@ async def opened(tmp_path: Path, name: str, texts: list[str]) -> Index:
     return index
 
 
-def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int = 1000) -> VectorQueue:
-    return VectorQueue(provider, cache, CacheBound(lambda: max_entries), Random(1))
+def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int = 1000) -> EmbeddingQueue:
+    return EmbeddingQueue(provider, cache, CacheBound(lambda: max_entries), Random(1))
 
 
 class Poisoned(HashingProvider):
@@ -49,7 +49,7 @@ class Poisoned(HashingProvider):
 
 
 @asynccontextmanager
-async def running(queue: VectorQueue, *indexes: Index) -> AsyncIterator[None]:
+async def running(queue: EmbeddingQueue, *indexes: Index) -> AsyncIterator[None]:
     """Let a queue work meanwhile; the indexes are closed afterwards."""
     task = asyncio.create_task(queue.run())
     try:

@@ -15,7 +15,7 @@ from memd.config.settings import Batch
 from memd.embedding.queue.agent_backlog import Customer
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.model import TextHash
 from memd.providers.batch.dialects import offered
 from memd.providers.batch.jobs import Batches
@@ -43,7 +43,7 @@ def server() -> Iterator[EmbeddingServer]:
 class Desk(msgspec.Struct, frozen=True):
     """A queue with batch jobs, at work."""
 
-    queue: VectorQueue
+    queue: EmbeddingQueue
     batches: Batches
     provider: RemoteProvider
 
@@ -66,7 +66,7 @@ async def desk(tmp_path: Path, server: EmbeddingServer, settings: Batch = SETTIN
         session = Session("openai", asker.account, None, 4)
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
-        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
 
         async def deliver(_: Mapping[TextHash, bytes]) -> None:
             queue.batches_changed()

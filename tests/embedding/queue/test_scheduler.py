@@ -9,7 +9,7 @@ import pytest
 from memd.chunk.parts import parts_of
 from memd.embedding.queue.agent_backlog import Customer
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import BackingOff
 from memd.model import TextHash
 from memd.providers.provider import EmbedUnavailable, Vectors
@@ -29,7 +29,7 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
     await store.close()
 
 
-async def worked(queue: VectorQueue, *indexes: Index) -> list[tuple[int, str | None]]:
+async def worked(queue: EmbeddingQueue, *indexes: Index) -> list[tuple[int, str | None]]:
     """Let the queue run until it has settled all these indexes."""
     running = asyncio.create_task(queue.run())
     try:
@@ -107,7 +107,7 @@ async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: Emb
     provider = HashingProvider()
     provider.fail_next(10**9)  # until it is told otherwise
     index = await opened(tmp_path, "main", ["text"])
-    queue = VectorQueue(provider, cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.01)
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.01)
     queue.serve(Customer("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
@@ -257,7 +257,7 @@ async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
     texts = ["apples", "pears", "plums"]
     texts.insert(place, "poison")
     index = await opened(tmp_path, "main", texts)
-    queue = VectorQueue(Poisoned(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.001)
+    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.001)
     queue.serve(Customer("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
@@ -284,7 +284,7 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
                 asyncio.get_running_loop().call_later(0.005, queue.serve, customer)
                 raise
 
-    queue = VectorQueue(Told(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.2)
+    queue = EmbeddingQueue(Told(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.2)
     queue.serve(customer)
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memd.embedding.queue.agent_backlog import Customer
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Vectors
 from memd.store.embeddings import EmbeddingStore
 from tests.embedding.queue.queues import locked, opened, queue_of, running, write
@@ -51,7 +51,7 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
     await store.close()
 
 
-def waits(queue: VectorQueue) -> int:
+def waits(queue: EmbeddingQueue) -> int:
     """How many agents wait for their turn."""
     return queue._lanes.turns.waiting
 

@@ -11,7 +11,7 @@ import pytest
 from memd.embedding.queue.agent_backlog import Customer
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import UnderWay
-from memd.embedding.queue.scheduler import UNSTORED, VectorQueue
+from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
 from memd.embedding.queue.states import BackingOff
 from memd.providers.provider import EmbedUnavailable, Limits, Vectors
 from memd.store.embeddings import EmbeddingStore
@@ -64,9 +64,9 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 @asynccontextmanager
 async def served(
     tmp_path: Path, cache: EmbeddingStore, provider: Lanes, texts: list[str]
-) -> AsyncIterator[tuple[VectorQueue, Customer]]:
+) -> AsyncIterator[tuple[EmbeddingQueue, Customer]]:
     index = await opened(tmp_path, "main", texts)
-    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
     customer = Customer("main", index, use_cache=True)
     async with running(queue, index):
         queue.serve(customer)
@@ -111,7 +111,7 @@ async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
     provider.let_all()
     texts = [f"text {n}" for n in range(100)]
     index = await opened(tmp_path, "main", texts)
-    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
     async with running(queue, index):
         with locked(index, busy_ms=30_000):
             queue.serve(Customer("main", index, use_cache=True))
@@ -130,7 +130,7 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
         name: await opened(tmp_path, name, [f"{name} {n}" for n in range(60)]) for name in ("one", "two")
     }
     third = await opened(tmp_path, "three", [])
-    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
     async with running(queue, *indexes.values(), third):
         for name, index in indexes.items():
             queue.serve(Customer(name, index, use_cache=True))
@@ -201,7 +201,7 @@ async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provid
     provider = Backing("broken")
     one = await opened(tmp_path, "one", ["shared"])
     two = await opened(tmp_path, "two", ["shared", "broken"])
-    queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.01)
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.01)
     async with running(queue, one, two):
         queue.serve(Customer("one", one, use_cache=True))
         await until_async(lambda: provider.under_way == {"shared"})
@@ -218,7 +218,7 @@ async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: 
     texts = [f"shared {n}" for n in range(12)]
     indexes = [await opened(tmp_path, name, texts) for name in ("one", "two")]
     queues = [
-        VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), under_way=under_way)
+        EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), under_way=under_way)
         for _ in indexes
     ]
     async with running(queues[0], indexes[0]), running(queues[1], indexes[1]):

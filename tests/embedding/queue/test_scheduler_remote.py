@@ -13,7 +13,7 @@ import pytest
 
 from memd.embedding.queue.agent_backlog import Customer
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import BackingOff, Stopped, Working
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
@@ -43,7 +43,7 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
     await store.close()
 
 
-async def done(queue: VectorQueue, index: Index) -> None:
+async def done(queue: EmbeddingQueue, index: Index) -> None:
     """Until nothing waits, through all troubles."""
     while (await queue.wait_for(index))[0]:
         state = queue.state
@@ -123,7 +123,7 @@ async def test_a_provider_that_fails_three_in_ten_gives_every_vector(
     flapping = server.plan = Flapping(server)
     async with provider_at(server, timeout_s=2.0) as provider:
         index = await opened_for(tmp_path, provider, texts)
-        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue):
             queue.serve(Customer("main", index, use_cache=True))
             await done(queue, index)
@@ -148,7 +148,7 @@ async def test_a_provider_that_is_down_is_asked_for_one_text_at_a_time(
     server.plan = lambda _: says.broken("openai", 503) if next(failing) < 7 else None
     async with provider_at(server, retries=ONCE) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 300 for n in range(200)])
-        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
@@ -171,7 +171,7 @@ async def test_what_a_provider_asks_for_is_waited(
     server.plan = lambda _: says.too_fast("openai", "3600")
     async with provider_at(server) as provider:
         index = await opened_for(tmp_path, provider, ["a note"])
-        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
             assert (await queue.wait_for(index))[0] == 1
@@ -192,7 +192,7 @@ async def test_a_refusal_for_good_ends_all_requests(
     server.plan = lambda _: getattr(says, refusal)("openai")
     async with provider_at(server, concurrency=2) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n}" for n in range(2000)])
-        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
@@ -220,7 +220,7 @@ async def test_a_text_that_a_provider_fails_at_keeps_no_other_from_its_vector(
         index = await opened_for(
             tmp_path, provider, ["poison", *(f"note {n} " + "word " * 900 for n in range(60))]
         )
-        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
             while (await index.counts()).done < 60:
@@ -236,7 +236,7 @@ async def test_a_request_that_fails_takes_no_other_with_it(
     server.delay_s = 0.2
     async with provider_at(server, retries=ONCE) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 1500 for n in range(16)])
-        queue = VectorQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue, index):
             queue.serve(Customer("main", index, use_cache=True))
             _, reason = await queue.wait_for(index)

@@ -12,7 +12,7 @@ import pytest
 from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import Customer
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.scheduler import VectorQueue
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import Paused, WaitingForConfirmation, Working
 from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreUnavailable
@@ -33,9 +33,9 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 
 def queue_of(
     provider: HashingProvider, cache: EmbeddingStore, confirm_above: int | None = None
-) -> VectorQueue:
+) -> EmbeddingQueue:
     """A queue as it is after each start of the daemon."""
-    return VectorQueue(
+    return EmbeddingQueue(
         provider,
         cache,
         CacheBound(lambda: 10_000),
@@ -302,7 +302,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
         return await store(*given)
 
     index.add_vectors = slowly  # type: ignore[method-assign, assignment]
-    queue = VectorQueue(
+    queue = EmbeddingQueue(
         Poisoned(), cache, CacheBound(lambda: 1000), Random(1), confirm_above=12, first_wait_s=0.001
     )
     async with running(queue):

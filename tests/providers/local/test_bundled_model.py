@@ -10,7 +10,7 @@ from memd.providers.local.sanitise import fit
 
 
 @pytest.fixture(scope="module")
-def model() -> bundled_model.Model:
+def model() -> bundled_model.BundledModel:
     """The real model."""
     return bundled_model.load()
 
@@ -54,7 +54,7 @@ def test_an_incomplete_package_is_told(site: Path) -> None:
         bundled_model.find()
 
 
-def test_questions_and_passages_have_sides_of_their_own(model: bundled_model.Model) -> None:
+def test_questions_and_passages_have_sides_of_their_own(model: bundled_model.BundledModel) -> None:
     """The same words as a question and as a passage are two vectors."""
     text = "we picked PostgreSQL"
     assert model.query(text) @ model.passage(text) < 0.999
@@ -77,19 +77,19 @@ def test_questions_and_passages_have_sides_of_their_own(model: bundled_model.Mod
     ],
     ids=ascii,
 )
-def test_awkward_text_has_a_vector(model: bundled_model.Model, text: str) -> None:
+def test_awkward_text_has_a_vector(model: bundled_model.BundledModel, text: str) -> None:
     """Nothing that can be in a file or a question crashes the engine."""
     for vector in (model.passage(text), model.query(text)):
         assert vector.shape == (bundled_model.DIMENSIONS,)
         assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_what_follows_nul_counts(model: bundled_model.Model) -> None:
+def test_what_follows_nul_counts(model: bundled_model.BundledModel) -> None:
     """A NUL does not end the text."""
     np.testing.assert_allclose(model.passage("the data\0base"), model.passage("the database"), atol=1e-6)
 
 
-def test_a_megabyte_is_represented_by_its_beginning(model: bundled_model.Model) -> None:
+def test_a_megabyte_is_represented_by_its_beginning(model: bundled_model.BundledModel) -> None:
     """A huge text costs what its head costs, on both sides."""
     huge = ("notes" + " " * 700) * 1500
     head = fit(huge, bundled_model.PASSAGE_BYTES)

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.providers.remote.known_models import Model, is_from, known
+from memd.providers.remote.known_models import KnownModel, is_from, known
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_a_name_tells_whose_model_it_is(maker: str, name: str, *, can_be: bool) 
 @pytest.mark.parametrize("name", ["", "something-else", "gpt-4o", "-", "a/b:c"])
 def test_nothing_is_assumed_of_others(name: str) -> None:
     """Neither a length nor prefixes."""
-    assert known(name) == Model()
+    assert known(name) == KnownModel()
