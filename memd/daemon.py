@@ -30,7 +30,7 @@ from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.for_agent import Supply
 from memd.embedding.registry import Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
@@ -82,7 +82,7 @@ COLLECT = (
 SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait for their turn
 OPEN_FILES = 10_240  # what macOS allows at most
 ROOTS_S = 1.0  # for which the start of an agent waits for its disk
-PATIENCE = Patience()
+PATIENCE = FallbackThresholds()
 LOOKUPS = 4  # of hosts at a time: a resolver may not answer for many seconds
 LOOK_S = 1.0  # between two looks whether the socket has its file
 STOP_S = 1.5  # from the signal to the end, at most
@@ -239,7 +239,7 @@ async def serve(
     choose: Choose,
     *,
     on_stop: Callable[[], None] | None = None,
-    patience: Patience = PATIENCE,
+    patience: FallbackThresholds = PATIENCE,
 ) -> None:
     """Start everything in order, answer until a signal, stop everything in the reverse order.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from memd.backends.builtin import Builtin
-from memd.backends.fallback import Fallback, Patience
+from memd.backends.fallback import Fallback, FallbackTimeouts
 from memd.backends.qmd.backend import QmdBackend
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings
@@ -59,5 +59,5 @@ def chosen(
             home=around.home,
         )
 
-    patience = Patience(settings.qmd.timeout_ms / 1000, settings.qmd.cooldown_seconds)
+    patience = FallbackTimeouts(settings.qmd.timeout_ms / 1000, settings.qmd.cooldown_seconds)
     return Fallback(agent, "qmd", create, builtin, patience, leaned_on=lean)

@@ -48,7 +48,7 @@ class ChosenBackend(Protocol):
 E = TypeVar("E", bound=ChosenBackend)
 
 
-class Patience(msgspec.Struct, frozen=True):
+class FallbackTimeouts(msgspec.Struct, frozen=True):
     """How long things take, in seconds."""
 
     ready_s: float  # from the beginning of its creation, for which searches wait for an engine
@@ -76,7 +76,7 @@ class Fallback(Generic[E]):
         name: str,
         create: Callable[[], Awaitable[E]],
         second: Backend,
-        patience: Patience,
+        patience: FallbackTimeouts,
         *,
         leaned_on: Callable[[bool], None],
         clock: Callable[[], float] = time.monotonic,

@@ -66,7 +66,7 @@ class Query(_Section, frozen=True):
     hybrid: Hybrid = Hybrid()
 
 
-class Limits(_Section, frozen=True):
+class SearchLimits(_Section, frozen=True):
     """What an agent reads at most."""
 
     max_snippet_chars: Annotated[int, Meta(ge=80, le=4000)] = 700
@@ -226,7 +226,7 @@ class AgentSettings(_Section, frozen=True):
     fallback: FallbackName = "none"  # with its own default model
     chunking: Chunking = Chunking()
     query: Query = Query()
-    limits: Limits = Limits()
+    limits: SearchLimits = SearchLimits()
     sync: SyncSettings = SyncSettings()
     sessions: SessionSettings = SessionSettings()
     redact: Redact = Redact()

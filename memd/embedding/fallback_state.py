@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Patience(msgspec.Struct, frozen=True):
+class FallbackThresholds(msgspec.Struct, frozen=True):
     """How long things take that are not decided in a hurry, in seconds."""
 
     down_s: float = 600.0  # a provider that has not answered for so long is down for good, for now
@@ -38,7 +38,13 @@ Standing = Well | Failing | FellBack
 
 
 def failed(
-    before: Standing, reason: str, now: float, patience: Patience, *, is_final: bool, has_fallback: bool
+    before: Standing,
+    reason: str,
+    now: float,
+    patience: FallbackThresholds,
+    *,
+    is_final: bool,
+    has_fallback: bool,
 ) -> Standing:
     """The first provider did not answer.
 
@@ -72,7 +78,7 @@ def doubted(before: Standing) -> Standing:
             return msgspec.structs.replace(before, is_final=False, is_doubted=True)
 
 
-def answered(before: Standing, now: float, patience: Patience) -> Standing:
+def answered(before: Standing, now: float, patience: FallbackThresholds) -> Standing:
     """The first provider answered. After a change to the fallback it is come back to, though not at once by itself."""
     if not isinstance(before, FellBack):
         return Well()

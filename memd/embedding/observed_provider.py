@@ -8,8 +8,8 @@ from memd.providers.provider import (
     EmbedTerminal,
     EmbedUnavailable,
     Identity,
-    Limits,
     Provider,
+    ProviderLimits,
     Vector,
     Vectors,
     failures_of,
@@ -49,7 +49,7 @@ class Watched:
         return self._provider.calibration
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ProviderLimits:
         """What one call may hold."""
         return self._provider.limits
 

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings, Cache
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.observed_provider import Failure, watched
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import UnderWay
@@ -50,7 +50,7 @@ class ProviderParts(msgspec.Struct, frozen=True):
     cache: EmbeddingStore
     tasks: asyncio.TaskGroup
     rng: Random
-    patience: Patience
+    patience: FallbackThresholds
     clock: Callable[[], float] = time.monotonic
     bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: Cache().max_entries))
     # What those have in common whose settings differ, and whose vectors do not.

@@ -14,7 +14,7 @@ from memd.indexing.run_pass import PassResult
 from memd.indexing.slow_passes import SlowPasses
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.safe_traceback import told
-from memd.runtime.timing import Account
+from memd.runtime.timing import TimeTrace
 from memd.store.errors import StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
@@ -119,7 +119,7 @@ class Passes:
         """
         done = PassResult()
         failed: str | None = None
-        account = Account(self._clock)
+        account = TimeTrace(self._clock)
         try:
             with account:
                 done = await self._make(taken)

@@ -3,8 +3,8 @@
 import structlog
 
 from memd.indexing.run_pass import PassResult
-from memd.runtime.rate_limit import Seldom
-from memd.runtime.timing import Account, in_ms, told
+from memd.runtime.rate_limit import RateLimiter
+from memd.runtime.timing import TimeTrace, in_ms, told
 
 log = structlog.get_logger()
 
@@ -23,9 +23,9 @@ class SlowPasses:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._seldom = Seldom()
+        self._seldom = RateLimiter()
 
-    def note(self, account: Account, done: PassResult, failed: str | None, now: float) -> None:
+    def note(self, account: TimeTrace, done: PassResult, failed: str | None, now: float) -> None:
         """A pass is over.
 
         Args:

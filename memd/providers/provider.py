@@ -56,7 +56,7 @@ def space_of(identity: Identity) -> tuple[str, str, str]:
     return identity.provider, identity.model, identity.key
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ProviderLimits(msgspec.Struct, frozen=True):
     """What a provider takes in one call of embed_passages, and how many calls at once."""
 
     tokens: int  # estimated, of all texts of a call
@@ -150,7 +150,7 @@ class Provider(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ProviderLimits:
         """What one call of embed_passages should carry at most, and how many there may be at once.
 
         It may change: a server that takes less than its provider promises is noticed.

@@ -3,7 +3,7 @@
 import asyncio
 
 
-class Moves:
+class ChangeEvent:
     """Each progress and each trouble of some work."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """How often something is told: once in a while, with the number of those that were not."""
 
 
-class Seldom:
+class RateLimiter:
     """Lets one of many through in a while, each kind by itself."""
 
     def __init__(self, every_s: float = 10.0) -> None:

@@ -26,7 +26,7 @@ class Part:
 
     __slots__ = ("_before", "account", "began", "inner", "is_over", "name", "of", "parent")
 
-    account: "Account"  # from its beginning on; without one, it has none
+    account: "TimeTrace"  # from its beginning on; without one, it has none
     began: float
 
     def __init__(self, name: str, of: str | None = None) -> None:
@@ -89,7 +89,7 @@ def spent(name: str, of: str | None = None) -> Part:
     return Part(name, of)
 
 
-class Account:
+class TimeTrace:
     """The time of one piece of work.
 
     At each moment the time is that of the innermost parts that are under way. Where several are, at the same time, it is
@@ -202,7 +202,7 @@ def in_ms(seconds: float) -> float:
     return round(ms, 1) if ms < 10 else round(ms)
 
 
-def told(account: Account) -> dict[str, float]:
+def told(account: TimeTrace) -> dict[str, float]:
     """Milliseconds by part, the longest first; without those that nobody would notice."""
     return {name: in_ms(took_s) for name, took_s in account.parts().items() if took_s >= _NOTICED_S}
 

@@ -303,13 +303,13 @@ class Handlers:
         left_out = self._agents.left_out()
         wanted = [each for name, each in left_out.items() if request.agent in {None, name}]
         if wanted and request.session_key is None:
-            await Patience(REVIVE_MS).spend(*(each.try_again() for each in wanted))
+            await RequestTimeouts(REVIVE_MS).spend(*(each.try_again() for each in wanted))
 
     async def _sync_of(self, agents: Sequence[Agent], request: wire.Sync) -> wire.SyncReport | wire.Failure:
         tickets = [agent.sync.request(force=request.force) for agent in agents]
         if not request.wait:
             return await _report(agents)
-        patience = Patience(request.patience_ms)
+        patience = RequestTimeouts(request.patience_ms)
         passes = await patience.spend(
             *(_settled(agent, ticket) for agent, ticket in zip(agents, tickets, strict=True))
         )
@@ -330,7 +330,7 @@ class Handlers:
         key = (agent.id, request.session_key)
         if key in self._warmed:
             return await _report([agent]) if granted.direct else wire.SyncReport()
-        passes = await Patience(WARM_MS).spend(agent.sync.settled(agent.sync.request()))
+        passes = await RequestTimeouts(WARM_MS).spend(agent.sync.settled(agent.sync.request()))
         self._warmed[key] = None
         while len(self._warmed) > WARM_KEYS:
             del self._warmed[next(iter(self._warmed))]
@@ -450,7 +450,7 @@ class Handlers:
         return left_out_status(agent.settings, reason)
 
 
-class Patience:
+class RequestTimeouts:
     """How long a caller waits in all, over several waits."""
 
     def __init__(self, patience_ms: int | None) -> None:

@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from memd.runtime.timing import Account, in_ms, told
+from memd.runtime.timing import TimeTrace, in_ms, told
 from memd_client import messages as wire
 
 LAST = 100
@@ -25,7 +25,7 @@ class Latencies:
     def __init__(self) -> None:
         self._last: deque[_Search] = deque(maxlen=LAST)
 
-    def note(self, account: Account, at: float) -> None:
+    def note(self, account: TimeTrace, at: float) -> None:
         """A search was answered, at a unix time."""
         took_s = account.took_s
         self._last.append(_Search(at, took_s, told(account) if took_s >= WORTH_S else {}))

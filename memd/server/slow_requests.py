@@ -8,8 +8,8 @@ from typing import Literal
 
 import structlog
 
-from memd.runtime.rate_limit import Seldom
-from memd.runtime.timing import Account, in_ms, told
+from memd.runtime.rate_limit import RateLimiter
+from memd.runtime.timing import TimeTrace, in_ms, told
 from memd.server.latencies import Latencies
 from memd_client import messages as wire
 
@@ -47,7 +47,7 @@ class Slow:
         """
         self._clock = clock
         self._now = now
-        self._seldom = Seldom()
+        self._seldom = RateLimiter()
         self._latencies: dict[str, Latencies] = {}
 
     @contextlib.contextmanager
@@ -58,7 +58,7 @@ class Slow:
             what: Was asked.
             facts: What is known of it; see Timed.facts.
         """
-        request, account = Timed(facts), Account(self._clock)
+        request, account = Timed(facts), TimeTrace(self._clock)
         try:
             with account:
                 yield request
@@ -69,7 +69,7 @@ class Slow:
         finally:
             self._note(what, request, account)
 
-    def _note(self, what: What, request: Timed, account: Account) -> None:
+    def _note(self, what: What, request: Timed, account: TimeTrace) -> None:
         if what == "search" and request.ended == "answered" and request.agent is not None:
             self._latencies.setdefault(request.agent, Latencies()).note(account, self._now())
         if account.took_s <= SLOW_S:

@@ -20,7 +20,7 @@ from watchfiles import Change
 
 from memd.runtime.threads import Threads
 from memd.watch.mounts import MountEvents
-from memd.watch.raw_events import Batch, Broken, RawEvent, Tap
+from memd.watch.raw_events import Batch, FeedBroken, RawEvent, Tap
 from memd.watch.watch_plan import Survey
 
 # From linux/inotify.h.
@@ -172,7 +172,7 @@ class InotifyFeed:
                 continue
             why = ctypes.get_errno()
             if why not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
-                raise Broken(_refused(why, len(directories)))
+                raise FeedBroken(_refused(why, len(directories)))
             # It went away since it was found. The watch of the one above tells that, or the look after this one.
 
     def _set_on_files(self, descriptor: int, files: Iterable[Path]) -> frozenset[Path]:
@@ -262,10 +262,10 @@ def _instance() -> int:
         return descriptor
     why = ctypes.get_errno()
     if why != errno.EMFILE:
-        raise Broken(f"the system gives no inotify instance: {os.strerror(why)}")
+        raise FeedBroken(f"the system gives no inotify instance: {os.strerror(why)}")
     if _is_out_of_descriptors():
-        raise Broken("the daemon has as many files open as it may (ulimit -n)")
-    raise Broken(
+        raise FeedBroken("the daemon has as many files open as it may (ulimit -n)")
+    raise FeedBroken(
         "all inotify instances of this user are taken by other programs; "
         f"`sudo sysctl fs.inotify.max_user_instances={_more_than('max_user_instances', _INSTANCES)}` allows more"
     )

@@ -24,7 +24,7 @@ class Batch(msgspec.Struct, frozen=True):
     remounted: bool = False  # something was mounted or unmounted, somewhere
 
 
-class Broken(MemdError):
+class FeedBroken(MemdError):
     """Watching is not possible, or no longer; says why, and how to mend it."""
 
 

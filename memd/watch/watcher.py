@@ -24,7 +24,7 @@ from memd.watch.event_barrier import Backlog
 from memd.watch.filters import Sighting, sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
-from memd.watch.raw_events import Batch, Broken, Feed
+from memd.watch.raw_events import Batch, Feed, FeedBroken
 from memd.watch.watch_plan import Footing, Survey, footing_of, identities_of, listable, survey
 from memd.watch.watched_files import Names
 from memd.watch.watchfiles_feed import LibraryFeed
@@ -62,7 +62,7 @@ class WatcherHealth(msgspec.Struct, frozen=True):
 Event = Changed | Rescan | WatcherHealth
 
 
-class Pace(msgspec.Struct, frozen=True):
+class WatcherPace(msgspec.Struct, frozen=True):
     """How fast the watcher is."""
 
     # Between looks whether the roots are still the same. A missing one is found at once by a search, whatever this is;
@@ -85,7 +85,7 @@ class Ways(msgspec.Struct, frozen=True):
     mountinfo: Callable[[], str] = read_mounts
 
 
-_USUAL = Pace()
+_USUAL = WatcherPace()
 
 
 def ways_of(platform: str) -> Ways:
@@ -99,7 +99,7 @@ async def watch(
     roots: Sequence[Root],
     *,
     ways: Ways | None = None,
-    pace: Pace = _USUAL,
+    pace: WatcherPace = _USUAL,
     rng: Random | None = None,
     backlog: Backlog | None = None,
 ) -> AsyncGenerator[Event, None]:
@@ -142,7 +142,7 @@ async def watch(
                     yield event
             reason, failures, broken = "other directories are watched now", 0, ""
             continue
-        except (Broken, Starved, OSError) as failure:
+        except (FeedBroken, Starved, OSError) as failure:
             if str(failure) != broken:  # it may stay broken for days
                 _log.warning("watch.broken", reason=str(failure))
             broken = str(failure)
@@ -168,7 +168,7 @@ async def _watched(
     roots: Sequence[Root],
     reason: str,
     ways: Ways,
-    pace: Pace,
+    pace: WatcherPace,
     threads: Threads,
     backlog: Backlog,
     names: Names,
@@ -257,7 +257,7 @@ def _begin(backlog: Backlog, feed: Feed, notes: Sequence[Root], ground: Survey) 
     )
 
 
-def _next_check(now: float, pace: Pace, roots: Sequence[Root]) -> float:
+def _next_check(now: float, pace: WatcherPace, roots: Sequence[Root]) -> float:
     """Near the moment at which all look, but not at it: threads that begin together fight for the interpreter."""
     apart_s = crc32(b"\0".join(os.fsencode(root.directory) for root in roots)) % 100 / 500
     return now + until_beat_s(now - apart_s, pace.check_s)
@@ -277,7 +277,7 @@ async def _armed(roots: Sequence[Root], ways: Ways, threads: Threads) -> tuple[F
         except (FileNotFoundError, PermissionError) as failure:
             await feed.stop()
             if not attempts_left:
-                raise Broken(str(failure)) from failure
+                raise FeedBroken(str(failure)) from failure
         except BaseException:
             await feed.stop()
             raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import awatch
 
-from memd.watch.raw_events import Batch, Broken, RawEvent
+from memd.watch.raw_events import Batch, FeedBroken, RawEvent
 from memd.watch.watch_plan import Survey
 
 DEBOUNCE_MS = 50  # events of one moment come together
@@ -65,7 +65,7 @@ class LibraryFeed:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise Broken(str(self._failure)) from self._failure
+            raise FeedBroken(str(self._failure)) from self._failure
 
     async def _pump(self, directories: Sequence[Path], *, recursive: bool) -> None:
         # A watch keeps a thread for as long as it lives. It brings its own place among those the library may have,

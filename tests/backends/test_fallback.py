@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
-from memd.backends.fallback import Fallback, Patience
+from memd.backends.fallback import Fallback, FallbackTimeouts
 from memd.backends.fallback_state import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
@@ -113,7 +113,7 @@ class Bench:
             "first",
             self._create,
             self.second,
-            Patience(ready_s, cooldown_s, silence_s),
+            FallbackTimeouts(ready_s, cooldown_s, silence_s),
             leaned_on=self.leaned.append,
             clock=lambda: self.now,
         )
@@ -352,7 +352,7 @@ async def test_a_search_that_tries_a_hanging_engine_is_answered_all_the_same() -
     bench.prepare = lambda engine: engine.gate.clear()
     for attempt in (1, 2):
         bench.now = 1000.0 + 60 * attempt
-        bench.both._patience = Patience(5.0, 60.0, 0.01)
+        bench.both._patience = FallbackTimeouts(5.0, 60.0, 0.01)
         assert await bench.search() == "second"
         engine = bench.made[-1]
         await until_async(lambda: engine.asked == 1)  # noqa: B023  at once

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from memd.config.settings import AgentSettings, Config, DaemonSettings, Limits, Remote, differences
+from memd.config.settings import AgentSettings, Config, DaemonSettings, Remote, SearchLimits, differences
 
 
 def _config(**workspaces: str) -> Config:
@@ -46,7 +46,7 @@ def test_differences_name_added_removed_and_changed_agents(
 def test_differences_see_nested_settings() -> None:
     """A setting in a table within an agent counts."""
     old = _config(main="/a")
-    settings = msgspec.structs.replace(old.agents["main"], limits=Limits(max_snippet_chars=100))
+    settings = msgspec.structs.replace(old.agents["main"], limits=SearchLimits(max_snippet_chars=100))
     assert differences(old.agents, {"main": settings}) == {"main"}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.daemon import Places
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.choose import Choice, choose
@@ -28,7 +28,7 @@ LONG_S = 60.0  # on a busy machine a model takes its time to load
 
 @asynccontextmanager
 async def running(
-    home: Path, *, environ: Mapping[str, str] | None = None, patience: Patience | None = None
+    home: Path, *, environ: Mapping[str, str] | None = None, patience: FallbackThresholds | None = None
 ) -> AsyncIterator[AsyncClient]:
     """A client of a daemon whose configuration (see configure), state and socket are below home.
 
@@ -42,7 +42,7 @@ async def running(
     def chosen(settings: AgentSettings) -> Choice:
         return choose(settings, Surroundings(environ or {}, home, read_small))
 
-    serving = asyncio.create_task(daemon.serve(places, {}, chosen, patience=patience or Patience()))
+    serving = asyncio.create_task(daemon.serve(places, {}, chosen, patience=patience or FallbackThresholds()))
     try:
         await until_async(lambda: places.socket.exists() or serving.done(), 10)
         async with AsyncClient(socket=places.socket, timeout=LONG_S) as client:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.model import TextHash
 from memd.providers.provider import Vectors
 from memd.providers.remote import parse_reply
@@ -36,7 +36,7 @@ from tests.fakes.embedding_server import KEY, EmbeddingServer, broken, no_quota
 from tests.wait import until, until_async
 
 RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
-QUICK = Patience(down_s=0.5, ask_s=0.2, stay_s=0.5)
+QUICK = FallbackThresholds(down_s=0.5, ask_s=0.2, stay_s=0.5)
 
 
 class Turned(HashingProvider):
@@ -423,7 +423,7 @@ async def test_a_word_of_its_owner_leads_back_from_the_fallback(home: Path) -> N
     write(home, "memory/a.md", RED)
     with EmbeddingServer() as server:
         configure(home, settings(server, more='fallback = "local"'))
-        async with running(home, patience=Patience(down_s=0.5, ask_s=0.2)) as client:
+        async with running(home, patience=FallbackThresholds(down_s=0.5, ask_s=0.2)) as client:
             await comes(client, "lighthouse red", mode="hybrid", provider="openai")
             assert (await client.sync()).vectors == "complete"
             server.plan = lambda seen: no_quota(seen.provider)

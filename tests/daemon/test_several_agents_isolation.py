@@ -19,7 +19,7 @@ from memd.agent.supervisor import Fleet
 from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import Choice
@@ -215,7 +215,7 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
     await cache.open()
     async with asyncio.TaskGroup() as tasks:
         engines = ProviderRegistry(
-            ProviderParts(cache, tasks, Random(1), Patience()), lambda _: Choice(provider, None)
+            ProviderParts(cache, tasks, Random(1), FallbackThresholds()), lambda _: Choice(provider, None)
         )
         fleet = Fleet(
             agents,

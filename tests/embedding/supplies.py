@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 from memd.config.settings import AgentSettings
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.for_agent import Supply
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.running_provider import ProviderParts, RunningProvider
@@ -37,7 +37,7 @@ class Nobody:
 def silent(settings: AgentSettings, choice: Choice | None = None) -> Supply:
     """Keywords alone."""
     cache = EmbeddingStore(Path("/nowhere"))
-    tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), Patience())
+    tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), FallbackThresholds())
     engine = ProviderPair(settings, choice or Choice(None, "none is wanted"), tools, lambda: None)
     return Supply(settings, engine, Nobody(), cache)
 

@@ -2,8 +2,8 @@ import pytest
 
 from memd.embedding.fallback_state import (
     Failing,
+    FallbackThresholds,
     FellBack,
-    Patience,
     Standing,
     Well,
     answered,
@@ -11,7 +11,7 @@ from memd.embedding.fallback_state import (
     failed,
 )
 
-PATIENCE = Patience(down_s=600, stay_s=1800)
+PATIENCE = FallbackThresholds(down_s=600, stay_s=1800)
 
 
 @pytest.mark.parametrize(

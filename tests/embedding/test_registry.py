@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from memd.config.settings import AgentSettings, Remote
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.model_info import Portraits
 from memd.embedding.model_probe import Acquaintance
 from memd.embedding.registry import ProviderRegistry
@@ -48,7 +48,7 @@ async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_a
     )
     async with asyncio.TaskGroup() as tasks:
         engines = ProviderRegistry(
-            ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), Patience()),
+            ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()),
             lambda wanted: choose(wanted, Surroundings({}, tmp_path, read_small)),
         )
         monkeypatch.setattr(Portraits, "recall", stands_still)

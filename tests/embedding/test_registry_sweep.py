@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from memd.config.settings import AgentSettings
-from memd.embedding.fallback_state import Patience
+from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.for_agent import Supply
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
@@ -38,7 +38,7 @@ class House:
     def __init__(self, tasks: asyncio.TaskGroup, cache: EmbeddingStore) -> None:
         self.providers = {name: Lingering() for name in ("one", "two", "three")}
         self.engines = ProviderRegistry(
-            ProviderParts(cache, tasks, Random(1), Patience()),
+            ProviderParts(cache, tasks, Random(1), FallbackThresholds()),
             lambda settings: Choice(self.providers[settings.model or ""], None),
         )
         self.supplies: dict[str, Supply] = {}

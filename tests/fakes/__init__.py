@@ -13,7 +13,7 @@ from memd.providers.provider import (
     EmbedRejected,
     EmbedUnavailable,
     Identity,
-    Limits,
+    ProviderLimits,
     Vector,
     Vectors,
 )
@@ -59,8 +59,8 @@ class HashingProvider:
         return Calibration(0.0, 1.0)
 
     @property
-    def limits(self) -> Limits:
-        return Limits(tokens=8000, texts=2000, concurrency=1)
+    def limits(self) -> ProviderLimits:
+        return ProviderLimits(tokens=8000, texts=2000, concurrency=1)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         self.requests.append(list(texts))

@@ -6,13 +6,13 @@ from structlog.testing import capture_logs
 from memd.indexing import slow_passes
 from memd.indexing.run_pass import PassResult
 from memd.indexing.slow_passes import SlowPasses, allowed_s
-from memd.runtime.timing import Account, spent
+from memd.runtime.timing import TimeTrace, spent
 from tests.clock import Clock
 
 
-def took(clock: Clock, seconds: float) -> Account:
+def took(clock: Clock, seconds: float) -> TimeTrace:
     """The account of a pass over two files that took so long."""
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         with spent("reading", "memory/a.md"):
             clock.run(seconds * 0.75)
         with spent("reading", "memory/b.md"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.runtime.threads import Threads
-from memd.runtime.timing import OTHER, Account, Part, in_ms, spent, told
+from memd.runtime.timing import OTHER, Part, TimeTrace, in_ms, spent, told
 from tests.bounds import shipped
 from tests.clock import Clock
 from tests.wait import until_async
@@ -22,7 +22,7 @@ def clock() -> Clock:
 
 def test_parts_add_up_to_the_whole(clock: Clock) -> None:
     """One after the other, several times, and what has no name."""
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         clock.run(1)
         with spent("keywords"):
             clock.run(2)
@@ -39,7 +39,7 @@ def test_parts_add_up_to_the_whole(clock: Clock) -> None:
 
 def test_the_time_within_a_part_is_that_of_the_inner_one(clock: Clock) -> None:
     """A note that takes long to be redacted is not a slow disk."""
-    with Account(clock) as account, spent("reading"):
+    with TimeTrace(clock) as account, spent("reading"):
         clock.run(1)
         with spent("redacting"):
             clock.run(2)
@@ -55,7 +55,7 @@ async def test_what_runs_at_the_same_time_is_counted_once(clock: Clock) -> None:
         with spent(name):
             await end.wait()
 
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         both = asyncio.gather(side("vectors", second), side("keywords", first))
         await asyncio.sleep(0)
         clock.run(2)
@@ -70,7 +70,7 @@ async def test_what_runs_at_the_same_time_is_counted_once(clock: Clock) -> None:
 
 async def test_a_part_that_runs_twice_at_once_has_one_name(clock: Clock) -> None:
     """Several runs of one program are no other part than one."""
-    with Account(clock) as account, ExitStack() as stack:
+    with TimeTrace(clock) as account, ExitStack() as stack:
         ended = asyncio.Event()
 
         async def run() -> None:
@@ -101,7 +101,7 @@ async def test_waiting_for_a_thread_is_told_from_working_on_it(clock: Clock) -> 
 
     blocked = asyncio.create_task(threads.run(block))
     await until_async(began.is_set)
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
 
         async def read() -> None:
             with spent("disk"):
@@ -125,7 +125,7 @@ async def test_a_thread_that_nobody_waits_for_any_more_is_not_counted(clock: Clo
             began.set()
             opened.wait(30)
 
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         with spent("disk"):
             first = asyncio.create_task(threads.run(block))
             await until_async(began.is_set)
@@ -152,7 +152,7 @@ async def test_what_goes_on_after_its_part_is_over_takes_no_time_of_others(clock
             with spent("looking again"):
                 clock.run(1)
 
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         with spent("catching up"):
             shared = asyncio.create_task(look())
             await asyncio.sleep(0)
@@ -174,7 +174,7 @@ async def test_what_goes_on_after_the_work_is_no_part_of_it(clock: Clock) -> Non
             with spent("living"):
                 clock.run(1)
 
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         clock.run(1)
         task = asyncio.create_task(live())
     ended.set()
@@ -185,8 +185,8 @@ async def test_what_goes_on_after_the_work_is_no_part_of_it(clock: Clock) -> Non
 
 def test_an_account_within_another_is_its_own(clock: Clock) -> None:
     """A short pass goes in between two groups of files of a long one."""
-    with Account(clock) as long:
-        with spent("edits in between"), Account(clock) as short, spent("reading"):
+    with TimeTrace(clock) as long:
+        with spent("edits in between"), TimeTrace(clock) as short, spent("reading"):
             clock.run(2)
         with spent("reading"):
             clock.run(1)
@@ -202,14 +202,14 @@ def test_without_an_account_nothing_is_measured() -> None:
 
 def test_the_slowest_is_known_by_name(clock: Clock) -> None:
     """With all that was done to it at once; of equal ones the first."""
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         for path, seconds in (("a.md", 2), ("b.md", 3), ("c.md", 3)):
             with spent("reading", path), spent("redacting"):
                 clock.run(seconds)
         with spent("writing"):
             clock.run(9)
     assert account.slowest() == ("b.md", 3)
-    with Account(clock) as nothing:
+    with TimeTrace(clock) as nothing:
         pass
     assert nothing.slowest() is None
 
@@ -222,7 +222,7 @@ def test_a_failure_ends_the_parts_it_goes_through(clock: Clock) -> None:
             clock.run(1)
             raise ZeroDivisionError
 
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         with pytest.raises(ZeroDivisionError):
             fail()
         with spent("keywords"):
@@ -234,7 +234,7 @@ def test_a_failure_ends_the_parts_it_goes_through(clock: Clock) -> None:
 def test_the_sum_is_right_whatever_begins_and_ends_when(steps: list[tuple[int, bool, int]]) -> None:
     """Parts within parts, ended in any order, or never; many more of them than are kept at once."""
     clock = Clock()
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         parts = [account.whole]
         for which, begins, seconds in steps:
             clock.run(seconds)
@@ -260,7 +260,7 @@ def test_milliseconds_are_as_exact_as_anybody_wants(seconds: float, ms: float) -
 
 def test_parts_that_nobody_would_notice_are_left_out(clock: Clock) -> None:
     """The longest comes first."""
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         with spent("keywords"):
             clock.run(shipped("memd.runtime.timing._NOTICED_S") - 0.00001)
         with spent("ranking"):
@@ -275,7 +275,7 @@ def test_parts_that_nobody_would_notice_are_left_out(clock: Clock) -> None:
 def test_however_often_a_part_comes_it_adds_up(clock: Clock) -> None:
     """Beginnings and ends are added up after so many, be it in the middle of a part."""
     often = shipped("memd.runtime.timing._AT_ONCE")
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         with spent("outer"):
             for _ in range(often):
                 with spent("inner"):

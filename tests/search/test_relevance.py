@@ -12,7 +12,7 @@ from memd.model import Document, Hit, Kind
 from memd.providers.centring import centred
 from memd.providers.local import bundled_model
 from memd.providers.local.provider import CALIBRATION, LIMITS
-from memd.providers.provider import Calibration, Identity, Limits, Provider, Vector, Vectors, space_of
+from memd.providers.provider import Calibration, Identity, Provider, ProviderLimits, Vector, Vectors, space_of
 from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index
@@ -39,7 +39,7 @@ class Bundled:
 
     identity = Identity("local", bundled_model.MODEL, "in this process", bundled_model.DIMENSIONS)
     calibration: Calibration = CALIBRATION
-    limits: Limits = LIMITS
+    limits: ProviderLimits = LIMITS
 
     def __init__(self) -> None:
         self._model, self._bias = bundled_model.load(), bundled_model.bias()

@@ -13,7 +13,7 @@ from memd.config.settings import Query as QuerySettings
 from memd.model import ChunkId, Kind
 from memd.providers.provider import Calibration, Vector, Vectors, space_of
 from memd.runtime.threads import NoMemory, NoThread, Threads
-from memd.runtime.timing import Account
+from memd.runtime.timing import TimeTrace
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
@@ -205,7 +205,7 @@ async def test_the_time_of_a_question_without_vector_is_its_own(tmp_path: Path) 
     clock = Clock()
     settings = AgentSettings(workspace=Path("/nowhere"))
     searcher = Searcher(index, settings, OneSpeaker(Slowly(clock)), Threads(2, "computing"))
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     [name] = account.parts()
     assert "question's vector" in name.split(" + ")
@@ -225,7 +225,7 @@ async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
     blocked = [asyncio.create_task(index.read(block)) for _ in range(READERS)]
     for _ in blocked:
         await asyncio.to_thread(began.acquire)
-    with Account(clock) as account:
+    with TimeTrace(clock) as account:
         search = asyncio.create_task(searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0))
         await until_async(lambda: index._database._reading._jobs)
         await until_async(

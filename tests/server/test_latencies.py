@@ -2,15 +2,15 @@
 
 import pytest
 
-from memd.runtime.timing import Account, spent
+from memd.runtime.timing import TimeTrace, spent
 from memd.server.latencies import LAST, WORTH_S, Latencies
 from tests.clock import Clock
 
 
-def took(seconds: float) -> Account:
+def took(seconds: float) -> TimeTrace:
     """The account of a search that took so long."""
     clock = Clock()
-    with Account(clock) as account, spent("ranking"):
+    with TimeTrace(clock) as account, spent("ranking"):
         clock.run(seconds)
     return account
 
@@ -57,7 +57,7 @@ def test_where_time_went_is_told_from_a_length_on(took_s: float, is_worth: bool)
     """What is shorter is nobody's question."""
     clock, last = Clock(), Latencies()
     clock.now = 0.0
-    with Account(clock) as account, spent("keywords"):
+    with TimeTrace(clock) as account, spent("keywords"):
         clock.run(took_s)
     last.note(account, 1.0)
     report = last.report()

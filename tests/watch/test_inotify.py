@@ -15,7 +15,7 @@ import pytest
 from watchfiles import Change
 
 from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
-from memd.watch.raw_events import Batch, Broken
+from memd.watch.raw_events import Batch, FeedBroken
 from memd.watch.watch_plan import Footing, Survey
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
@@ -188,7 +188,7 @@ async def _refused(*directories: Path) -> str:
     try:
         async with fed(*directories):
             return "not at all"
-    except Broken as broken:
+    except FeedBroken as broken:
         return str(broken)
 
 

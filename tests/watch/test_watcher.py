@@ -19,14 +19,14 @@ from watchfiles import Change
 from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace
 from memd.watch.event_barrier import Backlog
 from memd.watch.inotify import InotifyFeed
-from memd.watch.raw_events import Batch, Broken, Feed, Tap
+from memd.watch.raw_events import Batch, Feed, FeedBroken, Tap
 from memd.watch.watch_plan import Survey
-from memd.watch.watcher import Changed, Event, Pace, Rescan, WatcherHealth, Ways, watch
+from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth, WatcherPace, Ways, watch
 from memd.watch.watchfiles_feed import LibraryFeed
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 
-PACE = Pace(check_s=0.05, settle_s=0.03, settle_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
+PACE = WatcherPace(check_s=0.05, settle_s=0.03, settle_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
 FLAT = Ways(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
 DEEP = Ways(recursive=True, feed=LibraryFeed)
 WAYS = pytest.mark.parametrize("ways", [FLAT, DEEP], ids=["flat", "deep"])
@@ -77,7 +77,7 @@ class Seen:
 async def watching(
     *roots: Root,
     ways: Ways = FLAT,
-    pace: Pace = PACE,
+    pace: WatcherPace = PACE,
     first: type[Event] = Rescan,
     backlog: Backlog | None = None,
 ) -> AsyncIterator[Seen]:
@@ -282,7 +282,7 @@ async def test_a_symlink_takes_the_place(base: Path, link: str) -> None:
 
 async def test_a_root_is_made_anew_between_two_looks(base: Path) -> None:
     """A root that is removed and made again at once, perhaps with the same inode, is watched again."""
-    pace = Pace(check_s=1e9, settle_s=0.03)
+    pace = WatcherPace(check_s=1e9, settle_s=0.03)
     vault = base / "vault"
 
     def exchange() -> None:
@@ -354,7 +354,7 @@ async def test_mounts_that_cannot_be_looked_at(base: Path) -> None:
             raise OSError(errno.EMFILE, "Too many open files")
         return ""
 
-    pace = Pace(check_s=0.02)
+    pace = WatcherPace(check_s=0.02)
     ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=exhausted)
     async with watching(Tree(base / "vault"), pace=pace, ways=ways) as seen:
         await until_async(lambda: asked[0] > 8)
@@ -373,7 +373,7 @@ async def test_a_disk_that_does_not_answer(base: Path) -> None:
             hangs.wait(20)
         return ""
 
-    pace = Pace(check_s=0.02, check_patience_s=0.02)
+    pace = WatcherPace(check_s=0.02, check_patience_s=0.02)
     ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=hanging)
     try:
         async with watching(Tree(base / "vault"), pace=pace, ways=ways) as seen:
@@ -514,7 +514,7 @@ class ScriptedFeed:
         self._feed = InotifyFeed(gather_s=0.005)
 
     async def start(self, ground: Survey) -> None:
-        if isinstance(self._script, OSError | Broken):
+        if isinstance(self._script, OSError | FeedBroken):
             raise self._script
         await self._feed.start(ground)
 
@@ -534,7 +534,7 @@ class ScriptedFeed:
         await self._feed.stop()
 
 
-LIMIT = Broken("no watches are left")
+LIMIT = FeedBroken("no watches are left")
 
 
 class Later(RuntimeError):
@@ -552,7 +552,7 @@ class Later(RuntimeError):
 )
 async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, told: str) -> None:
     """Whatever keeps it from watching, it says so and where to look instead, and recovers by itself."""
-    pace = Pace(check_s=0.05, settle_s=0.03, trusted_s=10.0, retry_s=0.05)
+    pace = WatcherPace(check_s=0.05, settle_s=0.03, trusted_s=10.0, retry_s=0.05)
     scripted = Scripted(failure, failure, failure)
     async with watching(
         Tree(base / "vault"), SingleFile(base, "a.md"), pace=pace, ways=scripted.ways, first=WatcherHealth
@@ -580,7 +580,7 @@ async def test_a_watch_that_worked_is_set_again_at_once(base: Path) -> None:
 async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
     """However often setting the watches fails, each attempt waits longer than the one before."""
     scripted = Scripted(*[LIMIT] * 50)
-    pace = Pace(trusted_s=0.0, retry_s=0.02, retry_cap_s=1000.0)
+    pace = WatcherPace(trusted_s=0.0, retry_s=0.02, retry_cap_s=1000.0)
     times: list[float] = []
     clock = asyncio.get_running_loop().time
     async with aclosing(
@@ -607,7 +607,7 @@ async def test_a_directory_goes_away_before_it_is_watched(base: Path, failure: O
 
 async def test_directories_that_keep_going_away(base: Path) -> None:
     """When that does not end, watching is impossible for now."""
-    pace = Pace(check_s=0.05, trusted_s=10.0, retry_s=100.0)
+    pace = WatcherPace(check_s=0.05, trusted_s=10.0, retry_s=100.0)
     scripted = Scripted(*[FileNotFoundError("gone")] * 50)
     async with watching(Tree(base / "vault"), pace=pace, ways=scripted.ways, first=WatcherHealth) as seen:
         assert seen.health() == [False]
@@ -618,7 +618,7 @@ async def test_whoever_waits_is_not_kept_by_gathering(base: Path) -> None:
     """What was written before the question has been announced when it is answered, however long events are gathered."""
     backlog = Backlog()
     patient = Ways(recursive=False, feed=lambda: InotifyFeed(gather_s=1000.0))
-    pace = Pace(check_s=1e9)
+    pace = WatcherPace(check_s=1e9)
     async with watching(Tree(base / "vault"), ways=patient, pace=pace, backlog=backlog) as seen:
         assert await backlog.drained(20.0) == frozenset()
         for number in range(20):
@@ -632,7 +632,7 @@ async def test_a_directory_that_came_is_to_be_looked_at(base: Path) -> None:
     """No event tells what is written in a new directory: it is named to whoever asks, as long as nobody watches it."""
     backlog = Backlog()
     new, renamed = base / "vault" / "new", base / "vault" / "renamed"
-    pace = Pace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
+    pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
     async with watching(Tree(base / "vault"), pace=pace, backlog=backlog):
         assert await backlog.drained(20.0) == frozenset()
         new.mkdir()
@@ -658,7 +658,7 @@ async def test_a_directory_that_came_is_watched_in_the_end(base: Path) -> None:
 async def test_after_lost_events_everything_is_to_be_looked_at(base: Path) -> None:
     """Directories may be among what was lost: until all are watched, any place may hold something unseen."""
     backlog = Backlog()
-    pace = Pace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
+    pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
     scripted = Scripted(Batch(incomplete=True))
     async with watching(Tree(base / "vault"), ways=scripted.ways, pace=pace, backlog=backlog) as seen:
         await seen.rescanned(2)
@@ -694,7 +694,7 @@ async def test_where_not_every_change_is_seen(
     roots: list[Root] = [Tree(base / "vault")]
     if why == "missing":
         roots += [Tree(base / "away"), SingleFile(base / "off", "a.md")]
-    pace = Pace(check_s=1e9, trusted_s=10.0, retry_s=100.0)
+    pace = WatcherPace(check_s=1e9, trusted_s=10.0, retry_s=100.0)
     async with watching(*roots, ways=ways, pace=pace, first=WatcherHealth, backlog=backlog):
         assert await backlog.drained(20.0) == drained
         assert backlog.absent == {base / name for name in absent}

@@ -19,7 +19,7 @@ class QmdUnavailable(QmdFailed):
         self.reason = reason
 
 
-class TimedOut(QmdFailed):
+class QmdTimedOut(QmdFailed):
     """It was killed because it did not end in time."""
 
 
@@ -35,7 +35,7 @@ class AlreadyExists(QmdFailed):
     """A collection of that name, or of that directory and pattern, is there."""
 
 
-class Broken(QmdFailed):
+class QmdBroken(QmdFailed):
     """Its database is not what it should be."""
 
 

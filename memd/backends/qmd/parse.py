@@ -12,9 +12,9 @@ from memd.backends.qmd.commands import Version
 from memd.backends.qmd.error_text import last_words, plain
 from memd.backends.qmd.errors import (
     AlreadyExists,
-    Broken,
     CollectionMissing,
     Locked,
+    QmdBroken,
     QmdFailed,
     UnknownOption,
 )
@@ -102,7 +102,7 @@ def checked(ended: Ended, what: str, unsaid: tuple[str, ...] | None = None) -> s
     message = f"{what} ended with exit status {ended.status}" + (f": {words}" if words else "")
     for pattern, kind in (
         (_LOCKED, Locked),
-        (_BROKEN, Broken),
+        (_BROKEN, QmdBroken),
         (_MISSING, CollectionMissing),
         (_UNKNOWN_OPTION, UnknownOption),
         (_EXISTS, AlreadyExists),

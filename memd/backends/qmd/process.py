@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from memd.backends.qmd.environment import WORKING_DIRECTORY
-from memd.backends.qmd.errors import QmdFailed, TimedOut
+from memd.backends.qmd.errors import QmdFailed, QmdTimedOut
 
 MAX_OUTPUT = 200_000  # bytes of stdout
 _KEPT_ERRORS = 16_384  # bytes of stderr, the last ones
@@ -66,7 +66,7 @@ async def run(
                 async with asyncio.timeout(_LINGER_S):
                     await process.closed.wait()
     except TimeoutError:
-        raise TimedOut(f"{what} did not end within {round(timeout_s, 1):g} s, and was killed") from None
+        raise QmdTimedOut(f"{what} did not end within {round(timeout_s, 1):g} s, and was killed") from None
     finally:
         await _end(process)
     if process.is_over:

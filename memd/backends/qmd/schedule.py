@@ -10,7 +10,7 @@ LONGEST_RETRY_S = 3600.0
 REST = 4
 
 
-class Pace(msgspec.Struct, frozen=True):
+class ScheduleSettings(msgspec.Struct, frozen=True):
     """How often things are done, in seconds."""
 
     interval_s: float  # between updates; 0: only after changes
@@ -71,7 +71,7 @@ def ended(past: Updates, now: float, *, took_s: float, failed: bool, passing: bo
     return Updates(now, took_s, failures, failed and passing, past.unseen)
 
 
-def update_at(past: Updates, pace: Pace) -> float | None:
+def update_at(past: Updates, pace: ScheduleSettings) -> float | None:
     """When the next update is due; None: not before something changes."""
     if past.ended is None:
         return 0.0
@@ -89,7 +89,7 @@ def update_at(past: Updates, pace: Pace) -> float | None:
     return min(due, default=None)
 
 
-def hurried_at(past: Updates, pace: Pace) -> float:
+def hurried_at(past: Updates, pace: ScheduleSettings) -> float:
     """When an update may begin that a search asks for."""
     if past.ended is None:
         return 0.0
@@ -105,7 +105,7 @@ def embedded(past: Embeddings, now: float, *, failed: bool) -> Embeddings:
     return Embeddings(now, past.failures + 1 if failed else 0)
 
 
-def embed_at(past: Embeddings, pace: Pace) -> float | None:
+def embed_at(past: Embeddings, pace: ScheduleSettings) -> float | None:
     """When the next embedding is due; None: never again by itself."""
     if past.ended is None:
         return 0.0
@@ -131,7 +131,7 @@ def cleaned(past: Cleanings, now: float, *, failed: bool) -> Cleanings:
     return Cleanings(now if past.soiled is None else past.soiled, now, past.failures + 1)
 
 
-def clean_at(past: Cleanings, pace: Pace, searched: float) -> float | None:
+def clean_at(past: Cleanings, pace: ScheduleSettings, searched: float) -> float | None:
     """When the next cleaning is due; None: there is nothing to clean.
 
     Args:

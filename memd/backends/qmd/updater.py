@@ -15,11 +15,18 @@ from memd.backends.qmd.collections import Added, Wanted, as_added, reaches, step
 from memd.backends.qmd.commands import Mode
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.backends.qmd.environment import Places
-from memd.backends.qmd.errors import AlreadyExists, Broken, CollectionMissing, Locked, QmdFailed, TimedOut
+from memd.backends.qmd.errors import (
+    AlreadyExists,
+    CollectionMissing,
+    Locked,
+    QmdBroken,
+    QmdFailed,
+    QmdTimedOut,
+)
 from memd.backends.qmd.export import CURATED, NOTES, Export
 from memd.backends.qmd.parse import Listed
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.schedule import Cleanings, Embeddings, Pace, Updates
+from memd.backends.qmd.schedule import Cleanings, Embeddings, ScheduleSettings, Updates
 from memd.config.settings import QmdSettings as Settings
 from memd.errors import TransientError
 from memd.model import Kind
@@ -109,7 +116,7 @@ class Upkeep:
         self._damaged = damaged
         self._clock = clock
         self._born = clock()
-        self._pace = Pace(
+        self._pace = ScheduleSettings(
             settings.update_minutes * 60, settings.debounce_seconds, settings.embed_minutes * 60
         )
         self._updates = Updates()
@@ -263,7 +270,7 @@ class Upkeep:
         except StoreClosed:
             raise
         except TransientError as failure:
-            failed, passing = str(failure), isinstance(failure, Locked | TimedOut)
+            failed, passing = str(failure), isinstance(failure, Locked | QmdTimedOut)
         except StoreDamaged as damage:
             failed = str(damage)
             self._damaged(failed)
@@ -291,7 +298,7 @@ class Upkeep:
         await self._ensure()
         try:
             said = await self._runner.ask(commands.UPDATE, timeout_s=UPDATE_S, quiet=True)
-        except Broken as failure:
+        except QmdBroken as failure:
             if self._is_repaired:
                 raise
             self._is_repaired = True
@@ -377,7 +384,7 @@ class Upkeep:
             except AlreadyExists as failure:
                 del added[one.name]
                 warnings.append(f"collection {one.name}: {failure}")
-            except (Locked, TimedOut):
+            except (Locked, QmdTimedOut):
                 raise
             except QmdFailed as failure:
                 del added[one.name]

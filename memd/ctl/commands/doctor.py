@@ -30,7 +30,7 @@ from memd.ctl.doctor import (
 from memd.ctl.doctor import socket_answer as answer
 from memd.ctl.doctor.finding import Finding, unchecked, wrong
 from memd.ctl.doctor.installation import Platform
-from memd.ctl.doctor.limits import Limits
+from memd.ctl.doctor.limits import SystemLimits
 from memd.ctl.doctor.scene import Scene
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.output.screen import Outcome
@@ -53,7 +53,7 @@ class _Seen(msgspec.Struct, frozen=True):
     place: socket.Place | Broken | Endless
     state: state.StateDirectory | Broken | Endless
     process: daemon.Process | Broken | Endless
-    limits: Limits | Broken | Endless
+    limits: SystemLimits | Broken | Endless
     engine: inspect.Answer | Broken | Endless
     model: inspect.Answer | Broken | Endless | None  # None: no agent uses it
     roots: inspect.Answer | Broken | Endless
@@ -153,11 +153,11 @@ def _process(scene: Scene) -> daemon.Process:
     )
 
 
-def _limits(scene: Scene) -> Limits:
+def _limits(scene: Scene) -> SystemLimits:
     own, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     running = processes.daemons(scene.uid)
     watches = processes.number("fs/inotify/max_user_watches")
-    return Limits(
+    return SystemLimits(
         open_files=None if own == resource.RLIM_INFINITY else own,
         of_daemons={pid: limit for pid in running if (limit := processes.open_files_limit(pid))},
         watches=watches,
@@ -251,7 +251,7 @@ def _service(seen: _Seen, scene: Scene) -> list[Finding]:
 
 def _limits_judged(seen: _Seen, config: Config | None, status: StatusReport | None) -> list[Finding]:
     match seen.limits:
-        case Limits() as found:
+        case SystemLimits() as found:
             grounds = _asked(seen.roots).of(Ground)
             complete = config is not None and len(grounds) == len(config.agents)
             complete &= all(ground.hangs_at is None for ground in grounds)

@@ -14,7 +14,7 @@ _WATCHES_WANTED = 524_288
 _INSTANCES_WANTED = 1024
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SystemLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What the system allows, and what is used of it."""
 
     open_files: int | None  # of this process; None: no limit
@@ -24,7 +24,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     used: Mapping[int, Watching] = {}  # by pid
 
 
-def judged(limits: Limits, *, agents: int, directories: int | None, daemon: int | None) -> list[Finding]:
+def judged(
+    limits: SystemLimits, *, agents: int, directories: int | None, daemon: int | None
+) -> list[Finding]:
     """Open files, inotify watches and inotify instances.
 
     Args:
@@ -40,7 +42,7 @@ def judged(limits: Limits, *, agents: int, directories: int | None, daemon: int 
     ]
 
 
-def _open_files(limits: Limits, agents: int, daemon: int | None) -> Finding:
+def _open_files(limits: SystemLimits, agents: int, daemon: int | None) -> Finding:
     name, needed = "limits.open_files", _FILES_ANYWAY + _FILES_AN_AGENT * agents
     allowed = limits.open_files if daemon is None else limits.of_daemons.get(daemon, limits.open_files)
     if allowed is None:
@@ -56,7 +58,7 @@ def _open_files(limits: Limits, agents: int, daemon: int | None) -> Finding:
     )
 
 
-def _watches(limits: Limits, directories: int | None, daemon: int | None) -> Finding:
+def _watches(limits: SystemLimits, directories: int | None, daemon: int | None) -> Finding:
     name = "limits.watches"
     if limits.watches is None:
         return unchecked(name, "this system has no such limit")
@@ -70,7 +72,7 @@ def _watches(limits: Limits, directories: int | None, daemon: int | None) -> Fin
     )
 
 
-def _instances(limits: Limits, agents: int, daemon: int | None) -> Finding:
+def _instances(limits: SystemLimits, agents: int, daemon: int | None) -> Finding:
     name = "limits.instances"
     if limits.instances is None:
         return unchecked(name, "this system has no such limit")

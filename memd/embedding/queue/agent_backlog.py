@@ -8,7 +8,7 @@ import msgspec
 
 from memd.embedding.queue.states import BackingOff, WaitingForConfirmation, Working
 from memd.model import ChunkId, TextHash
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
 from memd.text.tokens import estimate_tokens
@@ -166,7 +166,7 @@ def rows(
 
 def batch(
     waiting: Sequence[WaitingChunk],
-    limits: Limits,
+    limits: ProviderLimits,
     passed_over: Collection[TextHash],
     most: Mapping[TextHash, int] = MappingProxyType({}),
 ) -> dict[TextHash, str]:

@@ -9,7 +9,7 @@ from memd.embedding.queue.agent_backlog import Served
 from memd.embedding.queue.cache import Cached
 from memd.embedding.queue.states import WaitingForConfirmation
 from memd.embedding.queue.user_switches import UserSwitches
-from memd.runtime.change_event import Moves
+from memd.runtime.change_event import ChangeEvent
 from memd.text.tokens import estimate_tokens
 
 log = structlog.get_logger()
@@ -20,7 +20,7 @@ SAMPLE = 400  # chunks by which the tokens of many are estimated
 class Confirmations:
     """Who is asked, and for how much, before texts are sent to one provider."""
 
-    def __init__(self, above: int | None, wishes: UserSwitches, cached: Cached, moves: Moves) -> None:
+    def __init__(self, above: int | None, wishes: UserSwitches, cached: Cached, moves: ChangeEvent) -> None:
         """Nobody is asked yet.
 
         Args:

@@ -13,8 +13,8 @@ from memd.embedding.queue.provider_health import Outcome, Partly, Respondent, em
 from memd.embedding.queue.results import Storing
 from memd.embedding.queue.states import BackingOff
 from memd.model import TextHash
-from memd.providers.provider import Limits
-from memd.runtime.change_event import Moves
+from memd.providers.provider import ProviderLimits
+from memd.runtime.change_event import ChangeEvent
 
 
 class UnderWay:
@@ -45,7 +45,7 @@ class Lanes:
         bulk: Bulk,
         cached: Cached,
         storing: Storing,
-        moves: Moves,
+        moves: ChangeEvent,
         may_send: Callable[[Served], bool],
         under_way: UnderWay,
     ) -> None:
@@ -113,7 +113,7 @@ class Lanes:
             if request is None or not request.has_place:
                 self.turns.give_back()
 
-    def _chosen(self, served: Served, limits: Limits) -> Request | None:
+    def _chosen(self, served: Served, limits: ProviderLimits) -> Request | None:
         """The next texts, which nobody else asks for from here on; None: all are asked for already, or in a job."""
         customer = served.customer
         served.ahead = self._bulk.without_held(served.ahead)
@@ -155,7 +155,7 @@ class Lanes:
                 return True  # what was read before the wait is not what is wanted most
             if not isinstance(self._respondent.state, BackingOff):
                 return True
-            request = self._chosen(served, Limits(1, 1, 1))
+            request = self._chosen(served, ProviderLimits(1, 1, 1))
             if request is None:
                 return not served.waits_for_others()
             try:

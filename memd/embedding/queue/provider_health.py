@@ -14,7 +14,7 @@ from memd.embedding.queue.throughput import Rate
 from memd.model import TextHash
 from memd.providers.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vector, Vectors
 from memd.runtime.backoff import delay_s
-from memd.runtime.change_event import Moves
+from memd.runtime.change_event import ChangeEvent
 
 log = structlog.get_logger()
 
@@ -35,7 +35,12 @@ class Respondent:
     """Asks a provider; one that does not answer is to be left alone for longer and longer, until it does."""
 
     def __init__(
-        self, provider: Provider, moves: Moves, rng: Random, clock: Callable[[], float], first_wait_s: float
+        self,
+        provider: Provider,
+        moves: ChangeEvent,
+        rng: Random,
+        clock: Callable[[], float],
+        first_wait_s: float,
     ) -> None:
         """Nothing was asked yet.
 

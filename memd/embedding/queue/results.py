@@ -8,7 +8,7 @@ from memd.embedding.queue.agent_backlog import Customer, Request, Served, rows
 from memd.embedding.queue.cache import Cached
 from memd.embedding.queue.provider_health import Partly
 from memd.model import ChunkId, TextHash
-from memd.runtime.change_event import Moves
+from memd.runtime.change_event import ChangeEvent
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import Space
 
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 class Storing:
     """Keeps the vectors of one space, and what is refused there."""
 
-    def __init__(self, space: Space, cached: Cached, moves: Moves) -> None:
+    def __init__(self, space: Space, cached: Cached, moves: ChangeEvent) -> None:
         """Nothing came yet.
 
         Args:

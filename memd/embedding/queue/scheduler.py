@@ -31,7 +31,7 @@ from memd.errors import TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
-from memd.runtime.change_event import Moves
+from memd.runtime.change_event import ChangeEvent
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index
@@ -87,7 +87,7 @@ class EmbeddingQueue:
             burst_s: After so long without any being sent, texts that were sent before do not count for confirm_above.
         """
         self._clock = clock
-        self._moves = Moves()
+        self._moves = ChangeEvent()
         self._respondent = Respondent(provider, self._moves, rng, clock, first_wait_s)
         self._rng = rng
         self._burst_s = burst_s

@@ -27,7 +27,7 @@ class JobFailed(MemdError):
     """A job brought no vectors, or not all; the rest is embedded by plain requests."""
 
 
-class Patience(msgspec.Struct, frozen=True):
+class BatchTimeouts(msgspec.Struct, frozen=True):
     """How long things may take that nobody waits for, in seconds."""
 
     request_s: float = 120.0  # one request; an upload may take longer by its size
@@ -57,7 +57,7 @@ class Asking:
         rng: Random,
         clock: Callable[[], float],
         retries: Retries = INDEXING,
-        patience: Patience | None = None,
+        patience: BatchTimeouts | None = None,
     ) -> None:
         """Nothing is asked yet.
 
@@ -72,7 +72,7 @@ class Asking:
         """
         self.dialect = dialect
         self.retries = retries
-        self.patience = patience or Patience()
+        self.patience = patience or BatchTimeouts()
         self.clock = clock
         self.trouble: str | None = None  # why there was no answer of late about a job that has begun
         self._session = session

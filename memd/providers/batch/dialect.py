@@ -9,7 +9,7 @@ from memd.errors import MemdError
 from memd.providers.remote.request import Answer, Call
 
 
-class Limits(msgspec.Struct, frozen=True):
+class BatchLimits(msgspec.Struct, frozen=True):
     """What one job may hold."""
 
     texts: int = 50_000
@@ -68,7 +68,7 @@ class BatchDialect(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> BatchLimits:
         """What one job may hold."""
         ...
 

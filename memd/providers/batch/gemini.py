@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from memd.errors import MemdError
-from memd.providers.batch.dialect import Ended, Limits, Listed, ListedFiles, Result, Running
+from memd.providers.batch.dialect import BatchLimits, Ended, Listed, ListedFiles, Result, Running
 from memd.providers.batch.line_blocks import blocks
 from memd.providers.batch.resource_names import checked, usable
 from memd.providers.remote.gemini import Gemini
@@ -89,7 +89,7 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     embeddings: Gemini
     base_url: str
-    limits: Limits = Limits()
+    limits: BatchLimits = BatchLimits()
 
     @property
     def provider(self) -> str:

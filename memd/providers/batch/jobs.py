@@ -14,7 +14,7 @@ from memd.errors import MemdError, TransientError
 from memd.model import TextHash
 from memd.providers.batch import batch_state as standing
 from memd.providers.batch.batch_state import BatchState
-from memd.providers.batch.client import Asking, JobFailed, Patience
+from memd.providers.batch.client import Asking, BatchTimeouts, JobFailed
 from memd.providers.batch.create_job import upload_name
 from memd.providers.batch.dialect import BatchDialect
 from memd.providers.batch.download import Form
@@ -60,7 +60,7 @@ class Batches:
         rng: Random,
         clock: Callable[[], float] = time.time,
         retries: Retries = INDEXING,
-        patience: Patience | None = None,
+        patience: BatchTimeouts | None = None,
     ) -> None:
         """Nothing is asked yet, and nothing taken until resume was called.
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from memd.errors import MemdError
-from memd.providers.batch.dialect import Ended, Limits, Listed, ListedFiles, Result, Running
+from memd.providers.batch.dialect import BatchLimits, Ended, Listed, ListedFiles, Result, Running
 from memd.providers.batch.line_blocks import blocks
 from memd.providers.batch.resource_names import checked, usable
 from memd.providers.remote.openai import OpenAI
@@ -77,7 +77,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
     """Files and batches below the same base URL as the embeddings."""
 
     embeddings: OpenAI | Voyage
-    limits: Limits = Limits()
+    limits: BatchLimits = BatchLimits()
 
     @property
     def provider(self) -> str:

@@ -20,7 +20,7 @@ from memd.providers.provider import (
     EmbedRejected,
     EmbedUnavailable,
     Identity,
-    Limits,
+    ProviderLimits,
     Vector,
     Vectors,
 )
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 CALIBRATION = Calibration.where(0.0, 0.175)
 
 # About two seconds' work on two cores: what an interrupted request may lose.
-LIMITS = Limits(tokens=3200, texts=1000, concurrency=1)
+LIMITS = ProviderLimits(tokens=3200, texts=1000, concurrency=1)
 IDLE_S = 60.0
 START_PATIENCE_S = 180.0  # the model is read when no other program wants the disk
 # A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of them:
@@ -113,7 +113,7 @@ class LocalProvider:
         return CALIBRATION
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ProviderLimits:
         """Two seconds' work, one call after the other: there is one worker."""
         return LIMITS
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from memd.errors import MemdError
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.providers.remote.request import Answer, Call, Side
 
 
@@ -32,7 +32,7 @@ class Dialect(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ProviderLimits:
         """What one request may hold."""
         ...
 

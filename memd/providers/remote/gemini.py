@@ -7,7 +7,7 @@ import msgspec
 from memd.config.settings import Remote
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Home
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
 from memd.providers.remote.request import Answer, BadReply, Call, Side
@@ -40,7 +40,7 @@ class Gemini(msgspec.Struct, frozen=True):
     model: str
     dimensions: int | None
     input_tokens: int
-    limits: Limits
+    limits: ProviderLimits
     sends_dimensions: bool
     prefixes: tuple[str, str] | None = None  # of queries, of documents; None: the model takes a task type
     provider: str = "gemini"
@@ -94,7 +94,7 @@ def gemini(model: str, remote: Remote) -> Gemini:
         model=name,
         dimensions=remote.dimensions or facts.dimensions,
         input_tokens=remote.max_input_tokens or max(facts.input_tokens, 2000),
-        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
+        limits=ProviderLimits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
         sends_dimensions=bool(remote.dimensions),
         prefixes=(facts.query_prefix, facts.document_prefix) if facts.query_prefix else None,
     )

@@ -11,7 +11,7 @@ import httpx
 from memd.config import server_url
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Account
-from memd.providers.remote.request import Answer, BadReply, Call, Refused, TimedOut, Unanswered
+from memd.providers.remote.request import Answer, BadReply, Call, Refused, RequestTimedOut, Unanswered
 from memd.runtime.threads import beside
 from memd.version import VERSION
 
@@ -84,7 +84,7 @@ class Session:
             async with asyncio.timeout(timeout_s), self._connected() as client:
                 return await self._exchange(client, call)
         except TimeoutError as late:
-            raise TimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
+            raise RequestTimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
         except _BROKEN as failure:
             raise Unanswered(f"{self._provider}: {_why(failure)}") from failure
 
@@ -125,7 +125,7 @@ class Session:
                         return
                     yield line
         except TimeoutError as late:
-            raise TimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
+            raise RequestTimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
         except _BROKEN as broken:
             raise Unanswered(f"{self._provider}: {_why(broken)}") from broken
 

@@ -7,7 +7,7 @@ import msgspec
 from memd.config.settings import Remote
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Home
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
 from memd.providers.remote.request import Answer, BadReply, Call, Side
@@ -29,7 +29,7 @@ class Ollama(msgspec.Struct, frozen=True):
     model: str
     input_tokens: int
     prefixes: tuple[str, str]  # of queries, of documents
-    limits: Limits
+    limits: ProviderLimits
     wanted_dimensions: int = 0
     provider: str = "ollama"
 
@@ -79,6 +79,6 @@ def ollama(model: str, remote: Remote) -> Ollama:
         model=name,
         input_tokens=remote.max_input_tokens or facts.input_tokens,
         prefixes=(remote.query_prefix or facts.query_prefix, remote.document_prefix or facts.document_prefix),
-        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, min(remote.concurrency, CONCURRENCY)),
+        limits=ProviderLimits(REQUEST_TOKENS, REQUEST_TEXTS, min(remote.concurrency, CONCURRENCY)),
         wanted_dimensions=remote.dimensions,
     )

@@ -7,7 +7,7 @@ import msgspec
 from memd.config.settings import Remote
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Home
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
 from memd.providers.remote.request import Answer, BadReply, Call, Side
@@ -37,7 +37,7 @@ class OpenAI(msgspec.Struct, frozen=True):
     input_tokens: int
     prefixes: tuple[str, str]  # of queries, of documents
     input_types: tuple[str, str]  # likewise; "": none is sent
-    limits: Limits
+    limits: ProviderLimits
     sends_dimensions: bool
 
     @property
@@ -82,7 +82,7 @@ def openai(model: str, remote: Remote) -> OpenAI:
         input_tokens=remote.max_input_tokens or max(facts.input_tokens, 8000),
         prefixes=(remote.query_prefix, remote.document_prefix),
         input_types=("", ""),
-        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
+        limits=ProviderLimits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
         sends_dimensions=bool(remote.dimensions),
     )
 
@@ -97,7 +97,7 @@ def compatible(model: str, remote: Remote) -> OpenAI:
         input_tokens=remote.max_input_tokens or facts.input_tokens,
         prefixes=(remote.query_prefix, remote.document_prefix),
         input_types=(remote.query_input_type, remote.document_input_type),
-        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
+        limits=ProviderLimits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
         sends_dimensions=bool(remote.dimensions),
     )
 

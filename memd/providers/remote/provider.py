@@ -15,7 +15,7 @@ from memd.providers.provider import (
     EmbedTerminal,
     EmbedUnavailable,
     Identity,
-    Limits,
+    ProviderLimits,
     Vector,
     Vectors,
 )
@@ -103,7 +103,7 @@ class RemoteProvider:
         return self._portrait.bias
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ProviderLimits:
         """What one call may hold: less than the provider promises, once it has refused that much."""
         return self._limits
 
@@ -275,7 +275,7 @@ class RemoteProvider:
 
     def _take_less(self, group: Sequence[Piece]) -> None:
         tokens = sum(piece.tokens for piece in group)
-        self._limits = Limits(
+        self._limits = ProviderLimits(
             max(1, min(self._limits.tokens, tokens // 2)),
             max(1, min(self._limits.texts, len(group) // 2)),
             self._limits.concurrency,

@@ -49,7 +49,7 @@ class Unanswered(EmbedUnavailable):
     """No answer came: the connection failed, or it took too long."""
 
 
-class TimedOut(Unanswered):
+class RequestTimedOut(Unanswered):
     """It took too long."""
 
 

@@ -9,7 +9,7 @@ import structlog
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from memd.providers.provider import EmbedUnavailable
-from memd.providers.remote.request import TimedOut
+from memd.providers.remote.request import RequestTimedOut
 
 log = structlog.get_logger()
 
@@ -44,8 +44,8 @@ class Retries(msgspec.Struct, frozen=True):
             nonlocal late
             if not isinstance(failure, EmbedUnavailable):
                 return False
-            late += isinstance(failure, TimedOut)
-            if late >= self.timeouts > 0 and isinstance(failure, TimedOut):
+            late += isinstance(failure, RequestTimedOut)
+            if late >= self.timeouts > 0 and isinstance(failure, RequestTimedOut):
                 return False
             asked_s = failure.retry_after_s
             if asked_s is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from memd.providers.provider import Limits, Vector, Vectors
+from memd.providers.provider import ProviderLimits, Vector, Vectors
 from memd.text.tokens import estimate_tokens
 
 _BREAKS = ("\n\n", "\n", "。", ". ", " ")
@@ -61,7 +61,7 @@ def _longest(text: str, tokens: int) -> int:
     return low
 
 
-def requests(some: Sequence[Piece], limits: Limits) -> Iterator[Sequence[Piece]]:
+def requests(some: Sequence[Piece], limits: ProviderLimits) -> Iterator[Sequence[Piece]]:
     """Pieces in order, as many in each request as fit; one that alone is too large goes alone."""
     start, tokens = 0, 0
     for end, piece in enumerate(some):

@@ -7,7 +7,7 @@ import msgspec
 from memd.config.settings import Remote
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Home
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.openai import indexed
 from memd.providers.remote.request import Answer, Call, Side
@@ -24,7 +24,7 @@ class Voyage(msgspec.Struct, frozen=True):
     model: str
     dimensions: int | None
     input_tokens: int
-    limits: Limits
+    limits: ProviderLimits
     sends_dimensions: bool
     provider: str = "voyage"
 
@@ -66,6 +66,6 @@ def voyage(model: str, remote: Remote) -> Voyage:
         model=name,
         dimensions=remote.dimensions or facts.dimensions,
         input_tokens=remote.max_input_tokens or max(facts.input_tokens, 16_000),
-        limits=Limits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
+        limits=ProviderLimits(REQUEST_TOKENS, REQUEST_TEXTS, remote.concurrency),
         sends_dimensions=bool(remote.dimensions),
     )

@@ -10,7 +10,7 @@ from memd.backends.backend import Question
 from memd.backends.qmd.errors import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
-from memd.runtime.timing import Account
+from memd.runtime.timing import TimeTrace
 from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript
 from tests.clock import Ticking
 from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says
@@ -488,7 +488,7 @@ async def test_it_tells_how_it_stands(tmp_path: Path, standin: Standin) -> None:
 async def test_all_that_takes_time_has_a_name(tmp_path: Path, standin: Standin) -> None:
     """What qmd takes is told from what waits for it, and from what is read on our side."""
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
-        with Account(Ticking()) as account:
+        with TimeTrace(Ticking()) as account:
             assert await bench.found("where does the heron sleep?") == ["memory/birds.md"]
     names = {name for together in account.parts() for name in together.split(" + ")}
     assert names >= {"catching up", "waiting for an update of qmd", "qmd", "qmd, queued", "reading text"}
@@ -500,7 +500,7 @@ async def test_the_time_of_a_reading_is_that_of_the_disk_or_of_redaction(
     """Where secrets are taken out, that is told from a slow disk, and both from waiting for a thread."""
     settings = Redact(mode="all")
     async with serving(tmp_path, standin.program, notes=NOTES, redact=settings) as bench:
-        with Account(Ticking()) as account:
+        with TimeTrace(Ticking()) as account:
             found = await bench.builtin.get("memory/birds.md", start_line=1, lines=2, kinds=EVERYTHING)
     assert found is not None
     assert account.parts().keys() >= {

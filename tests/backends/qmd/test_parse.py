@@ -9,9 +9,9 @@ from hypothesis import example, given
 from memd.backends.qmd import parse
 from memd.backends.qmd.errors import (
     AlreadyExists,
-    Broken,
     CollectionMissing,
     Locked,
+    QmdBroken,
     QmdFailed,
     UnknownOption,
 )
@@ -224,8 +224,8 @@ def test_a_list_that_is_nothing_is_an_error() -> None:
     [
         ("SqliteError: database is locked", Locked),
         ("SQLITE_BUSY: try again", Locked),
-        ("database disk image is malformed", Broken),
-        ("SqliteError: UNIQUE constraint failed: documents.path", Broken),
+        ("database disk image is malformed", QmdBroken),
+        ("SqliteError: UNIQUE constraint failed: documents.path", QmdBroken),
         ("Collection not found: notes", CollectionMissing),
         ("collection 'x' does not exist", CollectionMissing),
         ("Unknown collection: x", CollectionMissing),

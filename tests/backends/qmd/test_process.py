@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from memd.backends.qmd.errors import QmdFailed, TimedOut
+from memd.backends.qmd.errors import QmdFailed, QmdTimedOut
 from memd.backends.qmd.process import MAX_OUTPUT, Ended, run
 from tests.backends.qmd.bench import lives
 from tests.wait import until, until_async
@@ -86,7 +86,7 @@ async def test_a_program_that_does_not_start_is_a_failure() -> None:
 
 async def timed_out(book: Path) -> None:
     """A whole family is given some time."""
-    with pytest.raises(TimedOut, match="qmd search did not end within 2 s, and was killed"):
+    with pytest.raises(QmdTimedOut, match="qmd search did not end within 2 s, and was killed"):
         await python(FAMILY, str(book), timeout_s=2.0)
 
 
@@ -131,7 +131,7 @@ async def test_who_has_left_the_group_holds_up_nobody() -> None:
 
 async def test_no_zombie_is_left() -> None:
     """Every child of ours has been buried when its run is over."""
-    with pytest.raises(TimedOut):
+    with pytest.raises(QmdTimedOut):
         await python("import time; time.sleep(600)", timeout_s=0.3)
     await asyncio.gather(*(python("pass") for _ in range(5)))
 

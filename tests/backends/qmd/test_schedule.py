@@ -3,7 +3,7 @@ import pytest
 from memd.backends.qmd.schedule import (
     Cleanings,
     Embeddings,
-    Pace,
+    ScheduleSettings,
     Updates,
     began,
     clean_at,
@@ -18,7 +18,7 @@ from memd.backends.qmd.schedule import (
     update_at,
 )
 
-PACE = Pace(interval_s=300, debounce_s=15, embed_s=3600)
+PACE = ScheduleSettings(interval_s=300, debounce_s=15, embed_s=3600)
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,16 @@ PACE = Pace(interval_s=300, debounce_s=15, embed_s=3600)
         (Updates(ended=100), PACE, 400),
         (Updates(ended=100, unseen=120), PACE, 135),
         (Updates(ended=100, unseen=395), PACE, 400),
-        (Updates(ended=100), Pace(0, 15, 0), None),  # without a timer
-        (Updates(ended=100, unseen=120), Pace(0, 15, 0), 135),
+        (Updates(ended=100), ScheduleSettings(0, 15, 0), None),  # without a timer
+        (Updates(ended=100, unseen=120), ScheduleSettings(0, 15, 0), 135),
         (Updates(ended=100, failures=1, passing=True), PACE, 100.5),  # a lock: three tries
         (Updates(ended=100, failures=2, passing=True), PACE, 101),
         (Updates(ended=100, failures=3, passing=True), PACE, 400),
         (Updates(ended=100, failures=1), PACE, 400),
-        (Updates(ended=100, failures=1, unseen=101), Pace(0, 15, 0), 160),
+        (Updates(ended=100, failures=1, unseen=101), ScheduleSettings(0, 15, 0), 160),
     ],
 )
-def test_an_update_is_due(past: Updates, pace: Pace, at: float | None) -> None:
+def test_an_update_is_due(past: Updates, pace: ScheduleSettings, at: float | None) -> None:
     """At the start, after a while, after changes, and again after a failure that may pass."""
     assert update_at(past, pace) == at
 
@@ -86,15 +86,15 @@ def test_searches_do_not_keep_qmd_busy(past: Updates, at: float) -> None:
     [
         (Embeddings(), PACE, 0.0),
         (Embeddings(ended=10.0), PACE, 3610),
-        (Embeddings(ended=10.0), Pace(300, 15, 0), None),  # once
+        (Embeddings(ended=10.0), ScheduleSettings(300, 15, 0), None),  # once
         (Embeddings(ended=10.0, failures=1), PACE, 70),
         (Embeddings(ended=10.0, failures=2), PACE, 130),
         (Embeddings(ended=10.0, failures=6), PACE, 10 + 1920),
         (Embeddings(ended=10.0, failures=7), PACE, 3610),
-        (Embeddings(ended=10.0, failures=500), Pace(300, 15, 0), 3610),
+        (Embeddings(ended=10.0, failures=500), ScheduleSettings(300, 15, 0), 3610),
     ],
 )
-def test_embedding_is_due(past: Embeddings, pace: Pace, at: float | None) -> None:
+def test_embedding_is_due(past: Embeddings, pace: ScheduleSettings, at: float | None) -> None:
     """At once, then every so often; after a failure in a minute, and twice as long each time, up to an hour."""
     assert embed_at(past, pace) == at
 

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.ctl.doctor.limits import Limits, judged
+from memd.ctl.doctor.limits import SystemLimits, judged
 from memd.ctl.doctor.processes import Watching
 from tests.ctl.doctor.scenes import told
 
 _MINE = 7
-_GOOD = Limits(
+_GOOD = SystemLimits(
     open_files=1024, watches=1000, instances=128, used={_MINE: Watching(2, 300), 8: Watching(1, 100)}
 )
 

@@ -10,7 +10,7 @@ import apsw
 
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.providers.provider import EmbedUnavailable, Limits, Provider, Vectors
+from memd.providers.provider import EmbedUnavailable, Provider, ProviderLimits, Vectors
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -39,8 +39,8 @@ class Poisoned(HashingProvider):
     """Breaks down at one text, as some servers do; asked for one text at a time."""
 
     @property
-    def limits(self) -> Limits:
-        return Limits(tokens=8000, texts=1, concurrency=1)
+    def limits(self) -> ProviderLimits:
+        return ProviderLimits(tokens=8000, texts=1, concurrency=1)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         if "poison" in texts:

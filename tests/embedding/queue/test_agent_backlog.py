@@ -6,7 +6,7 @@ import pytest
 
 from memd.embedding.queue.agent_backlog import Customer, Request, Served, batch, rows
 from memd.model import ChunkId, TextHash
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
 
@@ -28,15 +28,15 @@ def request(of: Customer, *numbers: int) -> Request:
 @pytest.mark.parametrize(
     ("limits", "passed_over", "expected"),
     [
-        (Limits(8000, 10, 1), (), [1, 2, 3]),
-        (Limits(8000, 2, 1), (), [1, 2]),
-        (Limits(8000, 2, 1), (1,), [2, 3]),
-        (Limits(1, 10, 1), (), [1]),  # too long for any request, and asked for all the same
-        (Limits(8000, 10, 1), (1, 2, 3), []),
+        (ProviderLimits(8000, 10, 1), (), [1, 2, 3]),
+        (ProviderLimits(8000, 2, 1), (), [1, 2]),
+        (ProviderLimits(8000, 2, 1), (1,), [2, 3]),
+        (ProviderLimits(1, 10, 1), (), [1]),  # too long for any request, and asked for all the same
+        (ProviderLimits(8000, 10, 1), (1, 2, 3), []),
     ],
 )
 def test_a_request_has_the_first_texts_that_fit(
-    limits: Limits, passed_over: tuple[int, ...], expected: list[int]
+    limits: ProviderLimits, passed_over: tuple[int, ...], expected: list[int]
 ) -> None:
     """Each text once, without those that others ask for."""
     waiting = [chunk(1), chunk(1), chunk(2), chunk(3)]
@@ -98,10 +98,10 @@ def test_texts_that_fail_while_others_do_not_are_asked_for_in_halves(tmp_path: P
     served.strike(failing, answers=6)
     assert set(served.most.values()) == {2}
     waiting = [chunk(n) for n in (1, 2, 3, 4, 5)]
-    assert list(batch(waiting, Limits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02"]
-    assert list(batch(waiting[::-1], Limits(1000, 10, 1), (), served.most)) == [b"\x05", b"\x04"]
+    assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02"]
+    assert list(batch(waiting[::-1], ProviderLimits(1000, 10, 1), (), served.most)) == [b"\x05", b"\x04"]
     served.settled([TextHash(b"\x01"), TextHash(b"\x02")])
-    assert list(batch(waiting, Limits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02", b"\x05"]
+    assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02", b"\x05"]
 
 
 @pytest.mark.parametrize(

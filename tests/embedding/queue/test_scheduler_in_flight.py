@@ -13,7 +13,7 @@ from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import UnderWay
 from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
 from memd.embedding.queue.states import BackingOff
-from memd.providers.provider import EmbedUnavailable, Limits, Vectors
+from memd.providers.provider import EmbedUnavailable, ProviderLimits, Vectors
 from memd.store.embeddings import EmbeddingStore
 from tests.embedding.queue.queues import locked, opened, running, write
 from tests.fakes import HashingProvider
@@ -33,8 +33,8 @@ class Lanes(HashingProvider):
         self.is_open = False
 
     @property
-    def limits(self) -> Limits:
-        return Limits(tokens=8000, texts=1, concurrency=self.concurrency)
+    def limits(self) -> ProviderLimits:
+        return ProviderLimits(tokens=8000, texts=1, concurrency=self.concurrency)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         [text] = texts
@@ -183,7 +183,7 @@ class Backing(Lanes):
         self.looks = 0
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ProviderLimits:
         self.looks += 1
         assert self.looks < 1000, "the queue goes round and round, and does nothing"
         return super().limits

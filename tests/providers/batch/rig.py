@@ -15,8 +15,8 @@ from memd.config.settings import Batch, Remote
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.model import TextHash
 from memd.providers.api_keys.account import Home, account
-from memd.providers.batch.client import Patience
-from memd.providers.batch.dialect import BatchDialect, Limits
+from memd.providers.batch.client import BatchTimeouts
+from memd.providers.batch.dialect import BatchDialect, BatchLimits
 from memd.providers.batch.dialects import offered
 from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.jobs import Batches
@@ -40,7 +40,7 @@ from tests.wait import until_async
 DIMENSIONS = 32
 PROVIDERS = ["openai", "gemini", "voyage"]
 QUICK = Retries(attempts=3, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
-SOON = Patience(
+SOON = BatchTimeouts(
     request_s=10.0,
     first_s=0.002,
     longest_s=0.01,
@@ -78,7 +78,7 @@ def dialect_of(name: str, base_url: str, *, most: int = 50_000, most_bytes: int 
     """A provider's batch API with limits of the test's."""
     found = offered(_DIALECTS[name][1]("", Remote()), base_url)
     assert isinstance(found, OpenAIBatches | GeminiBatches)
-    return msgspec.structs.replace(found, limits=Limits(most, most_bytes))
+    return msgspec.structs.replace(found, limits=BatchLimits(most, most_bytes))
 
 
 class Rig(msgspec.Struct):
@@ -108,7 +108,7 @@ async def batching(
     key: str = KEY,
     dimensions: int = DIMENSIONS,
     wrap: Callable[[Ledger], Ledger] = lambda ledger: ledger,
-    patience: Patience = SOON,
+    patience: BatchTimeouts = SOON,
     delivery: Exception | None = None,
     clock: Callable[[], float] = time.time,
     without: Line | None = None,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers.batch.dialect import BatchDialect, Ended, Limits, Listed, Result, Running
+from memd.providers.batch.dialect import BatchDialect, BatchLimits, Ended, Listed, Result, Running
 from memd.providers.batch.dialects import offered
 from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.openai import OpenAIBatches
@@ -42,7 +42,7 @@ def test_those_without_batches_have_none() -> None:
 @pytest.mark.parametrize("name", ["openai", "gemini", "voyage"])
 def test_a_job_holds_no_more_than_every_provider_takes(name: str) -> None:
     """50,000 texts, and less than the 200 MB of the smallest file."""
-    assert made(name).limits == Limits(50_000, 90_000_000)
+    assert made(name).limits == BatchLimits(50_000, 90_000_000)
     assert made(name).input_tokens >= 2000
 
 

@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Account
 from memd.providers.remote.http import BROKEN_OFF, LARGEST_REFUSAL, LONGEST_LINE, Session
-from memd.providers.remote.request import Answer, BadReply, Call, Refused, TimedOut, Unanswered
+from memd.providers.remote.request import Answer, BadReply, Call, Refused, RequestTimedOut, Unanswered
 from tests.fakes.http import Request, Response, Server
 from tests.wait import until_async
 
@@ -125,7 +125,7 @@ async def test_silence_ends_it(server: Server, told: Told) -> None:
     """Between two pieces, however much has come before."""
     told.response = Response(body=b"ab\ncd\n", hold_after=3)
     async with talking(server) as session:
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimedOut):
             await read(session, 0.05)
 
 
@@ -167,7 +167,7 @@ async def test_a_file_that_drips_is_left(server: Server, told: Told) -> None:
     """Each byte comes in time, and no line does."""
     told.response = Response(body=b"x" * 10_000, drip_s=0.01)
     async with talking(server) as session:
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimedOut):
             await read(session, 0.1)
 
 

@@ -7,7 +7,7 @@ import stamina
 
 from memd.embedding.for_agent import QUERY_TIMEOUT_S
 from memd.providers.provider import EmbedUnavailable
-from memd.providers.remote.request import TimedOut
+from memd.providers.remote.request import RequestTimedOut
 from memd.providers.remote.retry import ASKING, INDEXING, Retries
 
 
@@ -38,7 +38,7 @@ async def test_what_passes_by_itself_is_tried_again_and_not_for_ever(retries: Re
     """At the shipped figures; what takes too long, or is to wait for too long, less often."""
     assert await attempts(retries, EmbedUnavailable("busy")) == retries.attempts > 1
     assert await attempts(retries, EmbedUnavailable("busy"), succeeds_at=2) == 2
-    assert await attempts(retries, TimedOut("late")) == retries.timeouts < retries.attempts
+    assert await attempts(retries, RequestTimedOut("late")) == retries.timeouts < retries.attempts
     assert await attempts(retries, ValueError("a bug")) == 1
     longest = retries.longest_asked_s
     assert await attempts(retries, EmbedUnavailable("busy", retry_after_s=longest)) == retries.attempts

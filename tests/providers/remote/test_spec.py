@@ -7,7 +7,7 @@ import pytest
 
 from memd.config.settings import Remote
 from memd.providers.api_keys.account import NoAccount
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.providers.remote import gemini, ollama, openai, voyage
 from memd.providers.remote.spec import Name, recipe, speaker
 
@@ -118,4 +118,4 @@ def test_where_another_key_would_be_looked_for_is_told(
 def test_a_request_has_its_limits(name: Name, tokens: int, texts: int, concurrency: int) -> None:
     """Those of its provider; requests at once are the configuration's, but where another model computes beside memd."""
     limits = recipe(name, "", Remote(concurrency=7), ENVIRON, _nothing).dialect.limits
-    assert limits == Limits(tokens, texts, concurrency)
+    assert limits == ProviderLimits(tokens, texts, concurrency)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.providers.provider import Limits
+from memd.providers.provider import ProviderLimits
 from memd.providers.remote.split_requests import Piece, pieces, requests, split, whole
 from memd.text.tokens import estimate_tokens
 
@@ -32,7 +32,7 @@ def test_a_text_is_cut_where_a_reader_pauses() -> None:
 def test_requests_hold_all_pieces_in_order(texts: list[str], tokens: int, count: int) -> None:
     """None is larger than its limits, unless by a single piece."""
     some = pieces(texts, 40)
-    packed = list(requests(some, Limits(tokens, count, 1)))
+    packed = list(requests(some, ProviderLimits(tokens, count, 1)))
     assert [piece for group in packed for piece in group] == some
     for group in packed:
         assert 1 <= len(group) <= count
@@ -42,7 +42,7 @@ def test_requests_hold_all_pieces_in_order(texts: list[str], tokens: int, count:
 def test_chinese_is_packed_by_its_tokens() -> None:
     """A character is a token: a thousand of them are not taken for 250."""
     some = pieces(["数" * 1000] * 10, 8000)
-    assert [len(group) for group in requests(some, Limits(4000, 100, 1))] == [4, 4, 2]
+    assert [len(group) for group in requests(some, ProviderLimits(4000, 100, 1))] == [4, 4, 2]
 
 
 def test_a_text_in_pieces_gets_the_mean_of_their_vectors() -> None:
