@@ -22,7 +22,7 @@ import msgspec
 import structlog
 import uvloop
 
-from memd.agent.agents import Agent, Agents
+from memd.agent.agents import Agents, RunningAgent
 from memd.agent.supervisor import Fleet
 from memd.backends.builtin import Builtin
 from memd.backends.choice import Around, chosen
@@ -45,7 +45,7 @@ from memd.memory_limit.limit import MemoryLimit
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
 from memd.providers.api_keys.systemd_credentials import with_credentials
-from memd.providers.choose import Choice, choose
+from memd.providers.choose import ProviderChoice, choose
 from memd.rebuild.build_and_swap import discard_all
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime import logs, safe_traceback, sd_notify
@@ -117,7 +117,7 @@ class Loop(uvloop.Loop):
             raise OSError(errno.EAGAIN, str(failure)) from failure
 
 
-class Places(msgspec.Struct, frozen=True):
+class DaemonPlaces(msgspec.Struct, frozen=True):
     """Where this daemon finds and keeps things."""
 
     config: Path | None  # None: the usual place, where there need not be a file
@@ -176,7 +176,7 @@ def _callback_failed(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
     log.error("daemon.callback_failed", what=what, exc_info=context.get("exception"))
 
 
-def _choose_here(settings: AgentSettings) -> Choice:
+def _choose_here(settings: AgentSettings) -> ProviderChoice:
     """The provider that the settings mean, with the keys of this process's user."""
     return choose(settings, Surroundings(with_credentials(os.environ, read_small), Path.home(), read_small))
 
@@ -234,7 +234,7 @@ def _end_in_time() -> None:
 
 
 async def serve(
-    places: Places,
+    places: DaemonPlaces,
     environ: MutableMapping[str, str],
     choose: Choose,
     *,
@@ -347,7 +347,7 @@ async def build_agent(
     supply: Supply,
     *,
     resident: bool = True,
-) -> Agent:
+) -> RunningAgent:
     """Open one agent's index, decide whether it can serve as it is, and wire up what works on it.
 
     Args:
@@ -378,7 +378,7 @@ async def _built_on(
     agent_id: str,
     settings: AgentSettings,
     supply: Supply,
-) -> Agent:
+) -> RunningAgent:
     wanted = wanted_fingerprint(settings, supply.wanted)
     rebuild = await _opened(index, wanted, embeds=supply.embeds)
     if index.space is not None:
@@ -409,7 +409,7 @@ async def _built_on(
         redactor=treatment.notes_redactor,
         zone=treatment.zone,
     )
-    return Agent(
+    return RunningAgent(
         agent_id,
         settings,
         index=index,
@@ -460,7 +460,7 @@ async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | No
     return reason
 
 
-async def keep(agent: Agent) -> None:
+async def keep(agent: RunningAgent) -> None:
     """Everything that keeps one agent's index up to date, for ever."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(agent.sync.run())
@@ -469,7 +469,7 @@ async def keep(agent: Agent) -> None:
         tasks.create_task(agent.backend.warm())
 
 
-async def _follow_files(agent: Agent) -> None:
+async def _follow_files(agent: RunningAgent) -> None:
     """What changes on the disk is marked, and then the business of the passes."""
 
     def tell(health: WatcherHealth) -> None:
@@ -480,12 +480,12 @@ async def _follow_files(agent: Agent) -> None:
     await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.dirty, look, tell)
 
 
-async def _scan_now_and_then(agent: Agent) -> None:
+async def _scan_now_and_then(agent: RunningAgent) -> None:
     await scan_now_and_then(agent.dirty, agent.settings.sync.interval_minutes * 60)
 
 
 def _configuration(
-    places: Places, environ: MutableMapping[str, str], config: Config, fleet: Fleet, limit: MemoryLimit
+    places: DaemonPlaces, environ: MutableMapping[str, str], config: Config, fleet: Fleet, limit: MemoryLimit
 ) -> Configuration:
     """What is in force, and how another configuration comes into force."""
 
@@ -579,12 +579,12 @@ async def _tell_manager(notifier: sd_notify.Notifier, agents: Agents, watchdog_s
         await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), beat_s))
 
 
-def _places(config: Path | None, state_dir: Path | None, socket: Path | None) -> Places:
+def _places(config: Path | None, state_dir: Path | None, socket: Path | None) -> DaemonPlaces:
     home = Path.home()
     state = (state_dir or paths.state_dir(os.environ, sys.platform, home)).absolute()
     at = (socket or paths.socket_file(os.environ, sys.platform, home, state=state)).absolute()
     try:
-        return Places(config, state, paths.checked_socket(at, sys.platform))
+        return DaemonPlaces(config, state, paths.checked_socket(at, sys.platform))
     except paths.SocketPathTooLong as error:
         raise FatalError(str(error), exit_code=78) from error
 

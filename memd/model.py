@@ -109,7 +109,7 @@ class Window(msgspec.Struct, frozen=True):
     numbers: tuple[int, ...] | None = None  # as of a Chunk
 
 
-class Hit(msgspec.Struct, frozen=True):
+class FoundHit(msgspec.Struct, frozen=True):
     """One search result."""
 
     path: str
@@ -121,7 +121,7 @@ class Hit(msgspec.Struct, frozen=True):
     own_scale: bool = False  # the score is that of another engine, which no min_score cuts
 
 
-class Degraded(msgspec.Struct, frozen=True):
+class DegradedPart(msgspec.Struct, frozen=True):
     """A capability that is missing just now, and why."""
 
     part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store

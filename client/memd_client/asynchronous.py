@@ -20,7 +20,6 @@ from memd_client.messages import (
     Explanation,
     Found,
     Get,
-    Message,
     Note,
     Reindex,
     ReindexReport,
@@ -37,12 +36,13 @@ from memd_client.messages import (
     Sync,
     SyncReport,
     Warm,
+    WireMessage,
 )
 from memd_client.timeout import checked_timeout
 
 _PIECE = 1 << 12  # bytes read at once while greeting
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R", bound=WireMessage)
 
 
 class AsyncClient:

@@ -22,7 +22,6 @@ from memd_client.messages import (
     Explanation,
     Found,
     Get,
-    Message,
     Note,
     Reindex,
     ReindexReport,
@@ -39,6 +38,7 @@ from memd_client.messages import (
     Sync,
     SyncReport,
     Warm,
+    WireMessage,
 )
 from memd_client.timeout import checked_timeout
 
@@ -46,7 +46,7 @@ _PIECE = 1 << 16  # bytes read at once
 # A program that lets SIGPIPE end it, as pipelines do, must outlive a daemon that hangs up.
 _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R", bound=WireMessage)
 T = TypeVar("T")
 
 

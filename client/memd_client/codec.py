@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta, Raw
 
-from memd_client.messages import Hello, Message, Reply, Request
+from memd_client.messages import Hello, Reply, Request, WireMessage
 
 _LONGEST_COMPLAINT = 300  # characters; a complaint may quote what the peer sent
 
@@ -132,7 +132,7 @@ def decode_reply(payload: bytes) -> tuple[int, Reply]:
     return envelope.id, _decode_body(_REPLY, envelope)
 
 
-def _encode(message: Message | tuple[int, Message]) -> bytes:
+def _encode(message: WireMessage | tuple[int, WireMessage]) -> bytes:
     try:
         return _ENCODER.encode(message)
     except UnicodeEncodeError:

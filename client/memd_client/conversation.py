@@ -8,7 +8,7 @@ import msgspec
 
 from memd_client import codec, frames
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
-from memd_client.messages import PROTOCOL, Failure, Hello, Message, Reply, Request, Sync
+from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request, Sync, WireMessage
 from memd_client.timeout import patience_ms
 from memd_client.version import __version__
 
@@ -17,7 +17,7 @@ CLOSED = "This client is closed."
 
 _SAME_VERSIONS = "Install the same version of memd-client and memd-daemon, then restart the daemon."
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R", bound=WireMessage)
 T = TypeVar("T")
 
 

@@ -14,11 +14,13 @@ Source = Literal["memory", "sessions"]
 EmbedAction = Literal["pause", "resume", "confirm", "batch_on"]
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=str.lower):
+class WireMessage(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=str.lower
+):
     """Base of everything that is sent; ``type`` is the class name in lower case."""
 
 
-class Hello(Message, frozen=True):
+class Hello(WireMessage, frozen=True):
     """The first frame in both directions, the client first."""
 
     protocol: int
@@ -28,7 +30,7 @@ class Hello(Message, frozen=True):
 # --- what a client asks ------------------------------------------------------------------------------------------
 
 
-class Search(Message, frozen=True):
+class Search(WireMessage, frozen=True):
     """Find what memory says about a question."""
 
     query: str
@@ -41,7 +43,7 @@ class Search(Message, frozen=True):
     now: str | None = None  # the day or moment at which it is asked, in ISO 8601; None: that of the daemon
 
 
-class Get(Message, frozen=True):
+class Get(WireMessage, frozen=True):
     """Read lines of an indexed file."""
 
     path: str  # as a hit gave it
@@ -52,7 +54,7 @@ class Get(Message, frozen=True):
     max_chars: int | None = None  # of the text, 100 or more; None: as many as one reply holds
 
 
-class Sync(Message, frozen=True):
+class Sync(WireMessage, frozen=True):
     """Bring the index up to date with the disk."""
 
     agent: str | None = None  # None: all
@@ -63,7 +65,7 @@ class Sync(Message, frozen=True):
     session_key: str | None = None  # None: the owner; else the agent of that key alone
 
 
-class Reindex(Message, frozen=True):
+class Reindex(WireMessage, frozen=True):
     """Build the index anew beside the old one, and swap."""
 
     agent: str | None = None
@@ -72,7 +74,7 @@ class Reindex(Message, frozen=True):
     session_key: str | None = None  # None: the owner; else its agent alone, if nobody else reads along
 
 
-class Explain(Message, frozen=True):
+class Explain(WireMessage, frozen=True):
     """Search, and tell how each hit came to its place."""
 
     query: str
@@ -84,14 +86,14 @@ class Explain(Message, frozen=True):
     now: str | None = None
 
 
-class Warm(Message, frozen=True):
+class Warm(WireMessage, frozen=True):
     """A session begins: bring the index up to date, once for each session key."""
 
     session_key: str
     agent: str | None = None
 
 
-class Embed(Message, frozen=True):
+class Embed(WireMessage, frozen=True):
     """Have embedding pause or go on, pay for what waits, or have batch jobs again."""
 
     action: EmbedAction
@@ -99,20 +101,20 @@ class Embed(Message, frozen=True):
     session_key: str | None = None  # None: the owner; else its agent alone, if nobody else reads along
 
 
-class Status(Message, frozen=True):
+class Status(WireMessage, frozen=True):
     """How is everything?"""
 
     agent: str | None = None
     session_key: str | None = None  # None: the owner; else the agent of that key alone
 
 
-class Reload(Message, frozen=True):
+class Reload(WireMessage, frozen=True):
     """Bring all that the configuration file says into force."""
 
     session_key: str | None = None  # a session is denied
 
 
-class Stop(Message, frozen=True):
+class Stop(WireMessage, frozen=True):
     """End the daemon."""
 
     session_key: str | None = None  # a session is denied
@@ -143,7 +145,7 @@ class Degraded(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Found(Message, frozen=True):
+class Found(WireMessage, frozen=True):
     """The answer to Search."""
 
     results: list[Hit] = []
@@ -166,7 +168,7 @@ PLACES_FROM = 1_000_000_000
 """Numbers above are places within a line: what of it was read, in characters, times this, plus the number of the line."""
 
 
-class Note(Message, frozen=True):
+class Note(WireMessage, frozen=True):
     """The answer to Get. A denied path, one that is not indexed and a missing file look the same."""
 
     path: str
@@ -182,7 +184,7 @@ class Note(Message, frozen=True):
     total_lines: int | None = None
 
 
-class SyncReport(Message, frozen=True):
+class SyncReport(WireMessage, frozen=True):
     """The answer to Sync and Warm."""
 
     files: int = 0  # indexed now
@@ -195,7 +197,7 @@ class SyncReport(Message, frozen=True):
     reason: str | None = None  # why chunks wait
 
 
-class ReindexReport(Message, frozen=True):
+class ReindexReport(WireMessage, frozen=True):
     """The answer to Reindex: started, or what it would cost."""
 
     agents: list[str] = []
@@ -237,7 +239,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     repeats: bool = False  # it only repeats the question, so that its score was lowered
 
 
-class Explanation(Message, frozen=True):
+class Explanation(WireMessage, frozen=True):
     """The answer to Explain.
 
     The score of a candidate is tanh(meaning + by_words). Where its closeness is .35 x cosine + .65 x part, or its cosine
@@ -448,13 +450,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None = None  # why they hold more, and what to do about it
 
 
-class EmbedReport(Message, frozen=True):
+class EmbedReport(WireMessage, frozen=True):
     """The answer to Embed: how the agents stand now."""
 
     agents: dict[str, Embedding] = {}
 
 
-class StatusReport(Message, frozen=True):
+class StatusReport(WireMessage, frozen=True):
     """The answer to Status."""
 
     version: str
@@ -474,7 +476,7 @@ class StatusReport(Message, frozen=True):
     memory: Memory | None = None  # None: the system does not tell
 
 
-class Reloaded(Message, frozen=True):
+class Reloaded(WireMessage, frozen=True):
     """The answer to Reload: the file is in force, unless there is an error."""
 
     config: str | None = None  # the file; None: built-in defaults
@@ -482,13 +484,13 @@ class Reloaded(Message, frozen=True):
     error: str | None = None  # why the file cannot be used; the configuration before stays in force
 
 
-class Stopping(Message, frozen=True):
+class Stopping(WireMessage, frozen=True):
     """The answer to Stop: the daemon ends."""
 
     pid: int  # as the daemon knows itself; in another pid namespace that is another number
 
 
-class Failure(Message, frozen=True):
+class Failure(WireMessage, frozen=True):
     """The request could not be answered; the connection lives unless the code is about the protocol."""
 
     code: str  # bad_request | unsupported | too_large | unknown_agent | denied | busy | timed_out | unavailable | internal | protocol

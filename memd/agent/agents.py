@@ -44,7 +44,7 @@ class ForeignSession(MemdError):
     """The request names one agent, and its session key another."""
 
 
-class Agent:
+class RunningAgent:
     """One agent: its settings, what answers for it, and what keeps its index up to date."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Agents:
     """All agents by id; the map is swapped whole when the configuration is loaded again."""
 
     def __init__(self) -> None:
-        self._by_id: Mapping[str, Agent] = {}
+        self._by_id: Mapping[str, RunningAgent] = {}
         self._left_out: Mapping[str, LeftOut] = {}
         self._changing: frozenset[str] = frozenset()
         self._settled = asyncio.Event()
@@ -118,11 +118,11 @@ class Agents:
         """Wait until no agent changes."""
         await self._settled.wait()
 
-    def swap(self, by_id: Mapping[str, Agent], left_out: Mapping[str, LeftOut] | None = None) -> None:
+    def swap(self, by_id: Mapping[str, RunningAgent], left_out: Mapping[str, LeftOut] | None = None) -> None:
         """From now on, these are the agents, and those that are left out."""
         self._by_id, self._left_out = dict(by_id), dict(left_out or {})
 
-    def all(self) -> Mapping[str, Agent]:
+    def all(self) -> Mapping[str, RunningAgent]:
         """The agents of this moment."""
         return self._by_id
 
@@ -130,7 +130,7 @@ class Agents:
         """The agents that cannot run at this moment."""
         return self._left_out
 
-    async def meant_by(self, name: str | None, raw_key: str | None) -> Agent:
+    async def meant_by(self, name: str | None, raw_key: str | None) -> RunningAgent:
         """The agent named, else the session key's, else the only one, else main; once it does not change.
 
         Raises:
@@ -149,7 +149,7 @@ class Agents:
                     return agent
             await self._settled.wait()
 
-    def _find(self, name: str | None, raw_key: str | None) -> Agent:
+    def _find(self, name: str | None, raw_key: str | None) -> RunningAgent:
         of_key = session_key.parse(raw_key).agent if raw_key is not None else None
         if name is not None and of_key not in {None, name}:
             raise ForeignSession("the session belongs to another agent")
@@ -168,7 +168,7 @@ class Agents:
         hint = f"name one of {known}" if raw_key is None else "use a session key that names one"
         raise UnknownAgent(f"several agents are configured and none is main: {hint}")
 
-    def _get(self, agent_id: str) -> Agent:
+    def _get(self, agent_id: str) -> RunningAgent:
         if agent_id in self._left_out:
             raise AgentUnavailable(agent_id, self._left_out[agent_id])
         return self._by_id[agent_id]

@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 import structlog
 
-from memd.agent.agents import Agent, Agents, LeftOut
+from memd.agent.agents import Agents, LeftOut, RunningAgent
 from memd.config.settings import AgentSettings, Config, differences
 from memd.embedding.for_agent import Supply
 from memd.embedding.registry import ProviderRegistry
@@ -20,12 +20,12 @@ from memd.store.errors import StoreDamaged, StoreNewer
 log = structlog.get_logger()
 
 
-Build = Callable[[str, AgentSettings, Supply], Awaitable[Agent]]
-Keep = Callable[[Agent], Awaitable[None]]
+Build = Callable[[str, AgentSettings, Supply], Awaitable[RunningAgent]]
+Keep = Callable[[RunningAgent], Awaitable[None]]
 
 
 class _Running(msgspec.Struct, frozen=True):
-    agent: Agent
+    agent: RunningAgent
     task: asyncio.Task[None]
 
 

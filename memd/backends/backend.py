@@ -5,10 +5,10 @@ from typing import Protocol
 
 import msgspec
 
-from memd.model import Degraded, FallbackUse, Hit, Kind, Trace
+from memd.model import DegradedPart, FallbackUse, FoundHit, Kind, Trace
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class BackendQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A search, with the configured values filled in."""
 
     text: str
@@ -18,16 +18,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     today: date | None = None  # on which it is asked; None: nobody knows
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class BackendAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a backend found."""
 
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[FoundHit, ...] = ()
     backend: str
     provider: str
     model: str
     mode: str  # hybrid | keyword | vector
     stale: bool = False
-    degraded: tuple[Degraded, ...] = ()
+    degraded: tuple[DegradedPart, ...] = ()
     fallback: FallbackUse | None = None  # None: what was asked for has answered
 
 
@@ -49,11 +49,11 @@ class Excerpt(msgspec.Struct, frozen=True):
 class Backend(Protocol):
     """One agent's engine."""
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question, best first; never raises for a part that fails, but names it in degraded."""
         ...
 
-    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """The same, and how each candidate came to its place."""
         ...
 

@@ -10,16 +10,16 @@ import msgspec
 import structlog
 
 from memd.backends import transcript_lines
-from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion, Excerpt
 from memd.errors import TransientError
 from memd.index_service import IndexService
-from memd.model import Degraded, FallbackUse, Kind, Trace
+from memd.model import DegradedPart, FallbackUse, Kind, Trace
 from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
-from memd.sources.safe_open import NoRoot, SourceError, Unreadable
+from memd.sources.safe_open import FileUnreadable, NoRoot, SourceError
 from memd.store.embeddings import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
@@ -71,7 +71,7 @@ class Builtin:
         self._zone = zone
         self._threads = Threads(READERS, f"memd-get-{index.file.stem}")
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question; what was written a moment ago is among them, or the answer is stale."""
         fresh = await self._sync.catch_up()
         with self._damage_noticed():
@@ -84,7 +84,7 @@ class Builtin:
             )
         return self._answer(found, fresh=fresh)
 
-    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """The same, and how each candidate came to its place."""
         fresh = await self._sync.catch_up()
         with self._damage_noticed():
@@ -137,12 +137,12 @@ class Builtin:
             self._sync.damaged(str(damage))
             raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
 
-    def _answer(self, found: Searched, *, fresh: bool) -> Answer:
+    def _answer(self, found: Searched, *, fresh: bool) -> BackendAnswer:
         if found.keyword_trouble is not None:
             self._sync.keyword_failed(found.keyword_trouble)
         if found.vector_trouble is not None:
             self._sync.damaged(found.vector_trouble)
-        return Answer(
+        return BackendAnswer(
             hits=found.hits,
             backend="builtin",
             provider=found.provider,
@@ -153,13 +153,13 @@ class Builtin:
             degraded=self._degraded(found),
         )
 
-    def _degraded(self, found: Searched) -> tuple[Degraded, ...]:
+    def _degraded(self, found: Searched) -> tuple[DegradedPart, ...]:
         health = self._sync.health
         return (
             *found.degraded,
-            *([Degraded("watcher", health.watcher)] if health.watcher is not None else []),
-            *([Degraded("rebuild", health.rebuild)] if health.rebuild is not None else []),
-            *([Degraded("store", health.store)] if health.store is not None else []),
+            *([DegradedPart("watcher", health.watcher)] if health.watcher is not None else []),
+            *([DegradedPart("rebuild", health.rebuild)] if health.rebuild is not None else []),
+            *([DegradedPart("store", health.store)] if health.store is not None else []),
         )
 
     async def get(
@@ -196,7 +196,7 @@ class Builtin:
                         now_ns=time.time_ns(),
                         redactor=self._redactor,
                     )
-        except (NoRoot, Unreadable, notes.TooLarge) as failure:
+        except (NoRoot, FileUnreadable, notes.TooLarge) as failure:
             why = "its directory is not there" if isinstance(failure, NoRoot) else failure.reason
             raise FilesBlocked(f"{path} cannot be read just now: {why}.") from failure
         except SourceError:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from memd.model import Hit
+from memd.model import FoundHit
 
 Mode = Literal["auto", "on", "off"]
 
@@ -12,12 +12,12 @@ def is_cited(mode: Mode, *, direct: bool) -> bool:
     return mode == "on" or (mode == "auto" and direct)
 
 
-def citation(hit: Hit) -> str:
+def citation(hit: FoundHit) -> str:
     """`path#L3-L9`, or `path#L3` for one line."""
     lines = f"L{hit.start_line}" if hit.start_line == hit.end_line else f"L{hit.start_line}-L{hit.end_line}"
     return f"{hit.path}#{lines}"
 
 
-def footer(hit: Hit) -> str:
+def footer(hit: FoundHit) -> str:
     """What the tools put below a snippet."""
     return f"\n\nSource: {citation(hit)}"

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from memd.backends import fallback_state
-from memd.backends.backend import MAX_CHARS, Answer, Backend, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, Backend, BackendAnswer, BackendQuestion, Excerpt
 from memd.backends.fallback_state import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
@@ -28,7 +28,7 @@ SILENCE_S = 0.5
 class ChosenBackend(Protocol):
     """What was chosen to answer searches, and may be lost at any time."""
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question.
 
         Raises:
@@ -106,15 +106,17 @@ class Fallback(Generic[E]):
         self._began = 0.0  # of the clock: the creation
         self._is_late = False  # searches do not wait for its end any more
         self._is_tried = False  # a search is put to an engine, after one has failed
-        self._asking: set[asyncio.Task[Answer | None]] = set()
-        self._witness: asyncio.Task[Answer | None] | None = None  # goes on although nobody waits for it
+        self._asking: set[asyncio.Task[BackendAnswer | None]] = set()
+        self._witness: asyncio.Task[BackendAnswer | None] | None = (
+            None  # goes on although nobody waits for it
+        )
         self._witness_since = 0.0  # of the clock
         self._ending: set[asyncio.Task[None]] = set()  # engines that were dropped
         self._is_closed = False
 
     # --- what is asked
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question, of the first engine or, with the reason why, of the second."""
         answer = await self._ask_first(question)
         if answer is not None:
@@ -122,7 +124,7 @@ class Fallback(Generic[E]):
         answer = await self.second.search(question)
         return msgspec.structs.replace(answer, fallback=self.use or answer.fallback)
 
-    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """How the second engine would answer, and that it is not the first."""
         answer, trace = await self.second.explain(question)
         untold = FallbackUse(self.name, f"{self.name} does not tell how it comes to its hits")
@@ -189,7 +191,7 @@ class Fallback(Generic[E]):
 
     # --- the first engine
 
-    async def _ask_first(self, question: Question) -> Answer | None:
+    async def _ask_first(self, question: BackendQuestion) -> BackendAnswer | None:
         """What the first engine answers; None: it does not, or not in time."""
         if self._is_closed or self._is_silent:
             return None
@@ -209,21 +211,21 @@ class Fallback(Generic[E]):
             return None
         return None if task.cancelled() else task.result()
 
-    def _leave(self, task: "asyncio.Task[Answer | None]", began: float) -> None:
+    def _leave(self, task: "asyncio.Task[BackendAnswer | None]", began: float) -> None:
         """Nobody waits for an answer any more: the first such question shows whether the engine answers at all."""
         if self._witness is None and not task.done():
             self._witness, self._witness_since = task, began
         else:
             task.cancel()
 
-    def _asked(self, task: "asyncio.Task[Answer | None]") -> None:
+    def _asked(self, task: "asyncio.Task[BackendAnswer | None]") -> None:
         self._asking.discard(task)
         if task is self._witness:
             self._witness = None
         if not task.cancelled():
             task.exception()  # whoever still waits is given it; else it is nobody's
 
-    async def _answer_of_first(self, question: Question) -> Answer | None:
+    async def _answer_of_first(self, question: BackendQuestion) -> BackendAnswer | None:
         async with self._turn() as is_mine:
             engine = await self._ready() if is_mine else None
             if engine is None:

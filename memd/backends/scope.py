@@ -5,7 +5,7 @@ from unicodedata import normalize
 
 import msgspec
 
-from memd.config.settings import Match, Scope
+from memd.config.settings import PathMatch, Scope
 from memd.model import Kind, Source
 from memd_client import session_key
 from memd_client.session_key import SessionKey
@@ -68,7 +68,7 @@ def _action(scope: Scope, key: SessionKey) -> str:
     return scope.default
 
 
-def _matches(wanted: Match, key: SessionKey) -> bool:
+def _matches(wanted: PathMatch, key: SessionKey) -> bool:
     return (
         (wanted.channel is None or wanted.channel.lower() == key.channel)
         and (wanted.chat_type is None or wanted.chat_type == key.chat_type)
@@ -86,7 +86,7 @@ def _begins(key: str, prefix: str) -> bool:
     return key == prefix or key.startswith(f"{prefix}:")
 
 
-def _could_match(wanted: Match, key: SessionKey) -> bool:
+def _could_match(wanted: PathMatch, key: SessionKey) -> bool:
     """Whether a key that cannot be read with certainty may belong to a conversation that a rule means.
 
     Only deny rules ask: a key that was misspelt must not lead around the rule that keeps its conversation out.

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from memd.model import Hit
+from memd.model import FoundHit
 from memd.text.tokens import safe_end
 
 STUMP_CHARS = 40  # less than this of a snippet tells nothing
 
 
-def clamp(hits: Iterable[Hit], most: int, footer: Callable[[Hit], str]) -> list[Hit]:
+def clamp(hits: Iterable[FoundHit], most: int, footer: Callable[[FoundHit], str]) -> list[FoundHit]:
     """The first hits that have room, the last of them cut where it must be.
 
     A hit that would be a stump is dropped, with all that come after it: a larger number of hits only appends. One that has no
@@ -24,7 +24,7 @@ def clamp(hits: Iterable[Hit], most: int, footer: Callable[[Hit], str]) -> list[
     Returns:
         Hits whose last line is that of what is left of their snippet.
     """
-    kept: list[Hit] = []
+    kept: list[FoundHit] = []
     for hit in hits:
         room = most - len(footer(hit))
         if len(hit.snippet) > room and room < STUMP_CHARS <= most:
@@ -37,7 +37,7 @@ def clamp(hits: Iterable[Hit], most: int, footer: Callable[[Hit], str]) -> list[
     return kept
 
 
-def _cut(hit: Hit, room: int) -> Hit | None:
+def _cut(hit: FoundHit, room: int) -> FoundHit | None:
     """The hit with as much of its snippet as has room, at the end of a line where that keeps half; None for a stump."""
     if room < STUMP_CHARS:
         return None
@@ -52,7 +52,7 @@ def _cut(hit: Hit, room: int) -> Hit | None:
     return msgspec.structs.replace(hit, snippet=text, end_line=end_line)
 
 
-def _end_line(hit: Hit, text: str) -> int:
+def _end_line(hit: FoundHit, text: str) -> int:
     """The line that a shorter snippet ends on; of a transcript, whose turns may have many lines, the hit's own."""
     if hit.source == "sessions":
         return hit.end_line

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import PurePosixPath
 
-from memd.chunk.line_index import Page, heading_of
+from memd.chunk.line_index import LineIndex, heading_of
 from memd.model import Document
 from memd.text.tokens import cut, is_mostly_cjk
 
@@ -59,7 +59,7 @@ def _front_title(text: str) -> str:
 
 
 def headings_above(
-    document: Document, page: Page, section: int, above: Iterable[Heading], since: int
+    document: Document, page: LineIndex, section: int, above: Iterable[Heading], since: int
 ) -> list[Heading]:
     """The headings over a section, the highest first.
 

@@ -19,7 +19,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _MARKED = frozenset("#`~- ")  # a line that begins otherwise is text
 
 
-class Page(msgspec.Struct, frozen=True):
+class LineIndex(msgspec.Struct, frozen=True):
     """A document in units: its lines, and the pieces of those that are longer than a chunk."""
 
     texts: Sequence[str]
@@ -47,7 +47,7 @@ def heading_of(text: str) -> tuple[int, str] | None:
     return len(found[1]), words
 
 
-def page_of(document: Document, front: int, room: Room, overlap: int) -> Page:
+def page_of(document: Document, front: int, room: Room, overlap: int) -> LineIndex:
     """Look at a document.
 
     Args:
@@ -70,7 +70,7 @@ def page_of(document: Document, front: int, room: Room, overlap: int) -> Page:
     if long:
         texts, numbers, marks, pieces = _divided(texts, costs, marks, long, room, overlap)
         costs = _running(texts, room)
-    return Page(
+    return LineIndex(
         texts,
         numbers,
         costs,

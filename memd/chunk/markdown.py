@@ -8,7 +8,7 @@ import msgspec
 
 from memd.chunk.chunk_size import Room, end_of
 from memd.chunk.context import Heading, context_of, dates_of, headings_above, title_of
-from memd.chunk.line_index import Page, page_of
+from memd.chunk.line_index import LineIndex, page_of
 from memd.chunk.parts import parts_of
 from memd.model import Chunk, Document, TextHash, embedded_text
 
@@ -59,7 +59,7 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
     return chunks
 
 
-def _packed(page: Page, room: Room, overlap: int) -> Iterator[tuple[int, _Held, int]]:
+def _packed(page: LineIndex, room: Room, overlap: int) -> Iterator[tuple[int, _Held, int]]:
     """Put sections of one topic together while they fit; cut the ones that are larger than a chunk.
 
     Yields:
@@ -83,7 +83,7 @@ def _packed(page: Page, room: Room, overlap: int) -> Iterator[tuple[int, _Held, 
         section = end
 
 
-def _reach(page: Page, held: _Held, room: Room) -> int:
+def _reach(page: LineIndex, held: _Held, room: Room) -> int:
     """The unit after the last one that a chunk has room for."""
     taken = room.cost(held.repeated) + room.line_end if held.repeated else 0
     costs, begin = page.costs, held.begin
@@ -92,7 +92,7 @@ def _reach(page: Page, held: _Held, room: Room) -> int:
     return bisect_right(costs, costs[begin] + room.most - taken, begin, last) - 1
 
 
-def _tail(page: Page, held: _Held, end: int, room: Room, overlap: int) -> _Held:
+def _tail(page: LineIndex, held: _Held, end: int, room: Room, overlap: int) -> _Held:
     """What the next chunk repeats: the last lines up to the overlap, and one line more than that where it fits.
 
     Of a line that was cut, the last sentences or words.
@@ -117,7 +117,7 @@ def _tail(page: Page, held: _Held, end: int, room: Room, overlap: int) -> _Held:
     return _Held(end)
 
 
-def _chunk(page: Page, held: _Held, end: int, context: str) -> Chunk | None:
+def _chunk(page: LineIndex, held: _Held, end: int, context: str) -> Chunk | None:
     """The chunk of some units, without blank ones at its ends; None where all are blank."""
     first, last = page.ink.find(1, held.begin, end), page.ink.rfind(1, held.begin, end)
     text = "" if first < 0 else _joined(page, first, last)
@@ -138,7 +138,7 @@ def _chunk(page: Page, held: _Held, end: int, context: str) -> Chunk | None:
     )
 
 
-def _joined(page: Page, first: int, last: int) -> str:
+def _joined(page: LineIndex, first: int, last: int) -> str:
     """The text of units, the last one included."""
     texts, numbers = page.texts, page.numbers
     if numbers[last] - numbers[first] == last - first:

@@ -58,7 +58,7 @@ class Hybrid(_Section, frozen=True):
     candidate_multiplier: Annotated[int, Meta(ge=1, le=20)] = 4
 
 
-class Query(_Section, frozen=True):
+class QuerySettings(_Section, frozen=True):
     """What a search returns where the request does not say."""
 
     max_results: Annotated[int, Meta(ge=1, le=50)] = 6
@@ -82,14 +82,14 @@ class SyncSettings(_Section, frozen=True):
     wait_ms: Annotated[int, Meta(ge=0, le=10_000)] = 500
 
 
-class Cache(_Section, frozen=True):
+class CacheSettings(_Section, frozen=True):
     """The vectors kept by text hash, for all agents."""
 
     enabled: bool = True
     max_entries: Count = 50_000
 
 
-class Batch(_Section, frozen=True):
+class BatchSettings(_Section, frozen=True):
     """The provider's batch API: cheaper and slower, for a first index."""
 
     enabled: bool = False
@@ -121,7 +121,7 @@ class Remote(_Section, frozen=True):
     concurrency: Annotated[int, Meta(ge=1, le=64)] = 4  # requests at once
     query_timeout_ms: Annotated[int, Meta(ge=50, le=60_000)] = 2000
     confirm_above_chunks: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 20_000
-    batch: Batch = Batch()
+    batch: BatchSettings = BatchSettings()
 
     def __repr__(self) -> str:
         """All but what may be secret: whatever prints settings must not print keys."""
@@ -132,7 +132,7 @@ class Remote(_Section, frozen=True):
         return [(name, value) for name, value in msgspec.structs.asdict(self).items() if name not in SECRETS]
 
 
-class Match(_Section, frozen=True):
+class PathMatch(_Section, frozen=True):
     """What a scope rule looks at, in any letter case; an absent field matches everything.
 
     A prefix ends at a colon or at the end of the key, unless it ends with a colon or a star itself.
@@ -144,18 +144,18 @@ class Match(_Section, frozen=True):
     raw_key_prefix: str | None = None  # of the whole key
 
 
-class Rule(_Section, frozen=True):
+class ScopeRule(_Section, frozen=True):
     """One scope rule; the first that matches decides."""
 
     action: Literal["allow", "deny"]
-    match: Match = Match()
+    match: PathMatch = PathMatch()
 
 
 class Scope(_Section, frozen=True):
     """Which sessions may search; a request without a session key is the owner's and always may."""
 
     default: Literal["allow", "deny"] = "deny"
-    rules: tuple[Rule, ...] = (Rule(action="allow", match=Match(chat_type="direct")),)
+    rules: tuple[ScopeRule, ...] = (ScopeRule(action="allow", match=PathMatch(chat_type="direct")),)
 
 
 PresetName = Literal["openclaw", "claude-code", "codex", "gemini"]
@@ -225,13 +225,13 @@ class AgentSettings(_Section, frozen=True):
     model: str = ""  # "": the provider's default
     fallback: FallbackName = "none"  # with its own default model
     chunking: Chunking = Chunking()
-    query: Query = Query()
+    query: QuerySettings = QuerySettings()
     limits: SearchLimits = SearchLimits()
     sync: SyncSettings = SyncSettings()
     sessions: SessionSettings = SessionSettings()
     redact: Redact = Redact()
     qmd: QmdSettings = QmdSettings()
-    cache: Cache = Cache()
+    cache: CacheSettings = CacheSettings()
     remote: Remote = Remote()
     scope: Scope = Scope()
 

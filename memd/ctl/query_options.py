@@ -7,7 +7,7 @@ from memd.ctl.failures import UsageError
 from memd_client.messages import Source
 
 
-class Question(TypedDict):
+class QueryOptions(TypedDict):
     """What Client.search and Client.explain take."""
 
     query: str
@@ -19,7 +19,7 @@ class Question(TypedDict):
     now: str | None
 
 
-def question_of(options: argparse.Namespace) -> Question:
+def question_of(options: argparse.Namespace) -> QueryOptions:
     """The question; several words on the command line are one.
 
     Raises:
@@ -30,7 +30,7 @@ def question_of(options: argparse.Namespace) -> Question:
         raise UsageError(
             "The question is empty.", 'Ask something, such as: memd-ctl search "which database did we pick?"'
         )
-    return Question(
+    return QueryOptions(
         query=query,
         max_results=options.max_results,
         min_score=options.min_score,

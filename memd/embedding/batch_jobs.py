@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from random import Random
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.model import TextHash
@@ -27,7 +27,7 @@ class JobsOfSpace:
     def __init__(self) -> None:
         self.turn = asyncio.Lock()  # held by whoever carries the jobs out
         self.batches: Batches | None = None
-        self.queues: dict[EmbeddingQueue, Batch] = {}  # with the settings of each
+        self.queues: dict[EmbeddingQueue, BatchSettings] = {}  # with the settings of each
 
     def use(self, batches: Batches) -> None:
         """Have all queues know of these jobs: what is in one must not be asked for by any."""
@@ -49,7 +49,7 @@ class Jobs:
         recipe: Recipe,
         identity: Identity,
         cache: EmbeddingStore,
-        settings: Batch,
+        settings: BatchSettings,
         queue: EmbeddingQueue,
         rng: Random,
         shared: JobsOfSpace,

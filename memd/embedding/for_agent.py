@@ -7,7 +7,7 @@ from memd.config.settings import AgentSettings
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.running_provider import RunningProvider
-from memd.model import Degraded, FallbackUse
+from memd.model import DegradedPart, FallbackUse
 from memd.providers.provider import Calibration, Identity, Vector
 from memd.providers.query_queue import QuestionQueue
 from memd.store.embeddings import EmbeddingStore, Space
@@ -169,7 +169,7 @@ class Supply:
         """Why nothing embeds, or less well than it could; None: all is well."""
         return self.engine.trouble
 
-    def silence(self, space: Space | None) -> Degraded | None:
+    def silence(self, space: Space | None) -> DegradedPart | None:
         """Why nobody embeds a question for the vectors of a space; None: somebody does, or nobody is to.
 
         Args:
@@ -178,13 +178,13 @@ class Supply:
         if self.settings.provider == "none" or self.speaker(space) is not None:
             return None
         if not self.embeds:
-            return Degraded("provider", self.engine.trouble or "there is no embedding provider")
+            return DegradedPart("provider", self.engine.trouble or "there is no embedding provider")
         if self.wanted is None:
-            return Degraded("provider", self.engine.trouble or f"{self.engine.name} has not answered yet")
+            return DegradedPart("provider", self.engine.trouble or f"{self.engine.name} has not answered yet")
         if space is None:
             return None  # its first vectors are under way
         provider, model, _ = space
-        return Degraded(
+        return DegradedPart(
             "rebuild",
             f"the vectors in the index are those of {provider}/{model} as it was, which cannot be asked any more;"
             f" {self.provider_name}/{self.model_name} embeds all anew, and keywords answer alone meanwhile",

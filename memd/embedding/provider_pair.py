@@ -9,7 +9,7 @@ from memd.config.settings import AgentSettings
 from memd.embedding import fallback_state
 from memd.embedding.fallback_state import FellBack, Standing, Well
 from memd.embedding.running_provider import PROBE_CAP_S, ProviderParts, RunningProvider, Trouble
-from memd.providers.choose import Candidate, Choice
+from memd.providers.choose import Candidate, ProviderChoice
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import Recipe
 from memd.store.embeddings import Space
@@ -21,7 +21,11 @@ class ProviderPair:
     """A choice of providers, alive."""
 
     def __init__(
-        self, settings: AgentSettings, choice: Choice, tools: ProviderParts, changed: Callable[[], None]
+        self,
+        settings: AgentSettings,
+        choice: ProviderChoice,
+        tools: ProviderParts,
+        changed: Callable[[], None],
     ) -> None:
         """Nothing is asked yet.
 
@@ -59,7 +63,7 @@ class ProviderPair:
         )
         self._changed()
 
-    async def renew(self, choice: Choice) -> None:
+    async def renew(self, choice: ProviderChoice) -> None:
         """Begin anew with what the settings mean now, unless nothing has changed and all is well.
 
         What was terminal gets another chance, and a fallback is left.
@@ -243,13 +247,15 @@ def _alike(one: Candidate | None, other: Candidate | None) -> bool:
     return one.identity == other.identity
 
 
-async def _give_up(made: Candidate | None, used: Choice) -> None:
+async def _give_up(made: Candidate | None, used: ProviderChoice) -> None:
     """Close what was made to compare with, and is not needed."""
     is_used = made is used.primary or made is used.fallback
     if made is not None and not isinstance(made, Recipe) and not is_used:
         await made.close()
 
 
-def _with_reasons(used: Choice, now: Choice) -> Choice:
+def _with_reasons(used: ProviderChoice, now: ProviderChoice) -> ProviderChoice:
     """The choice that is in use, with the reasons of now."""
-    return Choice(used.primary, now.reason, now.passed_over, now.because, used.fallback, now.no_fallback)
+    return ProviderChoice(
+        used.primary, now.reason, now.passed_over, now.because, used.fallback, now.no_fallback
+    )

@@ -12,13 +12,13 @@ from memd.embedding.for_agent import Supply
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.running_provider import ProviderParts, RunningProvider
-from memd.providers.choose import Choice, shared
+from memd.providers.choose import ProviderChoice, shared
 from memd.runtime.threads import beside
 from memd.store.embeddings import Space
 
 log = structlog.get_logger()
 
-Choose = Callable[[AgentSettings], Choice]
+Choose = Callable[[AgentSettings], ProviderChoice]
 
 
 class ProviderRegistry:

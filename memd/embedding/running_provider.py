@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from memd.config.settings import AgentSettings, Cache
+from memd.config.settings import AgentSettings, CacheSettings
 from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.observed_provider import Failure, watched
 from memd.embedding.queue.cache import CacheBound
@@ -52,7 +52,7 @@ class ProviderParts(msgspec.Struct, frozen=True):
     rng: Random
     patience: FallbackThresholds
     clock: Callable[[], float] = time.monotonic
-    bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: Cache().max_entries))
+    bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: CacheSettings().max_entries))
     # What those have in common whose settings differ, and whose vectors do not.
     under_way: dict[Space, UnderWay] = {}
     jobs: dict[Space, "JobsOfSpace"] = {}

@@ -13,7 +13,7 @@ from memd.model import Chunk, FoundFile, Kind, TextHash
 from memd.runtime.threads import NoMemory, Threads
 from memd.runtime.timing import spent
 from memd.sources import notes
-from memd.sources.notes import Reading
+from memd.sources.notes import NoteReading
 from memd.sources.safe_open import SourceError, Unexpected
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.files import Change, KnownFile
@@ -40,7 +40,7 @@ def read_and_cut(found: FoundFile, treatment: Treatment) -> Change:
     return _cut(found, _read(found, treatment), treatment)
 
 
-def _read(found: FoundFile, treatment: Treatment) -> Reading:
+def _read(found: FoundFile, treatment: Treatment) -> NoteReading:
     with spent("reading", found.path):
         return notes.read_note(
             found.path,
@@ -51,7 +51,7 @@ def _read(found: FoundFile, treatment: Treatment) -> Reading:
         )
 
 
-def _cut(found: FoundFile, reading: Reading, treatment: Treatment) -> Change:
+def _cut(found: FoundFile, reading: NoteReading, treatment: Treatment) -> Change:
     with spent("cutting", found.path):
         chunks = markdown.chunk(
             reading.document,
@@ -62,7 +62,7 @@ def _cut(found: FoundFile, reading: Reading, treatment: Treatment) -> Change:
     return Change(_as_read(found, reading), reading.sha256, chunks, reading.tally)
 
 
-def _as_read(found: FoundFile, reading: Reading) -> FoundFile:
+def _as_read(found: FoundFile, reading: NoteReading) -> FoundFile:
     """With the stamp of what was read, which may be newer than what the scan saw."""
     return msgspec.structs.replace(found, stamp=reading.stamp)
 

@@ -14,7 +14,7 @@ from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
-from memd.sources.transcripts.reader import Grown, Reading, Same, Whole, read_transcript
+from memd.sources.transcripts.reader import Grown, Reading, Same, WholeTranscript, read_transcript
 from memd.store.embeddings import KnownVectors
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
@@ -129,16 +129,16 @@ def _read(found: FoundFile, progress: ReadProgress | None, treatment: Treatment)
         )
 
 
-async def _is_held(index: Index, path: str, reading: Grown | Whole, known: _Before | None) -> bool:
+async def _is_held(index: Index, path: str, reading: Grown | WholeTranscript, known: _Before | None) -> bool:
     """Whether the index holds just what was read."""
     if known is None or known.progress != reading.progress:
         return False
     return await index.turns(path) == list(reading.turns)
 
 
-def _cut_from(reading: Grown | Whole, known: _Before | None) -> int:
+def _cut_from(reading: Grown | WholeTranscript, known: _Before | None) -> int:
     """The turn from which on chunks are cut again."""
-    if isinstance(reading, Whole) or known is None or known.progress is None:
+    if isinstance(reading, WholeTranscript) or known is None or known.progress is None:
         return 0
     # Where turns went, be it the last one alone, a chunk before them may have ended where it did because of them.
     turns = reading.turns_from + len(reading.turns)
@@ -148,9 +148,9 @@ def _cut_from(reading: Grown | Whole, known: _Before | None) -> int:
     return known.stored.resume if place_of(known.progress) == place_of(reading.progress) else 0
 
 
-async def _turns_kept(index: Index, path: str, begin: int, reading: Grown | Whole) -> list[Turn]:
+async def _turns_kept(index: Index, path: str, begin: int, reading: Grown | WholeTranscript) -> list[Turn]:
     """The turns that are cut again and are as they were."""
-    if isinstance(reading, Whole) or begin == reading.turns_from:
+    if isinstance(reading, WholeTranscript) or begin == reading.turns_from:
         return []
     return (await index.turns(path, begin))[: reading.turns_from - begin]
 
@@ -169,14 +169,14 @@ def _cut(kept: Sequence[Turn], begin: int, reading: Reading, treatment: Treatmen
 
 
 def _change(
-    found: FoundFile, reading: Grown | Whole, known: _Before | None, begin: int, cut: Cut
+    found: FoundFile, reading: Grown | WholeTranscript, known: _Before | None, begin: int, cut: Cut
 ) -> SessionChange:
     return SessionChange(
         found=found,
         hash=reading.progress.content_hash,
         progress=encoded(reading.progress),
-        since=None if known is None or isinstance(reading, Whole) else known.stored.progress,
-        turns_from=0 if isinstance(reading, Whole) else reading.turns_from,
+        since=None if known is None or isinstance(reading, WholeTranscript) else known.stored.progress,
+        turns_from=0 if isinstance(reading, WholeTranscript) else reading.turns_from,
         turns=reading.turns,
         chunks_from=begin,
         chunks=cut.chunks,

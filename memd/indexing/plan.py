@@ -15,7 +15,7 @@ GROUP_FILES = 32
 GROUP_BYTES = 128_000
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PassPlan(msgspec.Struct, frozen=True):
     """The work of one pass."""
 
     read: tuple[FoundFile, ...]  # new or changed as far as their stamps tell; the most wanted first
@@ -40,7 +40,7 @@ def plan(
     *,
     marked: Collection[Path] = (),
     force: bool,
-) -> Plan:
+) -> PassPlan:
     """Compare what is known with what is there.
 
     Args:
@@ -63,7 +63,7 @@ def plan(
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
     still = kept(known, mounts, scan, force=force)
     missed = (path for path in known if path not in scan.found and scan.covers(path))
-    return Plan(tuple(read), tuple(sorted(path for path in missed if path not in still)), still)
+    return PassPlan(tuple(read), tuple(sorted(path for path in missed if path not in still)), still)
 
 
 def groups(read: Sequence[FoundFile]) -> Iterator[Sequence[FoundFile]]:

@@ -17,21 +17,21 @@ from memd.indexing.changes.check_recent_files import Peek
 from memd.indexing.changes.pending import Dirty, Taken
 from memd.indexing.index_notes import Applied, apply_files, each_by_itself
 from memd.indexing.index_transcripts import apply_sessions
-from memd.indexing.plan import Plan, groups, plan
+from memd.indexing.plan import PassPlan, groups, plan
 from memd.indexing.rules import Treatment
 from memd.indexing.transcript_schedule import Growing
 from memd.model import FoundFile, Kind, Stamp
 from memd.runtime.first_completed import first_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
-from memd.sources.safe_open import Held, Missing, NoRoot, Unreadable
+from memd.sources.safe_open import FileMissing, FileUnreadable, Held, NoRoot
 from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
 from memd.sources.vanished import mounts_after, still_covered
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.files import KnownFile
 from memd.store.index import Index
-from memd.text.memory_paths import Sessions, is_under, is_utf8, prefix_of
+from memd.text.memory_paths import SessionPaths, is_under, is_utf8, prefix_of
 from memd.watch.event_barrier import Backlog
 
 log = structlog.get_logger()
@@ -250,7 +250,7 @@ class Intake:
                 root.directory
                 for root in self._treatment.roots
                 if any(is_under(path, prefix_of(root)) for path in absent)
-                and not (isinstance(root, Sessions) and not root.expected)
+                and not (isinstance(root, SessionPaths) and not root.expected)
             )
         )
         unmounted = [path for path, why in kept.items() if why is Blind.UNMOUNTED]
@@ -261,7 +261,7 @@ class Intake:
             frozenset(Path(mount.place) for mount in away),
         )
 
-    async def _remove(self, index: Index, work: Plan, this: object) -> int:
+    async def _remove(self, index: Index, work: PassPlan, this: object) -> int:
         """What is gone out of an index; how many files that were."""
         # What a pass that went in between has looked for is as that one saw it: a file may be back where it was.
         later = self._later.get(this, [])
@@ -281,7 +281,7 @@ class Intake:
             self._is_full = self._owes_room = False
 
     async def _read_notes(
-        self, index: Index, work: Plan, known: Mapping[str, KnownFile], this: object
+        self, index: Index, work: PassPlan, known: Mapping[str, KnownFile], this: object
     ) -> int:
         """Notes that are new or changed into an index; how many were indexed anew."""
         changed = done = 0
@@ -296,7 +296,7 @@ class Intake:
     async def _read_sessions(
         self,
         index: Index,
-        work: Plan,
+        work: PassPlan,
         known: Mapping[str, KnownFile],
         seen: Scan,
         taken: Taken,
@@ -423,10 +423,10 @@ class Intake:
             self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
             self._failed[path] = skip_of(trouble)
-            if isinstance(trouble, Missing):
+            if isinstance(trouble, FileMissing):
                 continue  # its deletion is an event of its own, and one whose root went may be back with it
             # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
-            if path in known and not isinstance(trouble, Unreadable):
+            if path in known and not isinstance(trouble, FileUnreadable):
                 with spent("writing"):
                     await index.remove([path])
         if index is self._index:
@@ -436,7 +436,7 @@ class Intake:
                     **{
                         path: Blind.ABSENT if isinstance(trouble, NoRoot) else Blind.CLOSED
                         for path, trouble in applied.failed.items()
-                        if path in known and isinstance(trouble, NoRoot | Unreadable)
+                        if path in known and isinstance(trouble, NoRoot | FileUnreadable)
                     },
                 }
             )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memd.backends.qmd.command import find
-from memd.backends.qmd.environment import Places, environment
+from memd.backends.qmd.environment import QmdPlaces, environment
 from memd.backends.qmd.error_text import plain
 from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.process import run
@@ -36,7 +36,7 @@ def look_at_qmd(
         file = find(settings.qmd.command, workspace=settings.workspace, environ=environ, home=home)
     except QmdFailed as failure:
         return Program(agent=agent, fault=str(failure))
-    around = environment(environ, Places(state / "agents" / f"{agent}.qmd"), file)
+    around = environment(environ, QmdPlaces(state / "agents" / f"{agent}.qmd"), file)
     try:
         ended = asyncio.run(
             run((str(file), "--version"), what="qmd --version", environ=around, timeout_s=patience_s)

@@ -14,7 +14,7 @@ from memd.model import Kind
 from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import Skip, scan
 from memd.text.memory_paths import Root as Place
-from memd.text.memory_paths import Sessions, Tree, is_session, only_file
+from memd.text.memory_paths import SessionPaths, Tree, is_session, only_file
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.watch_plan import survey
 
@@ -51,7 +51,7 @@ class Look:
         shelves = [
             self._root(root.directory / (only_file(root) or ""), is_workspace=False)
             for root in parts
-            if isinstance(root, Sessions) and (root.expected or root.directory.exists())
+            if isinstance(root, SessionPaths) and (root.expected or root.directory.exists())
         ]
         self.at = settings.workspace
         seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
@@ -106,7 +106,7 @@ def _presets(parts: Iterable[Place], settings: AgentSettings, state: Path) -> tu
             file=only_file(root),
         )
         for root in parts
-        if root not in own and not isinstance(root, Sessions)
+        if root not in own and not isinstance(root, SessionPaths)
     )
 
 

@@ -13,7 +13,7 @@ import structlog
 
 from memd.errors import MemdError
 from memd.memory_limit import policy, process_memory
-from memd.memory_limit.policy import Holding, Seen
+from memd.memory_limit.policy import Holding, MemorySeen
 from memd.runtime import malloc
 from memd.runtime.ticks import until_beat_s
 
@@ -27,7 +27,7 @@ TOLD_S = 3600.0  # between two lines of the log that say the limit cannot be kep
 MB = 1_000_000
 
 
-class Vectors(Protocol):
+class ResidentVectors(Protocol):
     """The vectors of an agent, in memory or on disk."""
 
     asked_at: float | None
@@ -74,7 +74,7 @@ class MemoryLimit:
 
     def __init__(
         self,
-        vectors: Callable[[], Mapping[str, Vectors]],
+        vectors: Callable[[], Mapping[str, ResidentVectors]],
         workers: Callable[[], Iterable[int]],
         *,
         resident_bytes: Callable[[int], int | None] = process_memory.resident_bytes,
@@ -100,7 +100,7 @@ class MemoryLimit:
         self._patience_s = patience_s
         self._limit_bytes = 0
         self._changed = asyncio.Event()
-        self._seen: tuple[Seen, ...] = ()
+        self._seen: tuple[MemorySeen, ...] = ()
         self._given_up: dict[str, float] = {}  # agent -> when its vectors were
         self._refused: dict[str, float] = {}  # agent -> when its vectors could not be read
         self._gave_up = False  # vectors, at the last look
@@ -147,7 +147,7 @@ class MemoryLimit:
             decision = policy.decide(0, (), self._holdings())
         else:
             rest = sum(held) - self._in_vectors()
-            self._seen = policy.seen_lately(self._seen, Seen(self._clock(), rest))
+            self._seen = policy.seen_lately(self._seen, MemorySeen(self._clock(), rest))
             decision = policy.decide(self._limit_bytes, self._seen, self._holdings())
         for agent in decision.give_up:
             await self._give_up(agent)

@@ -26,7 +26,7 @@ class Holding(msgspec.Struct, frozen=True):
     given_up_at: float | None = None  # likewise; None: not since the limit is what it is
 
 
-class Seen(msgspec.Struct, frozen=True):
+class MemorySeen(msgspec.Struct, frozen=True):
     """A moment, and what memd held then besides vectors."""
 
     at: float  # seconds of the clock
@@ -40,12 +40,12 @@ class Decision(msgspec.Struct, frozen=True):
     take_back: tuple[str, ...] = ()
 
 
-def seen_lately(before: Sequence[Seen], now: Seen) -> tuple[Seen, ...]:
+def seen_lately(before: Sequence[MemorySeen], now: MemorySeen) -> tuple[MemorySeen, ...]:
     """What was seen in the last LATELY_S, with what is seen now."""
     return (*(one for one in before if now.at - one.at < LATELY_S), now)
 
 
-def decide(limit_bytes: int, seen: Sequence[Seen], holdings: Sequence[Holding]) -> Decision:
+def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[Holding]) -> Decision:
     """What to do about the memory that memd holds.
 
     Args:

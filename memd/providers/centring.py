@@ -17,7 +17,7 @@ from memd.text.tokens import cjk_share
 VERSION = 1  # raised with any change here: vectors of different versions do not meet
 
 
-class Line(msgspec.Struct, frozen=True):
+class BiasLine(msgspec.Struct, frozen=True):
     """What the share of CJK in a text predicts of its vector. Float32, little-endian, shape (dimensions,)."""
 
     mean: bytes  # where nothing is CJK
@@ -27,13 +27,13 @@ class Line(msgspec.Struct, frozen=True):
 class Bias(msgspec.Struct, frozen=True):
     """The lines of a model."""
 
-    passages: Line
-    questions: Line
+    passages: BiasLine
+    questions: BiasLine
     # VERSION and that of the texts of memd.providers.calibration, as it was measured: vectors without different lines do not meet.
     measured: tuple[int, int] = (1, 1)
 
 
-def line(vectors: Vectors, texts: Sequence[str]) -> Line:
+def line(vectors: Vectors, texts: Sequence[str]) -> BiasLine:
     """The line that is nearest to some vectors, by least squares.
 
     Args:
@@ -43,14 +43,14 @@ def line(vectors: Vectors, texts: Sequence[str]) -> Line:
     shares = np.array([cjk_share(text) for text in texts])
     design = np.stack([np.ones(len(texts)), shares], axis=1)
     mean, slope = np.linalg.lstsq(design, vectors.astype(np.float64), rcond=None)[0]
-    return Line(_stored(mean), _stored(slope))
+    return BiasLine(_stored(mean), _stored(slope))
 
 
 def _stored(row: NDArray[np.float64]) -> bytes:
     return row.astype("<f4").tobytes()
 
 
-def centred(vectors: Vectors, texts: Sequence[str], of: Line) -> Vectors:
+def centred(vectors: Vectors, texts: Sequence[str], of: BiasLine) -> Vectors:
     """Vectors with what their language predicts taken out, at length 1.
 
     Each row depends on its own text alone, to the last bit.
@@ -63,7 +63,7 @@ def centred(vectors: Vectors, texts: Sequence[str], of: Line) -> Vectors:
     return centred_at(vectors, [cjk_share(text) for text in texts], of)
 
 
-def centred_at(vectors: Vectors, shares: Sequence[float], of: Line) -> Vectors:
+def centred_at(vectors: Vectors, shares: Sequence[float], of: BiasLine) -> Vectors:
     """The same, where of each text no more is known than its share of CJK (memd.text.tokens.cjk_share), 0..1."""
     left = vectors - np.frombuffer(of.mean, "<f4")
     left -= np.array(shares, np.float32)[:, None] * np.frombuffer(of.slope, "<f4")

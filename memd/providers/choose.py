@@ -21,19 +21,19 @@ Candidate = Provider | Recipe
 """One that can be used at once, or one that must be asked first what its model is like."""
 
 
-class PassedOver(msgspec.Struct, frozen=True):
+class SkippedProvider(msgspec.Struct, frozen=True):
     """A provider that was considered, and why it was not taken."""
 
     provider: str
     reason: str
 
 
-class Choice(msgspec.Struct, frozen=True):
+class ProviderChoice(msgspec.Struct, frozen=True):
     """What embeds, or why nothing does: then search is by keywords alone."""
 
     primary: Candidate | None
     reason: str | None  # why there is none
-    passed_over: tuple[PassedOver, ...] = ()  # in the order in which they were considered
+    passed_over: tuple[SkippedProvider, ...] = ()  # in the order in which they were considered
     because: str = ""  # why it is this one, and who gets to read the notes
     fallback: Candidate | None = None  # what takes over when the primary fails for long
     no_fallback: str | None = None  # why there is none, where one is named
@@ -53,7 +53,7 @@ class _Wish(msgspec.Struct, frozen=True):
     why: str
 
 
-def choose(settings: AgentSettings, around: Surroundings, rng: Random | None = None) -> Choice:
+def choose(settings: AgentSettings, around: Surroundings, rng: Random | None = None) -> ProviderChoice:
     """Choose without loading, starting or asking anything; what is missing becomes the reason.
 
     Args:
@@ -62,21 +62,23 @@ def choose(settings: AgentSettings, around: Surroundings, rng: Random | None = N
         rng: Source of jitter for the local provider; None for one that differs from process to process.
     """
     if settings.provider == "none":
-        return Choice(None, "provider = none")
+        return ProviderChoice(None, "provider = none")
     jitter = rng or SystemRandom()
-    passed_over: list[PassedOver] = []
+    passed_over: list[SkippedProvider] = []
     for each in _considered(settings, around):
-        if isinstance(each, PassedOver):
+        if isinstance(each, SkippedProvider):
             passed_over.append(each)
             continue
         try:
             primary = _made(each, around, jitter)
         except (EmbedUnavailable, EmbedTerminal) as missing:
-            passed_over.append(PassedOver(each.provider, _reason(each, missing, around)))
+            passed_over.append(SkippedProvider(each.provider, _reason(each, missing, around)))
             continue
         fallback, no_fallback = _second(settings, each, around, jitter)
-        return Choice(primary, None, tuple(passed_over), _because(each, primary), fallback, no_fallback)
-    return Choice(None, "\n".join(each.reason for each in passed_over), tuple(passed_over))
+        return ProviderChoice(
+            primary, None, tuple(passed_over), _because(each, primary), fallback, no_fallback
+        )
+    return ProviderChoice(None, "\n".join(each.reason for each in passed_over), tuple(passed_over))
 
 
 def shared(settings: AgentSettings) -> str:
@@ -85,10 +87,10 @@ def shared(settings: AgentSettings) -> str:
     return hashlib.sha256(msgspec.json.encode(wanted, order="sorted")).hexdigest()
 
 
-def _considered(settings: AgentSettings, around: Surroundings) -> list[_Wish | PassedOver]:
+def _considered(settings: AgentSettings, around: Surroundings) -> list[_Wish | SkippedProvider]:
     """Whom the settings allow, in order of preference."""
     provider, model, remote = settings.provider, settings.model, settings.remote
-    found: list[_Wish | PassedOver]
+    found: list[_Wish | SkippedProvider]
     match provider:
         case "none":
             found = []
@@ -102,19 +104,19 @@ def _considered(settings: AgentSettings, around: Surroundings) -> list[_Wish | P
     return found
 
 
-def _remote_ones(settings: AgentSettings, around: Surroundings) -> list[_Wish | PassedOver]:
+def _remote_ones(settings: AgentSettings, around: Surroundings) -> list[_Wish | SkippedProvider]:
     """Whom `auto` considers before the local model.
 
     A base_url names who may read the notes. If it cannot be used, they do not go to somebody else instead because
     there happens to be a key.
     """
     model, remote = settings.model, settings.remote
-    found: list[_Wish | PassedOver]
+    found: list[_Wish | SkippedProvider]
     if remote.base_url:
         named = "openai-compatible" if server_url.fault(remote.base_url) else speaker(remote.base_url)
         found = [_Wish(named, model, remote, "remote.base_url is set")]
         found += [
-            PassedOver(name, f"{name}: remote.base_url names another server, and notes go nowhere else.")
+            SkippedProvider(name, f"{name}: remote.base_url names another server, and notes go nowhere else.")
             for name in BY_KEY
             if name != named
         ]
@@ -122,11 +124,11 @@ def _remote_ones(settings: AgentSettings, around: Surroundings) -> list[_Wish | 
         found = [
             _Wish(name, model, remote, "there is a key for it")
             if known_models.is_from(name, model)
-            else PassedOver(name, f'{name}: it has no model "{model}".')
+            else SkippedProvider(name, f'{name}: it has no model "{model}".')
             for name in BY_KEY
         ]
     other = mistaken("anthropic", around)
-    return found if other is None else [*found, PassedOver("anthropic", other)]
+    return found if other is None else [*found, SkippedProvider("anthropic", other)]
 
 
 def _fallback(settings: AgentSettings, name: Embedder) -> _Wish:

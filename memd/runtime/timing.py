@@ -21,7 +21,7 @@ _NOTICED_S = 0.0005  # what is shorter is no reason for anything
 _AT_ONCE = 512  # beginnings and ends that are kept before they are added up
 
 
-class Part:
+class TimedPart:
     """A part of a piece of work, within another one. It is under way within the block that it is given to."""
 
     __slots__ = ("_before", "account", "began", "inner", "is_over", "name", "of", "parent")
@@ -32,10 +32,10 @@ class Part:
     def __init__(self, name: str, of: str | None = None) -> None:
         self.name = name
         self.of = of
-        self.parent: Part | None = None
+        self.parent: TimedPart | None = None
         self.inner = 0  # parts within it that are under way
         self.is_over = False
-        self._before: Token[Part | None] | None = None
+        self._before: Token[TimedPart | None] | None = None
 
     def __enter__(self) -> None:
         parent = _part.get()
@@ -50,7 +50,7 @@ class Part:
             _part.reset(self._before)
             self.account.note(self, False)
 
-    def begin(self, parent: "Part") -> None:
+    def begin(self, parent: "TimedPart") -> None:
         """It is under way from here on."""
         self.parent, self.account = parent, parent.account
         self.account.note(self, True)
@@ -61,32 +61,32 @@ class Part:
 
     def counts(self) -> bool:
         """Whether somebody still waits for it: not where a part that it is within is over."""
-        part: Part | None = self
+        part: TimedPart | None = self
         while part is not None:
             if part.is_over:
                 return False
             part = part.parent
         return True
 
-    def is_within(self, other: "Part") -> bool:
+    def is_within(self, other: "TimedPart") -> bool:
         """Whether the other one is this one, or has it within."""
-        part: Part | None = self
+        part: TimedPart | None = self
         while part is not None and part is not other:
             part = part.parent
         return part is other
 
 
-_part: ContextVar[Part | None] = ContextVar("part", default=None)
+_part: ContextVar[TimedPart | None] = ContextVar("part", default=None)
 
 
-def spent(name: str, of: str | None = None) -> Part:
+def spent(name: str, of: str | None = None) -> TimedPart:
     """The time of the block that it is given to is that of a part.
 
     Args:
         name: In words for people, the same for all work of a kind.
         of: What the part was done to, a path. Never a text.
     """
-    return Part(name, of)
+    return TimedPart(name, of)
 
 
 class TimeTrace:
@@ -102,21 +102,21 @@ class TimeTrace:
         Args:
             clock: Seconds, monotonic.
         """
-        self.whole = Part(OTHER)
+        self.whole = TimedPart(OTHER)
         self.whole.account = self
         self.took_s = 0.0  # once it is done
         self._clock = clock
         self._adding_up = threading.Lock()
         # To add up costs more than to note, and of most work nobody will ask.
-        self._noted: list[tuple[float, Part, bool]] = []
-        self._before: Token[Part | None] | None = None
+        self._noted: list[tuple[float, TimedPart, bool]] = []
+        self._before: Token[TimedPart | None] | None = None
         self._is_closed = False
         self._innermost = [self.whole]
         self._seconds: dict[str, float] = {}
         self._slowest: tuple[str, float] | None = None
         self._began = self._at = clock()
 
-    def note(self, part: Part, begins: bool) -> None:
+    def note(self, part: TimedPart, begins: bool) -> None:
         """A part begins, or ends; on whatever thread."""
         if self._is_closed:
             return  # what was begun meanwhile, and goes on, is no part of it any more
@@ -160,7 +160,7 @@ class TimeTrace:
                     self._end(at, part)
             del self._noted[: len(noted)]
 
-    def _begin(self, at: float, part: Part) -> None:
+    def _begin(self, at: float, part: TimedPart) -> None:
         parent = part.parent
         if parent is None or not parent.counts():
             part.is_over = True
@@ -172,7 +172,7 @@ class TimeTrace:
         parent.inner += 1
         self._innermost.append(part)
 
-    def _end(self, at: float, part: Part) -> None:
+    def _end(self, at: float, part: TimedPart) -> None:
         if not part.counts():
             return
         self._spend(at)
@@ -215,9 +215,9 @@ class Errand(Generic[T]):
     def __init__(self, call: Callable[[], T]) -> None:
         self._call = call
         self._part = _part.get()
-        self._queued: Part | None = None
+        self._queued: TimedPart | None = None
         if self._part is not None:
-            self._queued = Part(f"{self._part.name}, {QUEUED}")
+            self._queued = TimedPart(f"{self._part.name}, {QUEUED}")
             self._queued.begin(self._part)
 
     def __call__(self) -> T:

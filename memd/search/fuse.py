@@ -40,7 +40,7 @@ class Weights(msgspec.Struct, frozen=True):
     text: float = 0.3
 
 
-class Candidate(msgspec.Struct, frozen=True, gc=False):
+class ScoredCandidate(msgspec.Struct, frozen=True, gc=False):
     """A chunk that one of the two sides proposed."""
 
     id: ChunkId
@@ -100,7 +100,7 @@ def background(mean: float, count: int, calibration: Calibration) -> float:
 
 
 def fuse(
-    candidates: Iterable[Candidate], weights: Weights, calibration: Calibration, usual: float = 0.0
+    candidates: Iterable[ScoredCandidate], weights: Weights, calibration: Calibration, usual: float = 0.0
 ) -> list[Scored]:
     """Order candidates by vector_share x meaning + text_share x WORDS x share.
 
@@ -166,7 +166,7 @@ def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:
     return (-one.evidence, -one.r, one.path, one.start_line, one.id)
 
 
-def shares(candidates: list[Candidate], weights: Weights) -> tuple[float, float, float | None]:
+def shares(candidates: list[ScoredCandidate], weights: Weights) -> tuple[float, float, float | None]:
     """How much each side counts, and what a missing closeness is taken to be.
 
     By the default weights both count in full. A side that is given less counts less. A side with no evidence for any
@@ -183,7 +183,7 @@ def shares(candidates: list[Candidate], weights: Weights) -> tuple[float, float,
     return weights.vector / usual.vector / whole, weights.text / usual.text / whole, assumed
 
 
-def _assumed(candidates: list[Candidate]) -> float | None:
+def _assumed(candidates: list[ScoredCandidate]) -> float | None:
     """What a missing closeness is taken to be; None where no candidate has any."""
     known = [one for one in candidates if one.cosine is not None]
     alike = [one for one in known if one.r is not None] or known

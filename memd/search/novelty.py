@@ -17,7 +17,7 @@ from memd.text.turn_header import CONTINUED, header_in
 Place = tuple[str, int] | tuple[str, int, str, int]
 
 
-class Part(msgspec.Struct, frozen=True):
+class ShownPart(msgspec.Struct, frozen=True):
     """Some lines of a chunk."""
 
     window: Window  # as it is shown, in lines of the file
@@ -40,7 +40,7 @@ class Shown:
         """None yet."""
         self._lines: dict[Place, list[str]] = {}
 
-    def add(self, chunk: StoredChunk, part: Part) -> None:
+    def add(self, chunk: StoredChunk, part: ShownPart) -> None:
         """Remember what is shown of a chunk."""
         places = _places(chunk)[part.first : part.first + len(part.lines)]
         for place, line in zip(places, part.lines, strict=True):
@@ -53,7 +53,7 @@ class Shown:
 
 def fresh_part(
     chunk: StoredChunk, shown: Shown, query: Query, max_chars: int, closest: Span | None = None
-) -> Part | None:
+) -> ShownPart | None:
     """What a chunk shows beside the lines that are shown already: the best run of its other lines.
 
     A run that begins inside a turn has the header of that turn before it.
@@ -85,7 +85,7 @@ def fresh_part(
     inside = window(best.text, best.line, query.terms, max_chars, best.closest)
     if chunk.numbers is None:
         first, last = inside.start_line + chunk.start_line, inside.end_line + chunk.start_line
-        return Part(Window(first, last, inside.text), inside.start_line, tuple(inside.text.split("\n")))
+        return ShownPart(Window(first, last, inside.text), inside.start_line, tuple(inside.text.split("\n")))
     return _turns(chunk, chunk.numbers, lines, best, inside, query, max_chars)
 
 
@@ -116,7 +116,7 @@ def _turns(
     inside: Window,
     query: Query,
     max_chars: int,
-) -> Part:
+) -> ShownPart:
     """The part of a chunk of turns that a window shows, which says who speaks and when."""
     head = _header_above(numbers, lines, inside)
     if head and len(inside.text) + len(head) > max_chars and 2 * len(head) <= max_chars:
@@ -128,7 +128,7 @@ def _turns(
     # All lines of a turn have the number of its first one: only the last turn of a chunk tells where it ends.
     end_line = chunk.end_line if numbers[last] == numbers[-1] else numbers[last]
     shown = Window(numbers[first], end_line, head + inside.text, numbers[first : last + 1])
-    return Part(shown, first, tuple(inside.text.split("\n")))
+    return ShownPart(shown, first, tuple(inside.text.split("\n")))
 
 
 def _header_above(numbers: tuple[int, ...], lines: list[str], inside: Window) -> str:

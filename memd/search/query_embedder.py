@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from memd.model import Degraded
+from memd.model import DegradedPart
 from memd.providers.provider import Calibration, Identity, Vector
 from memd.store.embeddings import Space
 
@@ -46,7 +46,7 @@ class Speakers(Protocol):
         """Who can embed a question for the vectors of a space; None: nobody."""
         ...
 
-    def silence(self, space: Space | None) -> Degraded | None:
+    def silence(self, space: Space | None) -> DegradedPart | None:
         """Why nobody embeds a question for the vectors of a space; None: somebody does, or nobody is to.
 
         Args:

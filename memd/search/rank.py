@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from memd.model import Hit, Kind, Window
+from memd.model import FoundHit, Kind, Window
 from memd.search.fuse import Scored, place_in_order
 from memd.search.novelty import Shown, fresh_part
 from memd.search.query import Query
@@ -20,7 +20,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     scored: Scored
     chunk: StoredChunk
-    hit: Hit | None
+    hit: FoundHit | None
     cut: str | None  # min_score | overlap | duplicate; None: it is a hit
     window: Window | None = None  # what it shows, or would have shown
     owed: bool = False  # it was its source's turn, not its own
@@ -30,7 +30,7 @@ class Verdict(msgspec.Struct, frozen=True):
 Found = Iterable[tuple[Scored, StoredChunk]]
 
 
-def hits(found: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[Hit]:
+def hits(found: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[FoundHit]:
     """The hits of a question, one at a time, so that asking for more only appends. See verdicts."""
     return (
         verdict.hit for verdict in verdicts(found, query, min_score, max_chars) if verdict.hit is not None
@@ -80,7 +80,7 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
             else:
                 told.add(same)
                 heard |= said
-                hit = Hit(
+                hit = FoundHit(
                     chunk.path,
                     part.window.start_line,
                     part.window.end_line,

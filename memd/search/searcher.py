@@ -10,21 +10,21 @@ import msgspec
 
 from memd.config.settings import AgentSettings
 from memd.errors import TransientError
-from memd.model import ChunkId, Degraded, Hit, Kind, Source, Trace
+from memd.model import ChunkId, DegradedPart, FoundHit, Kind, Source, Trace
 from memd.providers.provider import Calibration, EmbedUnavailable, Vector, space_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search import query, rank
-from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Scored, Weights, background, fuse
+from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.query_embedder import Speakers
 from memd.search.rank import Verdict
 from memd.search.scripts import foreign, scripts
 from memd.search.trace import Asked, Sides, told
 from memd.store import matrix
-from memd.store.chunks import Place, StoredChunk
-from memd.store.disk_vectors import Listed, Near
+from memd.store.chunks import ChunkPlace, StoredChunk
+from memd.store.disk_vectors import ListedVector, Near
 from memd.store.embeddings import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import REST_S, Index, Reader
@@ -45,9 +45,9 @@ T = TypeVar("T")
 class Searched(msgspec.Struct, frozen=True, kw_only=True):
     """The hits for a question, and what they were found with."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[FoundHit, ...]
     mode: str  # hybrid | keyword | vector
-    degraded: tuple[Degraded, ...]
+    degraded: tuple[DegradedPart, ...]
     keyword_trouble: str | None  # the keyword index is broken
     vector_trouble: str | None  # the vectors on disk are
     provider: str  # whose vectors took part; where none did, whose are wanted
@@ -87,7 +87,7 @@ class _Meaning(msgspec.Struct, frozen=True):
 class _NoMeaning(msgspec.Struct, frozen=True):
     """Keywords alone, and why."""
 
-    trouble: Degraded | None = None
+    trouble: DegradedPart | None = None
     damage: str | None = None  # of the vectors on disk
 
 
@@ -97,9 +97,9 @@ class _Interpreter:
     def __init__(self, speakers: Speakers, text: str) -> None:
         self._speakers = speakers
         self._text = text
-        self._asked: dict[Space, asyncio.Task[_Meant | Degraded]] = {}
+        self._asked: dict[Space, asyncio.Task[_Meant | DegradedPart]] = {}
 
-    async def meant(self, space: Space) -> _Meant | Degraded:
+    async def meant(self, space: Space) -> _Meant | DegradedPart:
         """The question as the model of a space has it, if that is there in time."""
         if space not in self._asked:
             self._asked[space] = asyncio.create_task(self._ask(space))
@@ -110,16 +110,16 @@ class _Interpreter:
         for asked in self._asked.values():
             asked.cancel()
 
-    async def _ask(self, space: Space) -> _Meant | Degraded:
+    async def _ask(self, space: Space) -> _Meant | DegradedPart:
         provider = self._speakers.speaker(space)
         if provider is None or space_of(provider.identity) != space:
             silence = self._speakers.silence(space)
-            return silence or Degraded("provider", "nobody embeds questions for the vectors in the index")
+            return silence or DegradedPart("provider", "nobody embeds questions for the vectors in the index")
         try:
             with spent("question's vector"):
                 return _Meant(await provider.embed_query(self._text), provider.calibration)
         except EmbedUnavailable as failure:
-            return Degraded("query_embedding", str(failure))
+            return DegradedPart("query_embedding", str(failure))
 
 
 class Searcher:
@@ -169,7 +169,7 @@ class Searcher:
         """
         asked = query.parse(text, today)
 
-        def first(verdicts: Iterator[Verdict], _: Sides, __: Calibration | None) -> list[Hit]:
+        def first(verdicts: Iterator[Verdict], _: Sides, __: Calibration | None) -> list[FoundHit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
 
         keywords, meaning, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
@@ -200,7 +200,7 @@ class Searcher:
 
         def explained(
             verdicts: Iterator[Verdict], sides: Sides, calibration: Calibration | None
-        ) -> tuple[list[Hit], Trace]:
+        ) -> tuple[list[FoundHit], Trace]:
             search = Asked(text, asked, self._weights, calibration, min_score, max_results)
             return told(verdicts, sides, search)
 
@@ -315,7 +315,9 @@ class Searcher:
             for one in found
         ]
 
-    def _searched(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning, hits: list[Hit]) -> Searched:
+    def _searched(
+        self, keywords: _Keywords, meaning: _Meaning | _NoMeaning, hits: list[FoundHit]
+    ) -> Searched:
         if isinstance(meaning, _Meaning):
             provider, model, _ = meaning.space
         else:
@@ -357,7 +359,7 @@ class Searcher:
         except StoreClosed:
             raise
         except TransientError as failure:
-            return _NoMeaning(Degraded("vector", str(failure)))
+            return _NoMeaning(DegradedPart("vector", str(failure)))
 
     async def _ask_vectors(
         self,
@@ -380,13 +382,13 @@ class Searcher:
             held = self._index.vectors()
             if held is None or held[0] != space:
                 continue
-            if isinstance(meant, Degraded):
+            if isinstance(meant, DegradedPart):
                 return _NoMeaning(meant)
-            if isinstance(held[1], Listed):
+            if isinstance(held[1], ListedVector):
                 try:
                     found = await self._look_on_disk(held[1], meant, kinds, keywords)
                 except StoreDamaged as damage:
-                    return _NoMeaning(Degraded("vector", str(damage)), str(damage))
+                    return _NoMeaning(DegradedPart("vector", str(damage)), str(damage))
                 if found is None:
                     if await self._index.at_rest(REST_S):
                         continue
@@ -397,11 +399,11 @@ class Searcher:
                 looks = await self._computing.run(matrix.look, held[1], meant.vector, self._candidates, kinds)
             usual = background(*looks.usual(), meant.calibration)
             return _Meaning(space, meant, held[1], tuple(looks.nearest()), usual)
-        return _NoMeaning(Degraded("rebuild", "one index is taking the place of another"))
+        return _NoMeaning(DegradedPart("rebuild", "one index is taking the place of another"))
 
     async def _look_on_disk(
         self,
-        known: Listed,
+        known: ListedVector,
         meant: _Meant,
         kinds: frozenset[Kind],
         keywords: asyncio.Task[_Keywords],
@@ -414,13 +416,13 @@ class Searcher:
         with spent("vectors"):
             return await self._index.nearest(known, meant.vector, self._candidates, kinds, also)
 
-    async def _why_no_meaning(self) -> Degraded | None:
+    async def _why_no_meaning(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
         silence = self._speakers.silence(self._index.space)
         if silence is not None or self._settings.provider == "none" or self._index.has_vectors:
             return silence
         # An index without any text lacks nothing.
-        return Degraded("vector", "no chunk has a vector yet") if await self._index.any_waits() else None
+        return DegradedPart("vector", "no chunk has a vector yet") if await self._index.any_waits() else None
 
     def _mode(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> str:
         if isinstance(meaning, _NoMeaning):
@@ -428,20 +430,20 @@ class Searcher:
         by_keywords = keywords.trouble is None and self._settings.query.hybrid.enabled
         return "hybrid" if by_keywords else "vector"
 
-    def _degraded(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> tuple[Degraded, ...]:
-        found: list[Degraded] = []
+    def _degraded(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> tuple[DegradedPart, ...]:
+        found: list[DegradedPart] = []
         if keywords.trouble is not None:
-            found.append(Degraded("keyword", keywords.trouble))
+            found.append(DegradedPart("keyword", keywords.trouble))
         if isinstance(meaning, _NoMeaning) and meaning.trouble is not None:
             found.append(meaning.trouble)
         if not keywords.is_whole:
             found.append(
-                Degraded("store", "the index changed while it was searched: some hits may be missing")
+                DegradedPart("store", "the index changed while it was searched: some hits may be missing")
             )
         return tuple(found)
 
 
-def _found(place: Place, match: Match | None, cosine: float | None) -> Found:
+def _found(place: ChunkPlace, match: Match | None, cosine: float | None) -> Found:
     if match is None:
         return Found(place.id, place.path, place.start_line, None, cosine)
     return Found(place.id, place.path, place.start_line, match.r, cosine, match.share)

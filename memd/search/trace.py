@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from memd.model import Candidate, ChunkId, Hit, Trace, Window
+from memd.model import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query
-from memd.search.fuse import Candidate as Found
 from memd.search.fuse import Scored, Weights, fuse, share_taken, shares
+from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.terms import occurrences
@@ -46,7 +46,7 @@ class _Shown(msgspec.Struct, frozen=True):
     window: Window
 
 
-def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[Hit], Trace]:
+def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[FoundHit], Trace]:
     """The hits that are returned, and how they and the other candidates came to their places.
 
     Args:
@@ -56,7 +56,7 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
     """
     keyword_rank = {chunk_id: place for place, chunk_id in enumerate(sides.keywords, 1)}
     vector_rank = {chunk_id: place for place, chunk_id in enumerate(sides.near, 1)}
-    hits: list[Hit] = []
+    hits: list[FoundHit] = []
     shown: list[_Shown] = []
     candidates: list[Candidate] = []
     ordered = fuse(sides.found, asked.weights, asked.calibration or Calibration(), sides.usual)

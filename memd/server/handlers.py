@@ -11,9 +11,9 @@ from typing import TypeVar, assert_never
 import msgspec
 import structlog
 
-from memd.agent.agents import Agent, Agents, AgentUnavailable, ForeignSession, LeftOut, UnknownAgent
+from memd.agent.agents import Agents, AgentUnavailable, ForeignSession, LeftOut, RunningAgent, UnknownAgent
 from memd.backends import scope
-from memd.backends.backend import MAX_CHARS, Answer, Question
+from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion
 from memd.backends.citation import citation, footer, is_cited
 from memd.backends.truncate import clamp
 from memd.config.load import ConfigError
@@ -58,7 +58,7 @@ class DeniedSession(MemdError):
     """What is asked for is not for this session."""
 
 
-class Client:
+class ConnectedClient:
     """What the daemon remembers of one client."""
 
     def __init__(self) -> None:
@@ -101,14 +101,14 @@ class Handlers:
 
     def of_client(self) -> Callable[[wire.Request], Awaitable[wire.Reply]]:
         """Answers the requests of one more client."""
-        return partial(self.handle, client=Client())
+        return partial(self.handle, client=ConnectedClient())
 
-    async def handle(self, request: wire.Request, *, client: Client | None = None) -> wire.Reply:
+    async def handle(self, request: wire.Request, *, client: ConnectedClient | None = None) -> wire.Reply:
         """Answer a request; whatever goes wrong becomes a Failure, and the connection lives."""
         if isinstance(request, wire.Reload | wire.Embed):
             reply = await self._to_its_end(request)
         else:
-            reply = await self._attempt(request, client or Client())
+            reply = await self._attempt(request, client or ConnectedClient())
         if isinstance(reply, wire.Failure) and reply.code == "unavailable" and not _is_private(request):
             # What is broken, and where, is for the owner.
             return wire.Failure(code=reply.code, message="memory cannot be asked just now")
@@ -130,12 +130,12 @@ class Handlers:
                 message="memd is stopping" if self._is_closed else "too many changes are under way",
                 hint="Try again in a moment.",
             )
-        change = asyncio.create_task(self._attempt(request, Client()))
+        change = asyncio.create_task(self._attempt(request, ConnectedClient()))
         self._changes.add(change)
         change.add_done_callback(self._changes.discard)
         return await asyncio.shield(change)
 
-    async def _attempt(self, request: wire.Request, client: Client) -> wire.Reply:
+    async def _attempt(self, request: wire.Request, client: ConnectedClient) -> wire.Reply:
         try:
             for _ in range(RELOADS):
                 with contextlib.suppress(StoreClosed):
@@ -167,7 +167,7 @@ class Handlers:
                 hint="memd-ctl logs",
             )
 
-    async def _dispatch(self, request: wire.Request, client: Client) -> wire.Reply:
+    async def _dispatch(self, request: wire.Request, client: ConnectedClient) -> wire.Reply:
         match request:
             case wire.Search():
                 return await self._search(request, client)
@@ -192,7 +192,7 @@ class Handlers:
 
     # --- search and get
 
-    async def _search(self, request: wire.Search, client: Client) -> wire.Found:
+    async def _search(self, request: wire.Search, client: ConnectedClient) -> wire.Found:
         with self._slow.timed("search", question_chars=len(request.query)) as timed:
             agent, granted = await self._meant_by(request, request.source)
             if agent is None or isinstance(granted, scope.Denied):
@@ -205,7 +205,7 @@ class Handlers:
             timed.facts |= {"backend": answer.backend, "mode": answer.mode, "hits": len(found.results)}
             return found
 
-    async def _explain(self, request: wire.Explain, client: Client) -> wire.Explanation:
+    async def _explain(self, request: wire.Explain, client: ConnectedClient) -> wire.Explanation:
         agent, granted = await self._meant_by(request, request.source)
         if agent is None or isinstance(granted, scope.Denied):
             return wire.Explanation(found=wire.Found(scope_denied=True))
@@ -217,7 +217,7 @@ class Handlers:
 
     async def _meant_by(
         self, request: _OfAnAgent, source: wire.Source | None = None
-    ) -> tuple[Agent | None, scope.Access]:
+    ) -> tuple[RunningAgent | None, scope.Access]:
         """The agent that a request means, and what it may see of it; None for an agent that is not the session's."""
         key = request.session_key
         try:
@@ -270,7 +270,7 @@ class Handlers:
 
     async def _all_meant_by(
         self, request: wire.Sync | wire.Reindex | wire.Embed | wire.Status
-    ) -> list[Agent]:
+    ) -> list[RunningAgent]:
         """The agent named, or every one; for a session its own alone.
 
         Raises:
@@ -305,7 +305,9 @@ class Handlers:
         if wanted and request.session_key is None:
             await RequestTimeouts(REVIVE_MS).spend(*(each.try_again() for each in wanted))
 
-    async def _sync_of(self, agents: Sequence[Agent], request: wire.Sync) -> wire.SyncReport | wire.Failure:
+    async def _sync_of(
+        self, agents: Sequence[RunningAgent], request: wire.Sync
+    ) -> wire.SyncReport | wire.Failure:
         tickets = [agent.sync.request(force=request.force) for agent in agents]
         if not request.wait:
             return await _report(agents)
@@ -412,7 +414,7 @@ class Handlers:
     async def _status(self, request: wire.Status) -> wire.StatusReport:
         is_of_all = request.agent is None and request.session_key is None
         left_out = self._agents.left_out() if is_of_all else {}
-        agents: list[Agent] = []
+        agents: list[RunningAgent] = []
         try:
             agents = await self._all_meant_by(request)
         except DeniedSession:
@@ -429,7 +431,7 @@ class Handlers:
         )
         return report if request.session_key is None else for_session(report, is_private=_is_private(request))
 
-    async def _status_of(self, agent: Agent) -> wire.AgentStatus:
+    async def _status_of(self, agent: RunningAgent) -> wire.AgentStatus:
         """How an agent is; one that cannot tell is no reason to tell nothing of the others.
 
         Raises:
@@ -474,7 +476,7 @@ class RequestTimeouts:
         return [outcome for outcome in done if not isinstance(outcome, BaseException)]
 
 
-def _served(agents: Sequence[Agent], action: wire.EmbedAction) -> dict[str, EmbeddingQueue]:
+def _served(agents: Sequence[RunningAgent], action: wire.EmbedAction) -> dict[str, EmbeddingQueue]:
     """What embeds for each agent, where that is known.
 
     Raises:
@@ -499,7 +501,9 @@ async def _each(wishes: Iterable[Awaitable[None]]) -> None:
         raise failure
 
 
-def _question(agent: Agent, granted: scope.Granted, request: wire.Search | wire.Explain) -> Question:
+def _question(
+    agent: RunningAgent, granted: scope.Granted, request: wire.Search | wire.Explain
+) -> BackendQuestion:
     query = agent.settings.query
     max_results = query.max_results if request.max_results is None else request.max_results
     min_score = query.min_score if request.min_score is None else request.min_score
@@ -509,7 +513,7 @@ def _question(agent: Agent, granted: scope.Granted, request: wire.Search | wire.
         raise BadRequest(f"min_score is {min_score}; it must be 0 to 1")
     if isinstance(request, wire.Search) and (request.max_chars or 0) < 0:
         raise BadRequest("max_chars counts characters; 0 means as many as there are")
-    return Question(
+    return BackendQuestion(
         text=request.query,
         kinds=granted.kinds,
         max_results=max_results,
@@ -549,14 +553,16 @@ def _is_private(request: wire.Request) -> bool:
     return request.session_key is None or session_key.parse(request.session_key).is_owner_private
 
 
-async def _settled(agent: Agent, ticket: int) -> PassReport:
+async def _settled(agent: RunningAgent, ticket: int) -> PassReport:
     try:
         return await agent.sync.settled(ticket)
     except PassFailed as failure:
         raise PassFailed(f"agent {agent.id}: {failure}") from failure
 
 
-def _found(agent: Agent, granted: scope.Granted, answer: Answer, max_chars: int | None = 0) -> wire.Found:
+def _found(
+    agent: RunningAgent, granted: scope.Granted, answer: BackendAnswer, max_chars: int | None = 0
+) -> wire.Found:
     citations = is_cited(agent.settings.citations, direct=granted.direct)
     most = agent.settings.limits.max_injected_chars if max_chars is None else max_chars
     hits = clamp(answer.hits, most, footer if citations else lambda _: "") if most else answer.hits
@@ -584,7 +590,7 @@ def _found(agent: Agent, granted: scope.Granted, answer: Answer, max_chars: int 
     )
 
 
-def _fallback_reason(answer: Answer, granted: scope.Granted) -> str | None:
+def _fallback_reason(answer: BackendAnswer, granted: scope.Granted) -> str | None:
     if answer.fallback is None:
         return None
     return answer.fallback.reason if granted.direct else "its owner can see why"
@@ -598,7 +604,7 @@ def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> 
     return msgspec.structs.replace(report, reason=told)
 
 
-async def _report(agents: Sequence[Agent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:
+async def _report(agents: Sequence[RunningAgent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:
     counts = [await agent.sync.counts() for agent in agents]
     waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
     embedding = [agent for agent in agents if not agent.sync.vectors_rest]

@@ -30,7 +30,7 @@ VARIABLES = (
 """The variables that name a directory of an agent."""
 
 
-class Shelf(msgspec.Struct, frozen=True):
+class AgentHome(msgspec.Struct, frozen=True):
     """A directory with transcripts."""
 
     directory: Path
@@ -67,23 +67,26 @@ def profiles(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.startswith(f"{_OPENCLAW}-")))
 
 
-def shelves(preset: PresetName, homes: Homes) -> tuple[Shelf, ...]:
+def shelves(preset: PresetName, homes: Homes) -> tuple[AgentHome, ...]:
     """Where an agent keeps transcripts; the usual place first."""
     match preset:
         case "openclaw":
             pi = homes.named("PI_CODING_AGENT_SESSION_DIR") or (
                 (homes.named("PI_CODING_AGENT_DIR") or homes.home / ".pi" / "agent") / "sessions"
             )
-            return (*(Shelf(home / "agents", "openclaw") for home in openclaw_homes(homes)), Shelf(pi, "pi"))
+            return (
+                *(AgentHome(home / "agents", "openclaw") for home in openclaw_homes(homes)),
+                AgentHome(pi, "pi"),
+            )
         case "claude-code":
-            return (Shelf(_claude_code(homes) / "projects", "claude-code"),)
+            return (AgentHome(_claude_code(homes) / "projects", "claude-code"),)
         case "codex":
             home = _codex(homes)
-            return Shelf(home / "sessions", "codex"), Shelf(
+            return AgentHome(home / "sessions", "codex"), AgentHome(
                 home / "archived_sessions", "codex", archived=True
             )
         case "gemini":
-            return (Shelf(_gemini(homes) / "tmp", "gemini"),)
+            return (AgentHome(_gemini(homes) / "tmp", "gemini"),)
         case _:
             assert_never(preset)
 

@@ -10,7 +10,7 @@ import msgspec
 from memd.model import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
 from memd.runtime.timing import spent
-from memd.sources.safe_open import Missing, SourceError, open_inside, refusal
+from memd.sources.safe_open import FileMissing, SourceError, open_inside, refusal
 from memd.text.memory_paths import Root, find_place, is_for_owner
 
 _PIECE_BYTES = 1 << 20
@@ -27,7 +27,7 @@ class TooLarge(SourceError):
     """The file is larger than the configuration allows."""
 
 
-class Reading(msgspec.Struct, frozen=True):
+class NoteReading(msgspec.Struct, frozen=True):
     """A note as it was read."""
 
     document: Document
@@ -38,7 +38,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 def read_note(
     path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int, redactor: Redactor | None = None
-) -> Reading:
+) -> NoteReading:
     """Read the note of this name in the index.
 
     Args:
@@ -58,7 +58,7 @@ def read_note(
     """
     place = find_place(path, roots)
     if place is None:
-        raise Missing(path, "in no root")
+        raise FileMissing(path, "in no root")
     root, parts = place
     descriptor = open_inside(root.directory, parts)
     try:
@@ -79,7 +79,7 @@ def read_note(
         lines = tuple(redacted.text.split("\n")) if lines else lines
         tally = {f"redacted.{kind}": count for kind, count in redacted.counts.items()}
     document = Document(path=path, kind=kind, lines=lines)
-    return Reading(document, hashlib.sha256(raw).digest(), settled(stamp, now_ns), tally)
+    return NoteReading(document, hashlib.sha256(raw).digest(), settled(stamp, now_ns), tally)
 
 
 def decoded(raw: bytes) -> str:

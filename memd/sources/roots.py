@@ -10,11 +10,11 @@ import msgspec
 
 from memd.config.settings import AgentSettings, PresetName
 from memd.sources import agent_homes
-from memd.sources.agent_homes import Homes, Shelf
+from memd.sources.agent_homes import AgentHome, Homes
 from memd.text.memory_paths import (
     Exclude,
     Root,
-    Sessions,
+    SessionPaths,
     SingleFile,
     Tree,
     Workspace,
@@ -69,7 +69,7 @@ def notes_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tu
     return tuple(_notes([preset], _homes(environ, disk), (), disk))
 
 
-def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[Sessions, ...]:
+def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[SessionPaths, ...]:
     """The roots of the transcripts that an agent keeps, likewise."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
     return tuple(_shelved([preset], _homes(environ, disk), Exclude(), disk, subagents=False))
@@ -136,15 +136,15 @@ def _notes(
 
 def _shelved(
     names: Iterable[PresetName], homes: Homes, exclude: Exclude, disk: _Disk, *, subagents: bool
-) -> Iterator[Sessions]:
+) -> Iterator[SessionPaths]:
     for name in dict.fromkeys(names):
-        shelves: dict[Path, Shelf] = {}
+        shelves: dict[Path, AgentHome] = {}
         for shelf in agent_homes.shelves(name, homes):
             # A home may have been renamed, with a symlink left in its old place.
             shelves.setdefault(disk.place(shelf.directory), shelf)
         expected = next(filter(disk.exists, shelves), next(iter(shelves)))
         for place, shelf in shelves.items():
-            yield Sessions(
+            yield SessionPaths(
                 place,
                 name,
                 shelf.layout,
@@ -157,7 +157,7 @@ def _shelved(
 
 def _sessions_at(
     paths: Iterable[Path], exclude: Exclude, disk: _Disk, *, subagents: bool
-) -> Iterator[Sessions]:
+) -> Iterator[SessionPaths]:
     labels: dict[Path, str] = {}
     for path in paths:
         is_file = disk.is_file(path, transcript("plain", (path.name,)) is not None)
@@ -165,7 +165,7 @@ def _sessions_at(
         if directory not in labels:
             labels[directory] = _label(directory.name, labels.values())
         file = path.name if is_file else None
-        yield Sessions(directory, labels[directory], "plain", subagents, exclude, file)
+        yield SessionPaths(directory, labels[directory], "plain", subagents, exclude, file)
 
 
 def _label(name: str, taken: Iterable[str]) -> str:

@@ -40,11 +40,11 @@ class SourceError(MemdError):
         self.reason = reason
 
 
-class Missing(SourceError):
+class FileMissing(SourceError):
     """There is no such file, or no longer."""
 
 
-class NoRoot(Missing):
+class NoRoot(FileMissing):
     """The directory of its root is not there, or is a symlink now, or lies behind one: the file may be wherever that is."""
 
 
@@ -52,15 +52,15 @@ class OutsideFence(SourceError):
     """The way to it leaves the root, or it is no regular file. Whoever asks is told what Missing says."""
 
 
-class Unreadable(SourceError):
+class FileUnreadable(SourceError):
     """It is there, and the system will not give it: permissions, or a failing disk."""
 
 
-class Held(Unreadable):
+class Held(FileUnreadable):
     """Another program holds it, with a lease that it gives up within a minute."""
 
 
-class Unexpected(Unreadable):
+class Unexpected(FileUnreadable):
     """memd fails at it as nobody foresaw: a defect of memd, which must not be the trouble of any other file."""
 
 
@@ -74,10 +74,10 @@ def refusal(failure: OSError, path: str) -> MemdError:
     if failure.errno in _EXHAUSTED:
         return Exhausted(f"cannot open source files: {reason}")
     if failure.errno in _ABSENT:
-        return Missing(path, reason)
+        return FileMissing(path, reason)
     if failure.errno in _REFUSED:
         return OutsideFence(path, reason)
-    return Unreadable(path, reason)
+    return FileUnreadable(path, reason)
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def root_opened(directory: Path, passing: Callable[[Path, int], None] | None = N
         descriptor = _descend(directory, passing)
     except OSError as failure:
         error = refusal(failure, str(directory))
-        if isinstance(error, Missing | OutsideFence):
+        if isinstance(error, FileMissing | OutsideFence):
             raise NoRoot(error.path, error.reason) from failure
         raise error from failure
     try:
@@ -155,7 +155,7 @@ def _open_below(above: int, parts: Parts, shown: str) -> int:
                 first = first or error
     except OSError as failure:
         raise refusal(failure, shown) from failure
-    raise first or Missing(shown, os.strerror(errno.ENOENT))
+    raise first or FileMissing(shown, os.strerror(errno.ENOENT))
 
 
 def open_directory(above: int, name: str) -> int:

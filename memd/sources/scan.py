@@ -23,13 +23,13 @@ from memd.sources.mount_point import is_mount_point
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import (
     Exhausted,
+    FileMissing,
+    FileUnreadable,
     Held,
-    Missing,
     NoRoot,
     OutsideFence,
     SourceError,
     Unexpected,
-    Unreadable,
     is_spelled_so,
     on_disk,
     open_directory,
@@ -40,7 +40,7 @@ from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Parts,
     Root,
-    Sessions,
+    SessionPaths,
     SingleFile,
     Tree,
     Workspace,
@@ -139,9 +139,9 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
     """
     search = _Search(max_bytes, {root.directory: place for place, root in enumerate(roots)})
     looked: set[str] = set()
-    labels: dict[str, list[Sessions]] = {}
+    labels: dict[str, list[SessionPaths]] = {}
     for root in roots:
-        if isinstance(root, Sessions):
+        if isinstance(root, SessionPaths):
             labels.setdefault(root.label, []).append(root)
             continue
         places = [()] if within is None else _places(root, within)
@@ -159,7 +159,7 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
 
 
 def _look_at_sessions(
-    search: "_Search", group: Sequence[Sessions], within: Collection[Path] | None
+    search: "_Search", group: Sequence[SessionPaths], within: Collection[Path] | None
 ) -> frozenset[str]:
     """Look for transcripts below the roots of one label; the prefixes that this was about.
 
@@ -223,7 +223,7 @@ class _Search:
         self._linked: set[tuple[Path, int]] = set()
         self.met_double = False
 
-    def meets_first(self, root: Sessions, parts: Parts, group: Iterable[Sessions]) -> bool:
+    def meets_first(self, root: SessionPaths, parts: Parts, group: Iterable[SessionPaths]) -> bool:
         """Whether a transcript is there that goes before all others of its session; it is taken then."""
         session = transcript_at(root, parts) if admits(root, parts) else None
         if session is None or session.archived or session.compressed or session.elsewhere:
@@ -254,9 +254,9 @@ class _Search:
                     else:
                         self._whole(root, base)
         except NoRoot:
-            if not isinstance(root, Sessions) or root.expected:
+            if not isinstance(root, SessionPaths) or root.expected:
                 self._blind[prefix_of(root)] = Blind.ABSENT
-        except Unreadable:
+        except FileUnreadable:
             self._skip(_shown(root, ()) or str(root.directory), Skip.UNREADABLE)
             self._blind[prefix_of(root)] = Blind.CLOSED
 
@@ -302,9 +302,9 @@ class _Search:
                 self._directory(root, base, (), ".", deep=True)
             case SingleFile():
                 self._place(root, base, (), (root.file,))
-            case Sessions(file=None):
+            case SessionPaths(file=None):
                 self._directory(root, base, (), ".", deep=True)
-            case Sessions():
+            case SessionPaths():
                 self._place(root, base, (), (only_file(root) or "",))
             case _:
                 assert_never(root)
@@ -339,7 +339,7 @@ class _Search:
                 self._directory(root, above, parts, parts[-1], deep=True)
         elif isinstance(root, SingleFile) and not is_markdown(root.file):
             self._skip(name_of(root, parts), Skip.NOT_MARKDOWN)
-        elif isinstance(root, Sessions) and root.file is not None and transcript_at(root, parts) is None:
+        elif isinstance(root, SessionPaths) and root.file is not None and transcript_at(root, parts) is None:
             self._skip(_shown(root, parts), Skip.NOT_TRANSCRIPT)
         elif self._may_hold(root, parts):
             self._file(root, root.directory.joinpath(*parts), parts, status)
@@ -375,9 +375,9 @@ class _Search:
                     vanished.append(parts)
                 self._failed(failure, root, parts)
         # It may have been compressed or archived, under a name that was not there yet when all were listed.
-        if vanished and isinstance(root, Sessions) and looks > 1:
+        if vanished and isinstance(root, SessionPaths) and looks > 1:
             self._list(root, here, above, deep=False, looks=looks - 1)
-        elif isinstance(root, Sessions):
+        elif isinstance(root, SessionPaths):
             self._blind |= {name_of(root, parts): Blind.MOVING for parts in vanished if admits(root, parts)}
 
     def _file(self, root: Root, file: Path, parts: Parts, status: os.stat_result) -> None:
@@ -406,7 +406,7 @@ class _Search:
 
     def _may_hold(self, root: Root, parts: Parts) -> bool:
         """Whether the name is that of a note; a name that only its letters spoil is counted."""
-        if not isinstance(root, Sessions) and not is_markdown(parts[-1]):
+        if not isinstance(root, SessionPaths) and not is_markdown(parts[-1]):
             return False
         if admits_file(root, parts):
             return True
@@ -435,7 +435,7 @@ class _Search:
         error = refusal(failure, str(root.directory.joinpath(*parts)))
         if isinstance(error, Exhausted):
             raise error from failure
-        if isinstance(error, Unreadable):
+        if isinstance(error, FileUnreadable):
             self._skip(_shown(root, parts) or str(root.directory), Skip.UNREADABLE)
             self._blind[_prefix(root, parts)] = Blind.CLOSED
 
@@ -448,7 +448,7 @@ def skip_of(trouble: SourceError) -> Skip:
     match trouble:
         case TooLarge():
             return Skip.TOO_LARGE
-        case Missing():
+        case FileMissing():
             return Skip.WENT
         case Held():
             return Skip.HELD
@@ -473,14 +473,14 @@ def _is_listed(file: Path) -> bool:
 
 
 def _kind(root: Root, path: str) -> Kind:
-    if isinstance(root, Sessions):
+    if isinstance(root, SessionPaths):
         return Kind.SESSION
     return Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
 
 
 def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Rank:
     below = "/".join(parts)
-    if not isinstance(root, Sessions):
+    if not isinstance(root, SessionPaths):
         # Of two ways to one file, the one by which it is its owner's alone.
         others = (not is_for_owner(root, path),)
         return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(parts))
@@ -502,7 +502,7 @@ def _spelled(parts: Parts) -> str:
 _BACKWARDS = str.maketrans("0123456789", "9876543210")
 
 
-def _has_other(other: Sessions, root: Sessions, parts: Parts, session: str) -> bool:
+def _has_other(other: SessionPaths, root: SessionPaths, parts: Parts, session: str) -> bool:
     """Whether a root has a file of the same name and session below a first directory, but for that at these parts."""
     if not first_is_free(other.layout, parts):
         return False
@@ -522,12 +522,12 @@ def _has_other(other: Sessions, root: Sessions, parts: Parts, session: str) -> b
 
 def _prefix(root: Root, parts: Parts) -> str:
     """What the names below a place lie under. Those of transcripts do not tell their directories."""
-    return name_of(root, parts) if parts and not isinstance(root, Sessions) else prefix_of(root)
+    return name_of(root, parts) if parts and not isinstance(root, SessionPaths) else prefix_of(root)
 
 
 def _shown(root: Root, parts: Parts) -> str:
     """What is said to be skipped at a place: below the prefix of its root, so that a scan of that covers it."""
-    if isinstance(root, Sessions):
+    if isinstance(root, SessionPaths):
         return f"{prefix_of(root)}{root.directory.joinpath(*parts)}"
     return name_of(root, parts) if parts else prefix_of(root)
 
@@ -557,7 +557,7 @@ def _is_configured(root: Root, parts: Parts) -> bool:
             return len(parts) <= len(root.way)
         case SingleFile():
             return True
-        case Sessions():
+        case SessionPaths():
             return only_file(root) is not None
 
 

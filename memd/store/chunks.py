@@ -29,7 +29,7 @@ class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     )
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ChunkPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where a chunk stands: enough to rank it without its text."""
 
     id: ChunkId
@@ -62,7 +62,7 @@ def _list(chunk_ids: Sequence[ChunkId]) -> str:
     return "[" + ",".join(map(str, chunk_ids)) + "]"
 
 
-def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Place]:
+def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[ChunkPlace]:
     """Where these chunks stand; those that are gone are left out.
 
     Raises:
@@ -73,7 +73,7 @@ def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Pl
         " JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )
-    return _typed(rows.fetchall(), list[Place])
+    return _typed(rows.fetchall(), list[ChunkPlace])
 
 
 def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:

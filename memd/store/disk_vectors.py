@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import ChunkId, Kind
-from memd.store.matrix import DEAD, Floats, Looks, Matrix, Part, Row, Rows
+from memd.store.matrix import DEAD, Floats, Looks, Matrix, MatrixBlock, Row, Rows
 
 Ids = NDArray[np.int64]
 Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row holds nothing
@@ -20,7 +20,7 @@ Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row 
 _ROW_BYTES = 8 + 1
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedVector(msgspec.Struct, frozen=True):
     """A state of the shelf that a search may hold on to: the chunks that have a vector, by id."""
 
     ids: Ids  # (n,), ascending
@@ -35,14 +35,14 @@ class Near(msgspec.Struct, frozen=True):
     usual: tuple[float, int]  # see Looks.usual
 
 
-class Shelf:
+class DiskVectors:
     """The chunks of an index whose vectors are in its file, added and removed by one writer.
 
     Readers take the arrays as they are at that moment; a writer puts others in their place. That copies a hundredth of
     what the vectors would take.
     """
 
-    def __init__(self, dimensions: int, listed: Listed) -> None:
+    def __init__(self, dimensions: int, listed: ListedVector) -> None:
         """These chunks are on it.
 
         Args:
@@ -53,7 +53,7 @@ class Shelf:
         self._listed = listed
 
     @classmethod
-    def of(cls, rows: Matrix) -> "Shelf":
+    def of(cls, rows: Matrix) -> "DiskVectors":
         """What vectors in memory leave behind when they are given up."""
         parts = rows.snapshot().parts
         alive = [np.flatnonzero(part.kinds != DEAD) for part in parts]
@@ -89,42 +89,42 @@ class Shelf:
         at, is_there = _places(self._listed.ids, np.fromiter(chunk_ids, np.int64))
         if is_there.any():
             gone, now = at[is_there], self._listed
-            self._listed = Listed(np.delete(now.ids, gone), np.delete(now.kinds, gone))
+            self._listed = ListedVector(np.delete(now.ids, gone), np.delete(now.kinds, gone))
 
-    def snapshot(self) -> Listed:
+    def snapshot(self) -> ListedVector:
         """The chunks of this moment, without a copy."""
         return self._listed
 
 
-def listed(rows: Iterable[tuple[int, int]]) -> Listed:
+def listed(rows: Iterable[tuple[int, int]]) -> ListedVector:
     """Chunks with their kinds, in the order of their ids."""
     table = np.fromiter(rows, np.dtype([("id", np.int64), ("kind", np.int8)]))
-    return Listed(*(np.ascontiguousarray(table[name]) for name in ("id", "kind")))
+    return ListedVector(*(np.ascontiguousarray(table[name]) for name in ("id", "kind")))
 
 
-def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> Listed:
+def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> ListedVector:
     if not ids:
         return listed(())
     joined = np.concatenate(ids)
     if (
         joined[1:] > joined[:-1]
     ).all():  # as with an edit, whose chunks have the highest ids: 1 ms less of each 60,000
-        return Listed(joined, np.concatenate(kinds))
+        return ListedVector(joined, np.concatenate(kinds))
     order = np.argsort(joined)
-    return Listed(joined[order], np.concatenate(kinds)[order])
+    return ListedVector(joined[order], np.concatenate(kinds)[order])
 
 
-def parts(known: Listed, blocks: Iterable[Block]) -> Iterator[Part]:
+def parts(known: ListedVector, blocks: Iterable[Block]) -> Iterator[MatrixBlock]:
     """Blocks as a search looks at them; rows of chunks that are not listed are dead."""
     for ids, vectors in blocks:
         at, is_there = _places(known.ids, ids)
         kinds = np.full(len(ids), DEAD, np.int8)
         kinds[is_there] = known.kinds[at[is_there]]
-        yield Part(vectors, ids, kinds, {})
+        yield MatrixBlock(vectors, ids, kinds, {})
 
 
 def nearest(
-    known: Listed,
+    known: ListedVector,
     blocks: Iterable[Block],
     query: Floats,
     limit: int,
@@ -146,7 +146,7 @@ def nearest(
     """
     looks = Looks(query, limit, kinds)
     wanted = np.sort(np.fromiter(also, np.int64, len(also)))
-    kept: list[Part] = []
+    kept: list[MatrixBlock] = []
     is_any_known = not len(known.ids)
     for part in parts(known, blocks):
         is_alive = part.kinds != DEAD
@@ -163,14 +163,14 @@ def nearest(
     return Near(near, Rows(tuple(_with_places(part) for part in last)), looks.usual())
 
 
-def _some(part: Part, is_kept: NDArray[np.bool_]) -> Part:
+def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:
     """A copy of some rows."""
-    return Part(part.vectors[is_kept], part.ids[is_kept], part.kinds[is_kept], {})
+    return MatrixBlock(part.vectors[is_kept], part.ids[is_kept], part.kinds[is_kept], {})
 
 
-def _with_places(part: Part) -> Part:
+def _with_places(part: MatrixBlock) -> MatrixBlock:
     row_of = {chunk_id: row for row, chunk_id in enumerate(part.ids.tolist())}
-    return Part(part.vectors, part.ids, part.kinds, row_of)
+    return MatrixBlock(part.vectors, part.ids, part.kinds, row_of)
 
 
 def _places(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

@@ -38,7 +38,7 @@ AT_ONCE = 500
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
-Held = matrix.Matrix | disk_vectors.Shelf  # the vectors themselves, or what is known of those on disk
+Held = matrix.Matrix | disk_vectors.DiskVectors  # the vectors themselves, or what is known of those on disk
 
 
 class Reader:
@@ -47,7 +47,7 @@ class Reader:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def places(self, chunk_ids: Sequence[ChunkId]) -> list[chunks.Place]:
+    def places(self, chunk_ids: Sequence[ChunkId]) -> list[chunks.ChunkPlace]:
         """Where chunks stand; those that are gone are left out."""
         return chunks.places(self._connection, chunk_ids)
 
@@ -588,7 +588,7 @@ class Index:
         """Whether there is any vector to compare with."""
         return self._held is not None and len(self._held) > 0
 
-    def vectors(self) -> tuple[Space, matrix.Rows | disk_vectors.Listed] | None:
+    def vectors(self) -> tuple[Space, matrix.Rows | disk_vectors.ListedVector] | None:
         """The vectors of this moment with the space that they belong to: only such a question may meet them.
 
         They are the vectors themselves, for matrix.nearest, or what is known of those on disk, for nearest.
@@ -604,7 +604,7 @@ class Index:
 
     async def nearest(
         self,
-        known: disk_vectors.Listed,
+        known: disk_vectors.ListedVector,
         query: Floats,
         limit: int,
         kinds: Collection[Kind],
@@ -642,7 +642,7 @@ class Index:
     @property
     def is_shelved(self) -> bool:
         """Whether a search reads its vectors from the file."""
-        return isinstance(self._held, disk_vectors.Shelf)
+        return isinstance(self._held, disk_vectors.DiskVectors)
 
     @property
     def resident_bytes(self) -> int:
@@ -652,7 +652,7 @@ class Index:
     @property
     def whole_bytes(self) -> int:
         """Memory that its vectors take, or would take if they were all there."""
-        if isinstance(self._held, disk_vectors.Shelf):
+        if isinstance(self._held, disk_vectors.DiskVectors):
             return len(self._held) * matrix.row_bytes(self._held.dimensions)
         return self.resident_bytes
 
@@ -668,7 +668,7 @@ class Index:
     def _shelve_if_wanted(self) -> None:
         if isinstance(self._held, matrix.Matrix) and not self.is_to_be_resident:
             # Six milliseconds for 100,000: a thread would hold on to what is given up for a while.
-            self._held = disk_vectors.Shelf.of(self._held)
+            self._held = disk_vectors.DiskVectors.of(self._held)
 
     async def unshelve(self) -> None:
         """Have its vectors in memory again; searches go on meanwhile.
@@ -681,7 +681,7 @@ class Index:
             await self._load_if_wanted()
 
     async def _load_if_wanted(self) -> None:
-        if isinstance(self._held, disk_vectors.Shelf) and self.is_to_be_resident:
+        if isinstance(self._held, disk_vectors.DiskVectors) and self.is_to_be_resident:
             loaded = await self._database.read(vectors.loaded, self._held.dimensions)
             if loaded is not None:
                 self._held = loaded

@@ -42,7 +42,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     vector: bytes  # float32, little-endian, of length 1
 
 
-class Part(msgspec.Struct, frozen=True):
+class MatrixBlock(msgspec.Struct, frozen=True):
     """The rows of one block that a search may look at."""
 
     vectors: Floats  # (n, dimensions)
@@ -54,7 +54,7 @@ class Part(msgspec.Struct, frozen=True):
 class Rows(msgspec.Struct, frozen=True):
     """A state of the matrix that a search may hold on to while writers go on."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[MatrixBlock, ...]
 
 
 class _Block:
@@ -97,11 +97,11 @@ class _Block:
     def remove(self, chunk_ids: Collection[int]) -> None:
         self._kinds[[self._row_of.pop(chunk_id) for chunk_id in chunk_ids]] = DEAD
 
-    def part(self) -> Part:
+    def part(self) -> MatrixBlock:
         n = self.used
-        return Part(self._vectors[:n], self._ids[:n], self._kinds[:n], self._row_of)
+        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._row_of)
 
-    def take(self, other: Part, rows: NDArray[np.intp]) -> None:
+    def take(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
         """Append some rows of another block; there must be room."""
         start, end = self.used, self.used + len(rows)
         self._vectors[start:end] = other.vectors[rows]
@@ -152,7 +152,7 @@ class Matrix:
         for row in rows:
             self._last().add(row)
 
-    def take(self, part: Part) -> None:
+    def take(self, part: MatrixBlock) -> None:
         """Append what is alive in a part, of chunks that have no row.
 
         Raises:
@@ -224,7 +224,7 @@ class Looks:
             for source in {kind.source for kind in kinds}
         ]
 
-    def take(self, part: Part) -> NDArray[np.intp]:
+    def take(self, part: MatrixBlock) -> NDArray[np.intp]:
         """Look at another block; which of its rows are among the nearest so far."""
         # Row by row, as vecdot has it: the product of a matrix rounds by the place of a row in it, and what is near
         # must not depend on where it stands.
@@ -258,7 +258,7 @@ class _Look:
         self.count = 0
         self.total = 0  # of all cosines, in units: whole numbers add up to the same in any order
 
-    def take(self, part: Part, near: NDArray[Any]) -> NDArray[np.intp]:
+    def take(self, part: MatrixBlock, near: NDArray[Any]) -> NDArray[np.intp]:
         visible = np.flatnonzero(self._seen[part.kinds])
         self.count += len(visible)
         self.total += int(np.rint(near[visible] * _UNITS).astype(np.int64).sum())

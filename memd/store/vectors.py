@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from memd.model import ChunkId, TextHash
 from memd.store import parts as part_vectors
-from memd.store.disk_vectors import Block, Listed, Shelf, listed, parts
+from memd.store.disk_vectors import Block, DiskVectors, ListedVector, listed, parts
 from memd.store.errors import StoreDamaged
 from memd.store.matrix import Matrix, Row
 
@@ -147,7 +147,7 @@ def loaded(connection: apsw.Connection, dimensions: int) -> Matrix | None:
     return rows
 
 
-def shelved(connection: apsw.Connection, dimensions: int) -> Shelf | None:
+def shelved(connection: apsw.Connection, dimensions: int) -> DiskVectors | None:
     """What is known of the vectors where they stay on disk; None where there is no place for any yet.
 
     Raises:
@@ -164,10 +164,10 @@ def shelved(connection: apsw.Connection, dimensions: int) -> Shelf | None:
         ).fetchone()
     ):
         raise StoreDamaged(f"a vector does not have {dimensions} dimensions")
-    return Shelf(dimensions, _listed(connection))
+    return DiskVectors(dimensions, _listed(connection))
 
 
-def _listed(connection: apsw.Connection) -> Listed:
+def _listed(connection: apsw.Connection) -> ListedVector:
     return listed(
         connection.execute(
             "SELECT chunks.id, files.kind FROM chunks JOIN files ON files.id = chunks.file_id"

@@ -65,7 +65,7 @@ class SingleFile(msgspec.Struct, frozen=True):
     is_owners: bool = False  # for its owner's eyes, whatever its name: a symlink of such a name leads to it
 
 
-class Sessions(msgspec.Struct, frozen=True):
+class SessionPaths(msgspec.Struct, frozen=True):
     """A directory of transcripts. Several may have one label, as the live and the archived ones of an agent."""
 
     directory: Path
@@ -78,7 +78,7 @@ class Sessions(msgspec.Struct, frozen=True):
     expected: bool = True  # to be there; its files are kept while it is not
 
 
-Root = Workspace | Tree | SingleFile | Sessions
+Root = Workspace | Tree | SingleFile | SessionPaths
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def prefix_of(root: Root) -> str:
             return nfc(str(root.directory))
         case SingleFile():
             return nfc(str(root.directory / root.file))
-        case Sessions():
+        case SessionPaths():
             return f"{SESSIONS}/{root.label}"
         case _:
             assert_never(root)
@@ -147,7 +147,7 @@ def prefix_of(root: Root) -> str:
 
 def only_file(root: Root) -> str | None:
     """The name of the one file that the root is about; None: it is about a directory."""
-    return root.file if isinstance(root, SingleFile | Sessions) else None
+    return root.file if isinstance(root, SingleFile | SessionPaths) else None
 
 
 def name_of(root: Root, parts: Parts) -> str:
@@ -158,7 +158,7 @@ def name_of(root: Root, parts: Parts) -> str:
     below = nfc("/".join(parts))
     if isinstance(root, Workspace):
         return below
-    if isinstance(root, Sessions):
+    if isinstance(root, SessionPaths):
         session = transcript_at(root, parts)
         if session is not None:
             return nfc(f"{SESSIONS}/{root.label}/{session.id}.jsonl")
@@ -168,7 +168,7 @@ def name_of(root: Root, parts: Parts) -> str:
     return f"{directory}{below}" if directory.endswith("/") else f"{directory}/{below}"
 
 
-def transcript_at(root: Sessions, parts: Parts) -> Transcript | None:
+def transcript_at(root: SessionPaths, parts: Parts) -> Transcript | None:
     """What a file at these parts below a root of transcripts is, if its name is that of one."""
     session = transcript_files.transcript(root.layout, parts)
     return msgspec.structs.replace(session, archived=True) if session and root.archived else session
@@ -218,7 +218,7 @@ def find_place(name: str, roots: Iterable[Root]) -> tuple[Root, Parts] | None:
     if not name or nfc(name) != name or is_session(name):
         return None
     for root in roots:
-        if isinstance(root, Sessions):
+        if isinstance(root, SessionPaths):
             continue
         if isinstance(root, Workspace):
             below = name if not name.startswith("/") else ""
@@ -243,7 +243,7 @@ def admits(root: Root, parts: Parts) -> bool:
 def admits_file(root: Root, parts: Parts) -> bool:
     """Like admits, for a caller who knows that the root descends into the directory of the file."""
     name = parts[-1]
-    if not _is_sound(name) or (not isinstance(root, Sessions) and not is_markdown(name)):
+    if not _is_sound(name) or (not isinstance(root, SessionPaths) and not is_markdown(name)):
         return False
     match root:
         case Workspace():
@@ -252,7 +252,7 @@ def admits_file(root: Root, parts: Parts) -> bool:
             fits = name[0] != "." and len(parts) > len(root.way)
         case SingleFile():
             fits = len(parts) == 1 and nfc(name) == nfc(root.file)
-        case Sessions():
+        case SessionPaths():
             session = transcript_files.transcript(root.layout, parts)
             fits = session is not None and (root.subagents or not session.subagent)
             if root.file is not None:
@@ -304,7 +304,7 @@ def _reaches(root: Root, parts: Parts) -> bool:
             return len(parts) > len(root.way) or root.way[len(parts) - 1] in {"*", parts[-1]}
         case SingleFile():
             return False
-        case Sessions():
+        case SessionPaths():
             return root.file is None and transcript_files.descends(
                 root.layout, parts, subagents=root.subagents
             )

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from watchfiles import Change
 
-from memd.text.memory_paths import Root, Sessions, admits, descends, only_file, parts_below
+from memd.text.memory_paths import Root, SessionPaths, admits, descends, only_file, parts_below
 from memd.watch.watch_plan import Survey
 
 
@@ -70,6 +70,8 @@ def sight(
         ):
             # Where that is, no event tells: all of the notes are looked at, each by its stamp.
             paths.update(
-                root.directory / (only_file(root) or "") for root in roots if not isinstance(root, Sessions)
+                root.directory / (only_file(root) or "")
+                for root in roots
+                if not isinstance(root, SessionPaths)
             )
     return Sighting(frozenset(paths), frozenset(unwatched))

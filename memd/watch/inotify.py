@@ -20,7 +20,7 @@ from watchfiles import Change
 
 from memd.runtime.threads import Threads
 from memd.watch.mounts import MountEvents
-from memd.watch.raw_events import Batch, FeedBroken, RawEvent, Tap
+from memd.watch.raw_events import EventBatch, FeedBroken, RawEvent, Tap
 from memd.watch.watch_plan import Survey
 
 # From linux/inotify.h.
@@ -88,7 +88,7 @@ class InotifyFeed:
         await asyncio.shield(self._setting)
         self._loop.add_reader(self._descriptor, self._on_readable)
 
-    async def next(self, until: float) -> Batch:
+    async def next(self, until: float) -> EventBatch:
         """The next events; see raw.Feed."""
         try:
             async with asyncio.timeout_at(until):
@@ -98,7 +98,7 @@ class InotifyFeed:
                         await self._hurried.wait()
         except TimeoutError:
             if not (self._readable.is_set() or self._has_remounted):
-                return Batch()
+                return EventBatch()
         assert self._descriptor is not None
         assert self._mounts is not None
         self._readable.clear()
@@ -188,7 +188,7 @@ class InotifyFeed:
         return frozenset(watched)
 
 
-def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> Batch:
+def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> EventBatch:
     """What the kernel wrote, as raw events.
 
     Args:
@@ -214,7 +214,7 @@ def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> Batch:
                 created.add(place)
             elif mask & CLOSE_WRITE and name:
                 closed.add(place)
-    return Batch(frozenset(events), incomplete=incomplete, begun=frozenset(created - closed))
+    return EventBatch(frozenset(events), incomplete=incomplete, begun=frozenset(created - closed))
 
 
 def _records(raw: bytes) -> set[bytes]:

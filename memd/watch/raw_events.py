@@ -13,7 +13,7 @@ from memd.watch.watch_plan import Survey
 RawEvent = tuple[Change, str]
 
 
-class Batch(msgspec.Struct, frozen=True):
+class EventBatch(msgspec.Struct, frozen=True):
     """The raw events of one moment."""
 
     events: frozenset[RawEvent] = frozenset()
@@ -57,7 +57,7 @@ class Feed(Protocol):
         """
         ...
 
-    async def next(self, until: float) -> Batch:
+    async def next(self, until: float) -> EventBatch:
         """All events that wait, or the next ones; an empty batch where none came until this time of the event loop.
 
         Raises:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from memd.watch.event_barrier import Backlog
-from memd.watch.raw_events import Batch, Feed
+from memd.watch.raw_events import EventBatch, Feed
 
 _MOST_BEGUN = 256
 
@@ -26,7 +26,7 @@ class Names:
         """Watch those that were watched through another feed; they may have changed until now."""
         return await feed.watch_files(self._begun) if self._begun else frozenset()
 
-    async def follow(self, feed: Feed, batch: Batch, noted: Collection[Path]) -> frozenset[Path]:
+    async def follow(self, feed: Feed, batch: EventBatch, noted: Collection[Path]) -> frozenset[Path]:
         """Watch those that came, and those of which somebody has found out that they have several names.
 
         Args:

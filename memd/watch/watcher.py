@@ -19,12 +19,12 @@ from memd.runtime.backoff import delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Starved, Threads
 from memd.runtime.ticks import until_beat_s
-from memd.text.memory_paths import Root, Sessions, only_file
+from memd.text.memory_paths import Root, SessionPaths, only_file
 from memd.watch.event_barrier import Backlog
 from memd.watch.filters import Sighting, sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
-from memd.watch.raw_events import Batch, Feed, FeedBroken
+from memd.watch.raw_events import EventBatch, Feed, FeedBroken
 from memd.watch.watch_plan import Footing, Survey, footing_of, identities_of, listable, survey
 from memd.watch.watched_files import Names
 from memd.watch.watchfiles_feed import LibraryFeed
@@ -237,7 +237,7 @@ async def _watched(
         await feed.stop()
 
 
-async def _sighted(batch: Batch, roots: Sequence[Root], ground: Survey, threads: Threads) -> Sighting:
+async def _sighted(batch: EventBatch, roots: Sequence[Root], ground: Survey, threads: Threads) -> Sighting:
     if not batch.events:
         return Sighting(frozenset(), frozenset())
     return await threads.run(sight, batch.events, roots, ground, _is_directory, _has_other_names)
@@ -354,7 +354,7 @@ def _health(roots: Sequence[Root], footing: Footing) -> WatcherHealth:
         _absence(root.directory)
         for root in roots
         if footing.identities[root.directory] is None
-        and not (isinstance(root, Sessions) and not root.expected)
+        and not (isinstance(root, SessionPaths) and not root.expected)
     ]
     if distant:
         notes.append(
@@ -383,7 +383,7 @@ def _absence(directory: Path) -> str:
 
 def _notes(roots: Sequence[Root]) -> list[Root]:
     """What a search waits for. Transcripts are indexed when they are due, not when somebody asks."""
-    return [root for root in roots if not isinstance(root, Sessions)]
+    return [root for root in roots if not isinstance(root, SessionPaths)]
 
 
 def _place(root: Root) -> Path:

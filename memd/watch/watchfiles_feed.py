@@ -10,7 +10,7 @@ from pathlib import Path
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import awatch
 
-from memd.watch.raw_events import Batch, FeedBroken, RawEvent
+from memd.watch.raw_events import EventBatch, FeedBroken, RawEvent
 from memd.watch.watch_plan import Survey
 
 DEBOUNCE_MS = 50  # events of one moment come together
@@ -38,18 +38,18 @@ class LibraryFeed:
             raise self._failure
         self._raise_failure()
 
-    async def next(self, until: float) -> Batch:
+    async def next(self, until: float) -> EventBatch:
         """The next events; see raw.Feed."""
         events: set[RawEvent] = set()
         try:
             async with asyncio.timeout_at(until):
                 events |= await self._batches.get()
         except TimeoutError:
-            return Batch()
+            return EventBatch()
         while not self._batches.empty():
             events |= self._batches.get_nowait()
         self._raise_failure()
-        return Batch(frozenset(events))
+        return EventBatch(frozenset(events))
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see raw.Feed
         """None: these systems tell of a file by the name that it is written under."""

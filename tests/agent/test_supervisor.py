@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 import structlog
 
-from memd.agent.agents import Agent, Agents
+from memd.agent.agents import Agents, RunningAgent
 from memd.agent.supervisor import Fleet
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.embedding.for_agent import Supply
@@ -68,10 +68,10 @@ class _World:
         await self.reached("supply", settings.workspace.name)
         return _Provided(settings)
 
-    async def _build(self, agent_id: str, settings: AgentSettings, supply: Supply) -> Agent:
+    async def _build(self, agent_id: str, settings: AgentSettings, supply: Supply) -> RunningAgent:
         assert supply.settings == settings
         await self.reached("build", agent_id)
-        return cast("Agent", _Member(self, agent_id, settings))
+        return cast("RunningAgent", _Member(self, agent_id, settings))
 
     @property
     def serving(self) -> dict[str, float]:
@@ -81,7 +81,7 @@ class _World:
         return {agent_id: member.settings.max_file_mb for agent_id, member in members.items()}
 
 
-async def _for_ever(_: Agent) -> None:
+async def _for_ever(_: RunningAgent) -> None:
     await asyncio.Event().wait()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from memd_client import codec
-from memd_client.messages import PROTOCOL, Hello, Message, Reply, Request, Stop
+from memd_client.messages import PROTOCOL, Hello, Reply, Request, Stop, WireMessage
 from tests.awkward.streams import shuffled, spoilt
 from tests.awkward.trees import ODD_MSGPACK, Tree, as_msgpack, mutated, tree_of
 
@@ -67,7 +67,7 @@ HELLOS: st.SearchStrategy[Hello] = _values(inspect.type_info(Hello))
 IDS = st.sampled_from([1, 2, 2**32, 2**63 - 1, 2**64 - 1]) | st.integers(1, 99)
 
 
-def tree_of_message(number: int, message: Message) -> Tree:
+def tree_of_message(number: int, message: WireMessage) -> Tree:
     """An envelope as a tree that can be changed."""
     return tree_of([number, msgspec.to_builtins(message)])
 

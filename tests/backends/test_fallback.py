@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion, Excerpt
 from memd.backends.fallback import Fallback, FallbackTimeouts
 from memd.backends.fallback_state import FallenBack, Primary
 from memd.errors import TransientError
@@ -15,7 +15,7 @@ from memd.model import FallbackUse, Kind, Trace
 from memd.store.errors import StoreClosed, StoreUnavailable
 from tests.wait import until_async
 
-QUESTION = Question(text="lighthouse", kinds=frozenset(Kind), max_results=6, min_score=0.0)
+QUESTION = BackendQuestion(text="lighthouse", kinds=frozenset(Kind), max_results=6, min_score=0.0)
 
 
 class Failed(TransientError):
@@ -36,12 +36,12 @@ class First:
         self.run_failure: Exception | None = None
         self.close_failure: Exception | None = None
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         self.asked += 1
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return Answer(backend="first", provider="first", model="first", mode="keyword")
+        return BackendAnswer(backend="first", provider="first", model="first", mode="keyword")
 
     async def run(self) -> None:
         if self.run_failure is not None:
@@ -67,13 +67,13 @@ class Second:
     def __init__(self) -> None:
         self.asked = 0
         self.warmed = 0
-        self.answer = Answer(backend="second", provider="p", model="m", mode="hybrid")
+        self.answer = BackendAnswer(backend="second", provider="p", model="m", mode="hybrid")
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         self.asked += 1
         return self.answer
 
-    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         trace = Trace(terms=(), match="", vector_weight=0.7, text_weight=0.3, min_score=0, candidates=())
         return self.answer, trace
 
@@ -431,7 +431,7 @@ async def test_trouble_of_memds_own_index_is_not_the_engines() -> None:
 async def test_what_the_second_says_of_its_provider_stays() -> None:
     """Unless it stands in for the first one, which is told then."""
     bench = Bench()
-    bench.second.answer = Answer(
+    bench.second.answer = BackendAnswer(
         backend="second", provider="p", model="m", mode="hybrid", fallback=FallbackUse("openai", "no key")
     )
     await bench.search()

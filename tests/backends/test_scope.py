@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.backends.scope import Denied, Granted, access
-from memd.config.settings import Match, Rule, Scope
+from memd.config.settings import PathMatch, Scope, ScopeRule
 from memd.model import Kind, Source
 
 DEFAULT = Scope()
@@ -83,8 +83,8 @@ def test_a_shared_session_that_is_allowed_never_sees_memory_md(key: str) -> None
     "scope",
     [
         Scope(default="allow", rules=()),
-        Scope(default="deny", rules=(Rule(action="allow"),)),
-        Scope(default="deny", rules=(Rule(action="allow", match=Match(key_prefix="")),)),
+        Scope(default="deny", rules=(ScopeRule(action="allow"),)),
+        Scope(default="deny", rules=(ScopeRule(action="allow", match=PathMatch(key_prefix="")),)),
     ],
 )
 def test_transcripts_are_for_the_owner_alone(key: str | None, sees: bool, scope: Scope) -> None:
@@ -101,10 +101,10 @@ def test_the_first_rule_that_matches_decides() -> None:
     scope = Scope(
         default="allow",
         rules=(
-            Rule(action="allow", match=Match(channel="slack", chat_type="group")),
-            Rule(action="deny", match=Match(chat_type="group")),
-            Rule(action="deny", match=Match(key_prefix="telegram:direct:666")),
-            Rule(action="deny", match=Match(raw_key_prefix="agent:main:cron:")),
+            ScopeRule(action="allow", match=PathMatch(channel="slack", chat_type="group")),
+            ScopeRule(action="deny", match=PathMatch(chat_type="group")),
+            ScopeRule(action="deny", match=PathMatch(key_prefix="telegram:direct:666")),
+            ScopeRule(action="deny", match=PathMatch(raw_key_prefix="agent:main:cron:")),
         ),
     )
     assert asked("agent:main:slack:group:g1", scope) == NOTES
@@ -118,7 +118,7 @@ def test_the_first_rule_that_matches_decides() -> None:
 
 def test_a_rule_without_a_match_is_for_everyone_with_a_key() -> None:
     """An empty match matches; the owner, who has no key, is asked by no rule."""
-    scope = Scope(default="allow", rules=(Rule(action="deny"),))
+    scope = Scope(default="allow", rules=(ScopeRule(action="deny"),))
     assert asked("agent:main:main", scope) is None
     assert asked(None, scope) == ALL
 
@@ -140,7 +140,7 @@ def test_the_reason_names_channel_and_chat_type_only() -> None:
 
 # --- keys that are odd, and rules that keep their conversation out
 
-NO_DISCORD = Scope(default="allow", rules=(Rule(action="deny", match=Match(channel="discord")),))
+NO_DISCORD = Scope(default="allow", rules=(ScopeRule(action="deny", match=PathMatch(channel="discord")),))
 
 
 @pytest.mark.parametrize("channel", ["discord", "Discord", "DISCORD"])
@@ -172,12 +172,12 @@ NO_DISCORD = Scope(default="allow", rules=(Rule(action="deny", match=Match(chann
 )
 def test_a_channel_that_is_denied_stays_out_however_its_key_is_spelt(channel: str, rest: str) -> None:
     """A key that cannot be read with certainty is denied by each rule that may mean its conversation."""
-    scope = Scope(default="allow", rules=(Rule(action="deny", match=Match(channel=channel)),))
+    scope = Scope(default="allow", rules=(ScopeRule(action="deny", match=PathMatch(channel=channel)),))
     assert asked(f"agent:main:{rest}", scope) is None
-    both = Match(channel=channel, chat_type="channel")
+    both = PathMatch(channel=channel, chat_type="channel")
     if "thread:5" not in rest and rest != "group:5":
         assert (
-            asked(f"agent:main:{rest}", Scope(default="allow", rules=(Rule(action="deny", match=both),)))
+            asked(f"agent:main:{rest}", Scope(default="allow", rules=(ScopeRule(action="deny", match=both),)))
             is None
         )
 
@@ -202,14 +202,14 @@ def test_a_denied_channel_denies_no_other(rest: str) -> None:
 
 def test_an_allow_rule_takes_nothing_for_granted() -> None:
     """What may be the conversation that is meant is not let in: an allow rule is read word by word."""
-    scope = Scope(default="deny", rules=(Rule(action="allow", match=Match(channel="discord")),))
+    scope = Scope(default="deny", rules=(ScopeRule(action="allow", match=PathMatch(channel="discord")),))
     assert asked("agent:main:discord:channel:99", scope) == NOTES
     assert asked("agent:main:discord:channel:team room", scope) is None
     assert asked("agent:main:discord:work:channel:99", scope) is None
 
 
 MATCHES = st.builds(
-    Match,
+    PathMatch,
     channel=st.sampled_from([None, "discord", "Telegram"]),
     chat_type=st.sampled_from([None, "direct", "group", "channel"]),
     key_prefix=st.sampled_from([None, "discord:", "telegram:group:5", "telegram:gr*"]),
@@ -222,10 +222,10 @@ SHARED = st.sampled_from(
 
 @given(match=MATCHES, key=SHARED, mutation=st.integers(0, 6), at=st.integers(0, 5), data=st.data())
 def test_what_a_rule_denies_it_denies_in_any_disguise(
-    match: Match, key: str, mutation: int, at: int, data: st.DataObject
+    match: PathMatch, key: str, mutation: int, at: int, data: st.DataObject
 ) -> None:
     """Letter case, blanks, signs that do not show, an account, empty words and length lead around no deny rule."""
-    scope = Scope(default="allow", rules=(Rule(action="deny", match=match),))
+    scope = Scope(default="allow", rules=(ScopeRule(action="deny", match=match),))
     if asked(f"agent:main:{key}", scope) is not None:
         return
     words = key.split(":")
@@ -257,20 +257,20 @@ def test_a_misspelt_key_of_one_agent_is_not_answered_by_another(key: str, word: 
 @pytest.mark.parametrize(
     ("match", "key", "allowed"),
     [
-        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001", True),
-        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001:topic:5", True),
-        (Match(key_prefix="Telegram:Group:-1001"), "agent:main:telegram:group:-1001:subagent:3", True),
-        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001987654321", False),
-        (Match(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-10012", False),
-        (Match(key_prefix="telegram:group:-100*"), "agent:main:telegram:group:-10012", True),
-        (Match(key_prefix="telegram:group:"), "agent:main:telegram:group:-10012", True),
-        (Match(raw_key_prefix="agent:main:main"), "agent:main:main", True),
-        (Match(raw_key_prefix="agent:main:main"), "agent:main:main:thread:4", True),
-        (Match(raw_key_prefix="agent:main:main"), "agent:main:mainframe:group:7", False),
-        (Match(raw_key_prefix="*"), "agent:main:mainframe:group:7", True),
+        (PathMatch(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001", True),
+        (PathMatch(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001:topic:5", True),
+        (PathMatch(key_prefix="Telegram:Group:-1001"), "agent:main:telegram:group:-1001:subagent:3", True),
+        (PathMatch(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-1001987654321", False),
+        (PathMatch(key_prefix="telegram:group:-1001"), "agent:main:telegram:group:-10012", False),
+        (PathMatch(key_prefix="telegram:group:-100*"), "agent:main:telegram:group:-10012", True),
+        (PathMatch(key_prefix="telegram:group:"), "agent:main:telegram:group:-10012", True),
+        (PathMatch(raw_key_prefix="agent:main:main"), "agent:main:main", True),
+        (PathMatch(raw_key_prefix="agent:main:main"), "agent:main:main:thread:4", True),
+        (PathMatch(raw_key_prefix="agent:main:main"), "agent:main:mainframe:group:7", False),
+        (PathMatch(raw_key_prefix="*"), "agent:main:mainframe:group:7", True),
     ],
 )
-def test_a_prefix_ends_with_a_word(match: Match, key: str, allowed: bool) -> None:
+def test_a_prefix_ends_with_a_word(match: PathMatch, key: str, allowed: bool) -> None:
     """A rule names a conversation with all that belongs to it, and none whose name only begins so."""
-    scope = Scope(default="deny", rules=(Rule(action="allow", match=match),))
+    scope = Scope(default="deny", rules=(ScopeRule(action="allow", match=match),))
     assert (asked(key, scope) is not None) is allowed

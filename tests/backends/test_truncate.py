@@ -3,15 +3,15 @@ from hypothesis import strategies as st
 
 from memd.backends.citation import citation, footer, is_cited
 from memd.backends.truncate import STUMP_CHARS, clamp
-from memd.model import Hit
+from memd.model import FoundHit
 
 
-def hit(snippet: str, path: str = "memory/a.md", start_line: int = 3) -> Hit:
+def hit(snippet: str, path: str = "memory/a.md", start_line: int = 3) -> FoundHit:
     end_line = start_line + snippet.count("\n")
-    return Hit(path, start_line, end_line, 0.5, snippet, "memory")
+    return FoundHit(path, start_line, end_line, 0.5, snippet, "memory")
 
 
-def no_footer(_: Hit) -> str:
+def no_footer(_: FoundHit) -> str:
     return ""
 
 
@@ -63,7 +63,7 @@ def test_visible_characters_stay_whole() -> None:
 
 def test_a_cut_turn_keeps_its_lines() -> None:
     """A hit in a transcript, where one line holds many, goes on to cite all of them."""
-    said = Hit("sessions/codex/1.jsonl", 7, 9, 0.5, "a turn of several lines\n" * 10, "sessions")
+    said = FoundHit("sessions/codex/1.jsonl", 7, 9, 0.5, "a turn of several lines\n" * 10, "sessions")
     [short] = clamp([said], 100, no_footer)
     assert (short.start_line, short.end_line) == (7, 9)
 
@@ -72,7 +72,7 @@ snippets = st.text(st.sampled_from("ab 数\n\N{COMBINING ACUTE ACCENT}"), min_si
 
 
 @given(st.lists(snippets.map(hit), max_size=12), st.integers(0, 600), st.integers(0, 12))
-def test_room_is_kept_and_more_hits_only_append(hits: list[Hit], most: int, fewer: int) -> None:
+def test_room_is_kept_and_more_hits_only_append(hits: list[FoundHit], most: int, fewer: int) -> None:
     """No answer is longer than allowed, and a larger number of hits only appends."""
     kept = clamp(hits, most, footer)
     assert sum(len(one.snippet) + len(footer(one)) for one in kept) <= most

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from memd_client import codec, frames, messages
-from memd_client.messages import Hello, Message, Reply, Request
+from memd_client.messages import Hello, Reply, Request, WireMessage
 from memd_client.version import __version__
 from tests.client.golden.samples import CODES, samples
 from tests.client.golden.write import DIRECTORY, ID, lines
@@ -93,7 +93,7 @@ def test_the_collection_has_every_kind_and_every_code() -> None:
 
 
 @pytest.mark.parametrize(("way", "message"), list(samples()), ids=lambda part: type(part).__name__)
-def test_a_peer_that_does_not_know_a_field_yet_is_understood(way: str, message: Message) -> None:
+def test_a_peer_that_does_not_know_a_field_yet_is_understood(way: str, message: WireMessage) -> None:
     """Whichever field it leaves out that need not be there, wherever in the message: it has its default then."""
     whole = msgspec.msgpack.encode(message)
     said = msgspec.msgpack.decode(whole)

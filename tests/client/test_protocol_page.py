@@ -12,7 +12,7 @@ from memd.server.connection import Bounds
 from memd.server.handlers import LEAST_CHARS, MAX_RESULTS
 from memd_client import codec, frames, messages
 from memd_client.conversation import IN_FLIGHT
-from memd_client.messages import PROTOCOL, Hello, Message, Reply, Request
+from memd_client.messages import PROTOCOL, Hello, Reply, Request, WireMessage
 
 PAGE = (Path(__file__).parents[2] / "client" / "PROTOCOL.md").read_text(encoding="utf-8")
 
@@ -21,7 +21,7 @@ STRUCTS: list[type[msgspec.Struct]] = [
     for struct in vars(messages).values()
     if isinstance(struct, type)
     and issubclass(struct, msgspec.Struct)
-    and struct not in {msgspec.Struct, Message}
+    and struct not in {msgspec.Struct, WireMessage}
 ]
 EXAMPLES = re.findall(r"```hex\n(.*?)```\n```json\n(.*?)```", PAGE, flags=re.DOTALL)
 

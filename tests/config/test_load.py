@@ -23,9 +23,9 @@ from memd.config.settings import (
     Config,
     DaemonSettings,
     Hybrid,
-    Match,
+    PathMatch,
     Redact,
-    Rule,
+    ScopeRule,
     UserRule,
 )
 from tests.awkward.streams import spoilt
@@ -149,7 +149,7 @@ def test_a_list_replaces_the_one_below() -> None:
         match.key_prefix = "telegram:"
     """)
     assert main.exclude == ("b",)
-    assert main.scope.rules == (Rule(action="allow", match=Match(key_prefix="telegram:")),)
+    assert main.scope.rules == (ScopeRule(action="allow", match=PathMatch(key_prefix="telegram:")),)
 
 
 def test_extra_paths_of_both_levels_are_searched_once() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Vectors
 from tests.daemon.disk import FaultyDisk, kills_after
 from tests.fakes import HashingProvider
@@ -30,9 +30,9 @@ def _write_down(texts: Sequence[str]) -> None:
         file.write(json.dumps(list(texts)) + "\n")
 
 
-def choose(_: AgentSettings) -> Choice:
+def choose(_: AgentSettings) -> ProviderChoice:
     """The one embedder."""
-    return Choice(Counted(), None)
+    return ProviderChoice(Counted(), None)
 
 
 if __name__ == "__main__":

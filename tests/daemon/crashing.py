@@ -8,7 +8,7 @@ from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_backlog import Request, Served
 from memd.embedding.queue.results import Storing
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
 
 
@@ -17,9 +17,9 @@ async def crash(self: Storing, served: Served, request: Request, outcome: object
     raise ZeroDivisionError("\n".join(request.texts.values()))
 
 
-def choose(_: AgentSettings) -> Choice:
+def choose(_: AgentSettings) -> ProviderChoice:
     """An embedder of which nothing is wrong."""
-    return Choice(HashingProvider(), None)
+    return ProviderChoice(HashingProvider(), None)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
 
 
-def choose(settings: AgentSettings) -> Choice:
+def choose(settings: AgentSettings) -> ProviderChoice:
     """Keyword-only where the settings want that, else the hashing embedder."""
     if settings.provider == "none":
-        return Choice(None, "provider = none")
-    return Choice(HashingProvider(), None)
+        return ProviderChoice(None, "provider = none")
+    return ProviderChoice(HashingProvider(), None)
 
 
 if __name__ == "__main__":

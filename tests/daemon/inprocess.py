@@ -11,8 +11,8 @@ import structlog
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.daemon import Places
-from memd.providers.choose import Choice
+from memd.daemon import DaemonPlaces
+from memd.providers.choose import ProviderChoice
 from memd_client import AsyncClient
 from tests.fakes import HashingProvider
 from tests.wait import until_async
@@ -31,10 +31,14 @@ async def running(
     """
     embedder = provider or HashingProvider()
     configure(home, settings)
-    places = Places(home / "config.toml", home / "state", home / "s")
+    places = DaemonPlaces(home / "config.toml", home / "state", home / "s")
 
-    def choose(wanted: AgentSettings) -> Choice:
-        return Choice(None, "provider = none") if wanted.provider == "none" else Choice(embedder, None)
+    def choose(wanted: AgentSettings) -> ProviderChoice:
+        return (
+            ProviderChoice(None, "provider = none")
+            if wanted.provider == "none"
+            else ProviderChoice(embedder, None)
+        )
 
     serving = asyncio.create_task(daemon.serve(places, {}, choose))
     try:

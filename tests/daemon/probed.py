@@ -9,7 +9,7 @@ import msgspec
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Vector
 from tests.daemon import lag
 from tests.fakes import hashing_worker
@@ -34,8 +34,8 @@ if __name__ == "__main__":
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     provider = hashing_worker.provider(state, ProbedProvider)
 
-    def choose(_: AgentSettings) -> Choice:
+    def choose(_: AgentSettings) -> ProviderChoice:
         """The hashing embedder, whatever is wanted."""
-        return Choice(provider, None)
+        return ProviderChoice(provider, None)
 
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

@@ -12,11 +12,11 @@ import numpy as np
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.daemon import Places
+from memd.daemon import DaemonPlaces
 from memd.embedding.fallback_state import FallbackThresholds
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import Surroundings
-from memd.providers.choose import Choice, choose
+from memd.providers.choose import ProviderChoice, choose
 from memd.store.index import Index
 from memd_client import AsyncClient
 from memd_client.messages import AgentStatus, Found
@@ -37,9 +37,9 @@ async def running(
         environ: What of the environment it sees.
         patience: With providers that do not answer.
     """
-    places = Places(home / "config.toml", home / "state", home / "s")
+    places = DaemonPlaces(home / "config.toml", home / "state", home / "s")
 
-    def chosen(settings: AgentSettings) -> Choice:
+    def chosen(settings: AgentSettings) -> ProviderChoice:
         return choose(settings, Surroundings(environ or {}, home, read_small))
 
     serving = asyncio.create_task(daemon.serve(places, {}, chosen, patience=patience or FallbackThresholds()))

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from memd import daemon
-from memd.agent.agents import Agent
+from memd.agent.agents import RunningAgent
 from memd.server.connection import Connection
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, reloaded, running, write
@@ -138,7 +138,7 @@ async def test_a_reload_comes_to_its_end_though_its_client_goes_away(
     build, lose = daemon.build_agent, Connection.connection_lost
     begun, goes_on, lost = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def slow(*parts: Any, **more: Any) -> Agent:
+    async def slow(*parts: Any, **more: Any) -> RunningAgent:
         begun.set()
         await goes_on.wait()
         return await build(*parts, **more)

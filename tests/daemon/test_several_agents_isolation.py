@@ -18,11 +18,11 @@ from memd.agent.agents import Agents
 from memd.agent.supervisor import Fleet
 from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn
-from memd.config.settings import AgentSettings, Config, DaemonSettings, Match, Rule, Scope
+from memd.config.settings import AgentSettings, Config, DaemonSettings, PathMatch, Scope, ScopeRule
 from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd.runtime.threads import Threads
 from memd.server.handlers import Control, Handlers
 from memd.server.status.report import Facts
@@ -91,7 +91,7 @@ CHATS: st.SearchStrategy[Literal["direct", "group", "channel"] | None] = st.samp
 PREFIXES = st.sampled_from([None, None, "telegram:", "Discord:Channel:*", "hook:x", "main"])
 ACTIONS: st.SearchStrategy[Literal["allow", "deny"]] = st.sampled_from(["allow", "deny"])
 RULES = st.builds(
-    Rule, ACTIONS, match=st.builds(Match, channel=CHANNELS, chat_type=CHATS, key_prefix=PREFIXES)
+    ScopeRule, ACTIONS, match=st.builds(PathMatch, channel=CHANNELS, chat_type=CHATS, key_prefix=PREFIXES)
 )
 SCOPES = st.builds(Scope, default=ACTIONS, rules=st.lists(RULES, max_size=3).map(tuple))
 PLACES = st.builds(
@@ -215,7 +215,8 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
     await cache.open()
     async with asyncio.TaskGroup() as tasks:
         engines = ProviderRegistry(
-            ProviderParts(cache, tasks, Random(1), FallbackThresholds()), lambda _: Choice(provider, None)
+            ProviderParts(cache, tasks, Random(1), FallbackThresholds()),
+            lambda _: ProviderChoice(provider, None),
         )
         fleet = Fleet(
             agents,

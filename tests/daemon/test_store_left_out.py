@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from memd import daemon
-from memd.agent.agents import Agent
+from memd.agent.agents import RunningAgent
 from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.settings import AgentSettings
@@ -155,7 +155,7 @@ async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
     (home / "agents").mkdir()
     wanted = AgentSettings(workspace=home / "workspace")
 
-    async def build() -> Agent:
+    async def build() -> RunningAgent:
         around = Around({}, home, EmbedTurn())
         return await daemon.build_agent(home, Threads(1, "computing"), around, "main", wanted, silent(wanted))
 

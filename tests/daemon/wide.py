@@ -5,15 +5,15 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
 
 DIMENSIONS = 2048
 
 
-def choose(_: AgentSettings) -> Choice:
+def choose(_: AgentSettings) -> ProviderChoice:
     """The hashing embedder."""
-    return Choice(HashingProvider(dimensions=DIMENSIONS), None)
+    return ProviderChoice(HashingProvider(dimensions=DIMENSIONS), None)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.for_agent import Supply
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.running_provider import ProviderParts, RunningProvider
-from memd.model import Degraded
-from memd.providers.choose import Choice
+from memd.model import DegradedPart
+from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Provider, space_of
 from memd.store.embeddings import EmbeddingStore, Space
 
@@ -34,11 +34,11 @@ class Nobody:
         pass
 
 
-def silent(settings: AgentSettings, choice: Choice | None = None) -> Supply:
+def silent(settings: AgentSettings, choice: ProviderChoice | None = None) -> Supply:
     """Keywords alone."""
     cache = EmbeddingStore(Path("/nowhere"))
     tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), FallbackThresholds())
-    engine = ProviderPair(settings, choice or Choice(None, "none is wanted"), tools, lambda: None)
+    engine = ProviderPair(settings, choice or ProviderChoice(None, "none is wanted"), tools, lambda: None)
     return Supply(settings, engine, Nobody(), cache)
 
 
@@ -59,5 +59,5 @@ class OneSpeaker:
     def speaker(self, space: Space) -> Provider | None:
         return self.provider if space_of(self.provider.identity) == space else None
 
-    def silence(self, space: Space | None) -> Degraded | None:
+    def silence(self, space: Space | None) -> DegradedPart | None:
         return None

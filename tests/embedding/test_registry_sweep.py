@@ -12,7 +12,7 @@ from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.for_agent import Supply
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd.store.embeddings import EmbeddingStore
 from tests.fakes import HashingProvider
 
@@ -39,7 +39,7 @@ class House:
         self.providers = {name: Lingering() for name in ("one", "two", "three")}
         self.engines = ProviderRegistry(
             ProviderParts(cache, tasks, Random(1), FallbackThresholds()),
-            lambda settings: Choice(self.providers[settings.model or ""], None),
+            lambda settings: ProviderChoice(self.providers[settings.model or ""], None),
         )
         self.supplies: dict[str, Supply] = {}
 

@@ -7,7 +7,7 @@ import uvloop
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd.runtime import logs
 from tests.daemon.inprocess import configure, running
 from tests.fakes import HashingProvider
@@ -85,5 +85,5 @@ def whole(home: Home) -> int:
     )
 
 
-def _choose(_: AgentSettings) -> Choice:
-    return Choice(embedder(), None)
+def _choose(_: AgentSettings) -> ProviderChoice:
+    return ProviderChoice(embedder(), None)

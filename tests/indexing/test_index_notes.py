@@ -15,7 +15,7 @@ from memd.indexing.rules import Treatment
 from memd.model import ChunkId, FoundFile, Kind, Stamp
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.notes import TooLarge
-from memd.sources.safe_open import Missing, OutsideFence
+from memd.sources.safe_open import FileMissing, OutsideFence
 from memd.sources.scan import Skip, scan, skip_of
 from memd.store.errors import StoreUnavailable
 from memd.store.files import Change, KnownFile
@@ -129,7 +129,7 @@ async def test_what_changes_between_listing_and_reading(
     applied = await apply(index, roots, listed, {})
     assert applied.taken == {"memory/kept.md"}
     assert {path: type(trouble) for path, trouble in applied.failed.items()} == {
-        "memory/gone.md": Missing,
+        "memory/gone.md": FileMissing,
         "memory/grown.md": TooLarge,
         "memory/fifo.md": OutsideFence,
         "memory/link.md": OutsideFence,

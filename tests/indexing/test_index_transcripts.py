@@ -12,7 +12,7 @@ from memd.indexing import index_transcripts as applying
 from memd.indexing.index_transcripts import apply_sessions, place_of, read_and_cut_session
 from memd.model import Kind, Turn
 from memd.runtime.threads import Threads
-from memd.sources.safe_open import Missing, Unreadable
+from memd.sources.safe_open import FileMissing, FileUnreadable
 from memd.sources.scan import scan
 from memd.sources.transcripts.events import Learnt
 from memd.sources.transcripts.progress import ReadProgress, mark_of
@@ -288,8 +288,8 @@ async def test_those_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
         )
     assert applied.taken == {"sessions/here/kept.jsonl"}
     assert applied.failed.keys() == {"sessions/here/gone.jsonl", "sessions/here/broken.jsonl"}
-    assert isinstance(applied.failed["sessions/here/gone.jsonl"], Missing)
-    assert isinstance(applied.failed["sessions/here/broken.jsonl"], Unreadable)
+    assert isinstance(applied.failed["sessions/here/gone.jsonl"], FileMissing)
+    assert isinstance(applied.failed["sessions/here/broken.jsonl"], FileUnreadable)
 
 
 class Overtaken(Threads):

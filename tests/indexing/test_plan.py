@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.indexing.plan import GROUP_BYTES, GROUP_FILES, Plan, groups, plan
+from memd.indexing.plan import GROUP_BYTES, GROUP_FILES, PassPlan, groups, plan
 from memd.model import FoundFile, Kind, Stamp
 from memd.sources.scan import Blind, Scan
 from memd.store.files import KnownFile
@@ -19,7 +19,7 @@ def known(path: str, mtime_ns: int = 5, kind: Kind = Kind.NOTE) -> KnownFile:
 
 def made(
     index: list[KnownFile], disk: list[FoundFile], *, blind: tuple[str, ...] = (), force: bool = False
-) -> Plan:
+) -> PassPlan:
     scan = Scan(
         found={file.path: file for file in disk},
         skipped={},
@@ -61,7 +61,7 @@ def test_what_is_told_to_have_changed_is_read() -> None:
     scan = Scan({file.path: file for file in same}, {}, {}, frozenset(), frozenset({"memory"}))
     index = {file.path: known(file.path) for file in same}
     work = plan(index, (), scan, marked=frozenset({same[0].file, Path("/w/memory")}), force=False)
-    assert work == Plan((same[0],), (), {})
+    assert work == PassPlan((same[0],), (), {})
 
 
 def test_memory_md_comes_first_then_the_newest() -> None:

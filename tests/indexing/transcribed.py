@@ -16,7 +16,7 @@ from memd.runtime.threads import Threads
 from memd.sources.scan import scan
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.text.memory_paths import Root, Sessions
+from memd.text.memory_paths import Root, SessionPaths
 
 REDACTOR = Redactor(Redact())
 
@@ -30,7 +30,7 @@ def treatment(roots: Sequence[Root], **changes: Any) -> Treatment:
 def shelf(directory: Path) -> tuple[Root, ...]:
     """A directory of transcripts of any kind."""
     directory.mkdir(exist_ok=True)
-    return (Sessions(directory, "here", "plain"),)
+    return (SessionPaths(directory, "here", "plain"),)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.memory_limit.policy import LATELY_S, Decision, Holding, Seen, decide, seen_lately
+from memd.memory_limit.policy import LATELY_S, Decision, Holding, MemorySeen, decide, seen_lately
 
 
 def holding(agent: str, size: int, *, asked_at: float | None = None, on_disk: bool = False) -> Holding:
@@ -69,12 +69,12 @@ def gone(*agents: str) -> Decision:
 )
 def test_what_is_decided(limit: int, rest: int, holdings: Sequence[Holding], decided: Decision) -> None:
     """The least recently searched goes first and comes last."""
-    assert decide(limit, [Seen(0.0, rest)], holdings) == decided
+    assert decide(limit, [MemorySeen(0.0, rest)], holdings) == decided
 
 
 def test_room_counts_only_if_it_was_there_all_the_time() -> None:
     """A worker that ran a minute ago runs again."""
-    seen = [Seen(0.0, 500), Seen(60.0, 700), Seen(120.0, 500)]
+    seen = [MemorySeen(0.0, 500), MemorySeen(60.0, 700), MemorySeen(120.0, 500)]
     assert decide(1000, seen, [shelved(A), shelved(B)]) == back("b")
     assert decide(1000, seen[::2], [shelved(A), shelved(B)]) == back("b", "a")
 
@@ -82,15 +82,15 @@ def test_room_counts_only_if_it_was_there_all_the_time() -> None:
 def test_who_just_went_stays_away() -> None:
     """Even where there is room; another one may come."""
     both = [shelved(A, given_up_at=0.0), shelved(B, given_up_at=1.0)]
-    assert decide(1000, [Seen(LATELY_S, 0)], both) == back("a")
-    assert decide(0, [Seen(LATELY_S, 0)], both) == back("b", "a")
+    assert decide(1000, [MemorySeen(LATELY_S, 0)], both) == back("a")
+    assert decide(0, [MemorySeen(LATELY_S, 0)], both) == back("b", "a")
 
 
 def test_what_is_long_ago_is_forgotten() -> None:
     """After ten minutes."""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[MemorySeen, ...] = ()
     for at in range(0, 1000, 100):
-        seen = seen_lately(seen, Seen(float(at), at))
+        seen = seen_lately(seen, MemorySeen(float(at), at))
     assert [one.at for one in seen] == [400.0, 500.0, 600.0, 700.0, 800.0, 900.0]
 
 
@@ -104,14 +104,14 @@ def test_nothing_flaps(
 ) -> None:
     """However memory goes up and down and whoever is asked, no vectors come back within ten minutes of going."""
     holdings = {f"agent{n}": holding(f"agent{n}", size) for n, size in enumerate(sizes)}
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[MemorySeen, ...] = ()
     went: dict[str, float] = {}
     for number, rest in enumerate(rests):
         now = float(number * step_s)
         asked = data.draw(st.sampled_from([None, *holdings]))
         if asked is not None:
             holdings[asked] = msgspec.structs.replace(holdings[asked], asked_at=now)
-        seen = seen_lately(seen, Seen(now, rest))
+        seen = seen_lately(seen, MemorySeen(now, rest))
         decision = decide(limit, seen, list(holdings.values()))
         before = rest + sum(one.resident_bytes for one in holdings.values())
         for agent in decision.give_up:

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config.settings import AgentSettings, Batch, Remote
+from memd.config.settings import AgentSettings, BatchSettings, Remote
 from memd.providers.api_keys.logins import Surroundings
-from memd.providers.choose import Choice, choose, shared
+from memd.providers.choose import ProviderChoice, choose, shared
 from memd.providers.local.provider import LocalProvider
 from memd.providers.remote.spec import Recipe
 
@@ -30,12 +30,12 @@ def around(files: dict[str, str] | None = None, /, **environ: str) -> Surroundin
     return Surroundings(environ, Path("/home/ada"), read)
 
 
-def chosen(scene: Surroundings | None = None, **settings: Any) -> Choice:
+def chosen(scene: Surroundings | None = None, **settings: Any) -> ProviderChoice:
     """What is chosen for an agent with these settings."""
     return choose(AgentSettings(workspace=Path("/nowhere"), **settings), scene or around(), Random(1))
 
 
-def name(choice: Choice) -> str:
+def name(choice: ProviderChoice) -> str:
     """Of the provider that was chosen."""
     return _name(choice.primary)
 
@@ -50,7 +50,7 @@ def _name(candidate: object) -> str:
             return "none"
 
 
-def passed_over(choice: Choice) -> list[str]:
+def passed_over(choice: ProviderChoice) -> list[str]:
     """Who was considered and not taken, in order."""
     return [each.provider for each in choice.passed_over]
 
@@ -102,7 +102,7 @@ def test_a_missing_package_is_a_reason(provider: str) -> None:
 
 def test_none_is_a_choice() -> None:
     """A person who wants keywords alone gets that, and status repeats it."""
-    assert chosen(around(**KEYS), provider="none") == Choice(None, "provider = none")
+    assert chosen(around(**KEYS), provider="none") == ProviderChoice(None, "provider = none")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_what_is_the_providers_is_not_given_to_its_fallback() -> None:
         headers={"x-team": "hush"},
         dimensions=256,
         query_timeout_ms=700,
-        batch=Batch(enabled=True),
+        batch=BatchSettings(enabled=True),
     )
     choice = chosen(around(**KEYS), provider="openai", model="large", fallback="voyage", remote=remote)
     second = choice.fallback

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.runtime.threads import Threads
-from memd.runtime.timing import OTHER, Part, TimeTrace, in_ms, spent, told
+from memd.runtime.timing import OTHER, TimedPart, TimeTrace, in_ms, spent, told
 from tests.bounds import shipped
 from tests.clock import Clock
 from tests.wait import until_async
@@ -240,7 +240,7 @@ def test_the_sum_is_right_whatever_begins_and_ends_when(steps: list[tuple[int, b
             clock.run(seconds)
             part = parts[which % len(parts)]
             if begins:
-                inner = Part(f"part {which}")
+                inner = TimedPart(f"part {which}")
                 inner.begin(part)
                 parts = [*parts[-8:], inner]
             elif part is not account.whole:

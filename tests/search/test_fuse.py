@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 
 from memd.model import ChunkId
 from memd.providers.provider import READABLE, Calibration
-from memd.search.fuse import ALONE, WORDS, Candidate, Scored, Weights, background, closeness, fuse, relevance
+from memd.search.fuse import (
+    ALONE,
+    WORDS,
+    Scored,
+    ScoredCandidate,
+    Weights,
+    background,
+    closeness,
+    fuse,
+    relevance,
+)
 
 CALIBRATION = Calibration(0.0, 0.5)
 
@@ -19,9 +29,9 @@ def candidate(
     line: int = 1,
     part: float | None = None,
     foreign: float = 0.0,
-) -> Candidate:
+) -> ScoredCandidate:
     r = None if share is None else share
-    return Candidate(ChunkId(name), path, line, r, cosine, share or 0.0, part, foreign)
+    return ScoredCandidate(ChunkId(name), path, line, r, cosine, share or 0.0, part, foreign)
 
 
 def ids(scored: list[Scored]) -> list[int]:
@@ -150,11 +160,14 @@ def test_ties_are_broken_by_bm25_and_place() -> None:
         candidate(3, 0.25, 0.5, "a.md", 9),
         candidate(2, 0.25, 0.5, "a.md", 2),
         candidate(1, 0.25, 0.5, "a.md", 9),
-        Candidate(ChunkId(5), "z.md", 1, 7.0, 0.25, 0.5),
+        ScoredCandidate(ChunkId(5), "z.md", 1, 7.0, 0.25, 0.5),
     ]
     assert ids(fuse(same, Weights(), CALIBRATION)) == [5, 2, 1, 3, 4]
     # What keywords did not find comes after what they found, however little that tells.
-    found, not_found = Candidate(ChunkId(1), "b.md", 1, 0.5, 0.25, 0.0), candidate(2, 0.25, None, "a.md")
+    found, not_found = (
+        ScoredCandidate(ChunkId(1), "b.md", 1, 0.5, 0.25, 0.0),
+        candidate(2, 0.25, None, "a.md"),
+    )
     assert ids(fuse([not_found, found], Weights(), CALIBRATION)) == [1, 2]
 
 
@@ -180,7 +193,7 @@ CANDIDATES = st.lists(
 
 @given(CANDIDATES, st.floats(0, 1), st.randoms())
 def test_the_order_depends_on_the_candidates_alone(
-    candidates: list[Candidate], weight: float, chance: object
+    candidates: list[ScoredCandidate], weight: float, chance: object
 ) -> None:
     """However they come, all are there, scored 0 to 1, in one order."""
     weights = Weights(weight, 1 - weight)

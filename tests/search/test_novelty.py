@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memd.chunk.turns import chunk_turns
 from memd.model import ChunkId, Kind, Turn
-from memd.search.novelty import Part, Shown, fresh_part
+from memd.search.novelty import Shown, ShownPart, fresh_part
 from memd.search.query import parse
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import header_in
@@ -33,7 +33,7 @@ def chunks_of(*texts: str, gap: int = 5, at: float | None = AT) -> list[StoredCh
 
 def part_of(
     chunk: StoredChunk, question: str = "nothing", most: int = 700, shown: Shown | None = None
-) -> Part:
+) -> ShownPart:
     part = fresh_part(chunk, shown or Shown(), parse(question), most)
     assert part is not None
     return part

@@ -8,7 +8,7 @@ import pytest
 
 from memd.chunk.markdown import chunk
 from memd.config.settings import AgentSettings, Chunking
-from memd.model import Document, Hit, Kind
+from memd.model import Document, FoundHit, Kind
 from memd.providers.centring import centred
 from memd.providers.local import bundled_model
 from memd.providers.local.provider import CALIBRATION, LIMITS
@@ -91,7 +91,7 @@ async def library(
     await index.close()
 
 
-async def hits_of(searcher: Searcher, asked: Asked, min_score: float = 0.35) -> tuple[Hit, ...]:
+async def hits_of(searcher: Searcher, asked: Asked, min_score: float = 0.35) -> tuple[FoundHit, ...]:
     found = await searcher.search(asked.text, kinds=frozenset(Kind), max_results=6, min_score=min_score)
     return found.hits
 

@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.config.settings import AgentSettings, Hybrid
-from memd.config.settings import Query as QuerySettings
+from memd.config.settings import AgentSettings, Hybrid, QuerySettings
 from memd.model import ChunkId, Kind
 from memd.providers.provider import Calibration, Vector, Vectors, space_of
 from memd.runtime.threads import NoMemory, NoThread, Threads

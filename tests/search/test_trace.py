@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import Candidate, ChunkId, Hit, Kind, Trace
+from memd.model import Candidate, ChunkId, FoundHit, Kind, Trace
 from memd.providers.provider import Calibration
 from memd.search.fuse import WORDS, Weights, closeness, fuse
-from memd.search.fuse import Candidate as Found
+from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query, parse
 from memd.search.rank import verdicts, worth_reading
 from memd.search.terms import held
@@ -48,7 +48,7 @@ def explained(
     min_score: float = 0.35,
     max_results: int = 6,
     max_chars: int = 700,
-) -> tuple[list[Hit], Trace]:
+) -> tuple[list[FoundHit], Trace]:
     """What is told of a search that these chunks are the candidates of."""
     query, weights = parse(question), weights or Weights()
     stored = {

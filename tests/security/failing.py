@@ -11,7 +11,7 @@ from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_backlog import Request, Served
 from memd.embedding.queue.results import Storing
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Vector
 from memd.search import query
 from tests.fakes import HashingProvider
@@ -79,9 +79,9 @@ async def settle(self: Storing, served: Served, request: Request, outcome: Any) 
 _parse, _settle = query.parse, Storing.settle
 
 
-def choose(_: AgentSettings) -> Choice:
+def choose(_: AgentSettings) -> ProviderChoice:
     """The embedder that fails."""
-    return Choice(Failing(), None)
+    return ProviderChoice(Failing(), None)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Vector, Vectors
 from tests.fakes import HashingProvider
 
@@ -39,8 +39,8 @@ def heard(home: Path) -> Path:
 if __name__ == "__main__":
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
 
-    def choose(_: AgentSettings) -> Choice:
+    def choose(_: AgentSettings) -> ProviderChoice:
         """The embedder that remembers."""
-        return Choice(Overheard(heard(state.parent)), None)
+        return ProviderChoice(Overheard(heard(state.parent)), None)
 
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

@@ -12,17 +12,17 @@ import pytest
 import structlog
 
 from memd.agent.agents import Agents, LeftOut
-from memd.backends.backend import MAX_CHARS, Answer, Excerpt, Question
+from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion, Excerpt
 from memd.backends.choice import Around
 from memd.backends.qmd.embed_slot import EmbedTurn
 from memd.config.load import ConfigError
-from memd.config.settings import AgentSettings, Query, Scope
+from memd.config.settings import AgentSettings, QuerySettings, Scope
 from memd.daemon import build_agent
 from memd.embedding.for_agent import Supply
-from memd.model import Degraded, Hit, Kind, Trace
+from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
-from memd.server.handlers import AT_WORK, CHANGES, RELOADS, Client, Control, Handlers
+from memd.server.handlers import AT_WORK, CHANGES, RELOADS, ConnectedClient, Control, Handlers
 from memd.server.slow_requests import Slow
 from memd.server.status.report import Facts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
@@ -32,30 +32,32 @@ from tests.embedding.supplies import silent
 from tests.unchanging import unchanging
 from tests.wait import until_async
 
-HIT = Hit("memory/a.md", 3, 9, 0.5, "the text", "memory")
-LINE = Hit("memory/b.md", 4, 4, 0.4, "a line", "memory")
+HIT = FoundHit("memory/a.md", 3, 9, 0.5, "the text", "memory")
+LINE = FoundHit("memory/b.md", 4, 4, 0.4, "a line", "memory")
 
 
 class Scripted:
     """A backend that answers what the test wrote down, and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[BackendQuestion] = []
         self.read: list[tuple[str, int, int, frozenset[Kind]]] = []
         self.failures: list[Exception] = []
         self.open = asyncio.Event()  # until then, no search is answered
         self.open.set()
-        self.answer = Answer(hits=(HIT, LINE), backend="scripted", provider="p", model="m", mode="hybrid")
+        self.answer = BackendAnswer(
+            hits=(HIT, LINE), backend="scripted", provider="p", model="m", mode="hybrid"
+        )
         self.excerpt: Excerpt | None = Excerpt("some text", 5, 7, 8)
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         self.asked.append(question)
         await self.open.wait()
         if self.failures:
             raise self.failures.pop(0)
         return self.answer
 
-    async def explain(self, question: Question) -> tuple[Answer, Trace]:
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         trace = Trace(
             terms=("a",), match='"a"', vector_weight=0.7, text_weight=0.3, min_score=0.2, candidates=()
         )
@@ -222,7 +224,7 @@ async def test_every_request_knows_its_agents(
 async def test_what_the_request_leaves_open_the_settings_say(bench: Bench) -> None:
     """max_results and min_score are the request's, else the configured ones."""
     await bench.close()
-    await bench.serve(query=Query(max_results=9, min_score=0.2))
+    await bench.serve(query=QuerySettings(max_results=9, min_score=0.2))
     await bench.found()
     await bench.found(max_results=3, min_score=0.0)
     asked = [(one.text, one.max_results, one.min_score) for one in bench.backend.asked]
@@ -262,7 +264,7 @@ async def test_a_question_is_asked_on_the_day_that_it_says(
 async def test_a_reply_carries_what_the_backend_told(bench: Bench) -> None:
     """Hits in their order, how they were found, what was missing, and whether something newer is on the disk."""
     bench.backend.answer = msgspec.structs.replace(
-        bench.backend.answer, mode="keyword", stale=True, degraded=(Degraded("vector", "why"),)
+        bench.backend.answer, mode="keyword", stale=True, degraded=(DegradedPart("vector", "why"),)
     )
     assert await bench.found() == wire.Found(
         results=[
@@ -474,7 +476,7 @@ async def test_a_group_is_told_no_numbers_and_no_places(bench: Bench) -> None:
     agent = bench.agents.all()["main"]
     agent.sync.rebuild("secret reason")
     bench.backend.answer = msgspec.structs.replace(
-        bench.backend.answer, degraded=(Degraded("watcher", "/secret/place is gone"),)
+        bench.backend.answer, degraded=(DegradedPart("watcher", "/secret/place is gone"),)
     )
     running = asyncio.create_task(agent.sync.run())
     for request in (wire.Warm(session_key=GROUP), wire.Warm(session_key=GROUP)):
@@ -700,7 +702,7 @@ class Slowly(Scripted):
         super().__init__()
         self._clock = clock
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         answer = await super().search(question)
         self._clock.run(11)
         return answer
@@ -724,7 +726,7 @@ async def test_waiting_for_other_searches_of_a_client_is_told(bench: Bench) -> N
     """The search that had to wait says so, and those before it do not."""
     handlers, backend, clock = await slowly(bench)
     backend.open.clear()
-    client, question = Client(), wire.Search(query="x")
+    client, question = ConnectedClient(), wire.Search(query="x")
     with structlog.testing.capture_logs() as logs:
         asked = [asyncio.create_task(handlers.handle(question, client=client)) for _ in range(AT_WORK + 1)]
         await until_async(lambda: len(backend.asked) == AT_WORK)

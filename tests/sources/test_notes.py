@@ -13,7 +13,7 @@ from memd.config.settings import Redact
 from memd.model import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
-from memd.sources.safe_open import Missing, OutsideFence, SourceError
+from memd.sources.safe_open import FileMissing, OutsideFence, SourceError
 from memd.text.memory_paths import Root, SingleFile, Tree, Workspace
 from tests.awkward import markdown as awkward
 from tests.bounds import shipped
@@ -141,7 +141,7 @@ def test_missing(workspace: Path, name: str) -> None:
     """What is not there and what may not be read look the same."""
     (workspace / "README.md").touch()
     (workspace.parent / "secret.md").touch()
-    with pytest.raises(Missing):
+    with pytest.raises(FileMissing):
         read_note(name, [Workspace(workspace)], max_bytes=MAX_BYTES, now_ns=LATER_NS)
 
 

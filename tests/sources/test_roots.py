@@ -12,7 +12,7 @@ from memd.model import Kind
 from memd.sources.notes import read_note
 from memd.sources.roots import roots_as_written, roots_of, transcripts_of
 from memd.sources.scan import scan
-from memd.text.memory_paths import Sessions, SingleFile, Tree, Workspace, admits, find_place, only_file
+from memd.text.memory_paths import SessionPaths, SingleFile, Tree, Workspace, admits, find_place, only_file
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ARCHIVED, NOTES, SESSIONS, write_homes
 
@@ -150,7 +150,7 @@ def test_transcripts_are_roots_only_if_they_are_a_source(home: Path) -> None:
     wanted = SessionSettings(presets=("codex",), paths=(home / "x",))
     assert roots_of(_settings(home, sessions=wanted), {}) == (Workspace(home / "none"),)
     alone = roots_of(_settings(home, sessions=wanted, sources=("sessions",)), {})
-    assert [type(root) for root in alone] == [Sessions] * 3
+    assert [type(root) for root in alone] == [SessionPaths] * 3
 
 
 def test_presets_find_the_transcripts_of_all_agents(home: Path) -> None:
@@ -158,7 +158,7 @@ def test_presets_find_the_transcripts_of_all_agents(home: Path) -> None:
     wanted = SessionSettings(presets=("openclaw", "claude-code", "codex", "gemini"))
     roots = roots_of(_settings(home, sessions=wanted, sources=("memory", "sessions")), {})
     assert tuple(scan(roots, max_bytes=1).found) == SESSIONS
-    assert [root.directory.name for root in roots if isinstance(root, Sessions) and root.expected] == [
+    assert [root.directory.name for root in roots if isinstance(root, SessionPaths) and root.expected] == [
         "agents",
         "projects",
         "sessions",
@@ -225,7 +225,7 @@ def test_paths_of_transcripts(home: Path) -> None:
     )
     wanted = SessionSettings(paths=paths)
     roots = roots_of(_settings(home, sessions=wanted, sources=("sessions",)), {})
-    assert [(root.label, root.directory, root.file) for root in roots if isinstance(root, Sessions)] == [
+    assert [(root.label, root.directory, root.file) for root in roots if isinstance(root, SessionPaths)] == [
         ("chats", home / "chats", None),
         ("chats-2", home / "x" / "chats", None),
         ("x", home / "x", "a.jsonl"),
@@ -234,14 +234,14 @@ def test_paths_of_transcripts(home: Path) -> None:
         ("codex-2", home / "codex", None),
         ("transcripts", Path("/"), None),
     ]
-    assert {root.layout for root in roots if isinstance(root, Sessions)} == {"plain"}
+    assert {root.layout for root in roots if isinstance(root, SessionPaths)} == {"plain"}
 
 
 def test_transcripts_without_a_look_at_the_disk(home: Path) -> None:
     """Where it does not answer, the usual places count."""
     wanted = SessionSettings(presets=("openclaw",), paths=(home / "a.jsonl",))
     roots = roots_as_written(_settings(home, sessions=wanted, sources=("sessions",)), {})
-    found = [(root.directory.parent.name, root.expected) for root in roots if isinstance(root, Sessions)]
+    found = [(root.directory.parent.name, root.expected) for root in roots if isinstance(root, SessionPaths)]
     assert found[:3] == [(".openclaw", True), (".clawdbot", False), ("agent", False)]
     assert only_file(roots[-1]) == "a.jsonl"
 

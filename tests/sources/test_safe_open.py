@@ -17,12 +17,12 @@ import pytest
 from memd.sources import safe_open
 from memd.sources.safe_open import (
     Exhausted,
+    FileMissing,
+    FileUnreadable,
     Held,
-    Missing,
     NoRoot,
     OutsideFence,
     SourceError,
-    Unreadable,
     open_inside,
     refusal,
     root_opened,
@@ -93,7 +93,7 @@ def test_refuses_what_is_no_path_below(root: Path, parts: tuple[str, ...]) -> No
 )
 def test_what_is_not_there_is_missing(root: Path, parts: tuple[str, ...]) -> None:
     """Nothing by this name is missing."""
-    with pytest.raises(Missing):
+    with pytest.raises(FileMissing):
         open_inside(root, parts)
 
 
@@ -200,11 +200,11 @@ def test_descriptors_run_out(root: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "error"),
     [
-        (errno.ENOENT, Missing),
+        (errno.ENOENT, FileMissing),
         (errno.ELOOP, OutsideFence),
-        (errno.EACCES, Unreadable),
-        (errno.EIO, Unreadable),
-        (errno.ESTALE, Unreadable),
+        (errno.EACCES, FileUnreadable),
+        (errno.EIO, FileUnreadable),
+        (errno.ESTALE, FileUnreadable),
         (errno.EMFILE, Exhausted),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from memd.model import FoundFile, Kind, Stamp
 from memd.sources.notes import TooLarge, read_note
-from memd.sources.safe_open import Exhausted, OutsideFence, SourceError, Unreadable
+from memd.sources.safe_open import Exhausted, FileUnreadable, OutsideFence, SourceError
 from memd.sources.scan import Blind, MountPoint, Scan, Skip, scan, skip_of
 from memd.text.memory_paths import Root, SingleFile, Tree, Workspace, exclude_of
 from tests.bounds import shipped
@@ -289,7 +289,7 @@ def test_a_partial_scan_of_a_name_in_one_form_looks_nowhere_else(base: Path) -> 
     [
         (TooLarge("a", "b"), Skip.TOO_LARGE),
         (OutsideFence("a", "b"), Skip.NOT_REGULAR),
-        (Unreadable("a", "b"), Skip.UNREADABLE),
+        (FileUnreadable("a", "b"), Skip.UNREADABLE),
     ],
 )
 def test_what_cannot_be_read_is_counted_like_what_a_scan_skips(trouble: SourceError, skip: Skip) -> None:

@@ -15,7 +15,7 @@ import pytest
 from memd.model import Kind
 from memd.sources.scan import MountPoint, Scan, Skip, scan
 from memd.sources.vanished import kept
-from memd.text.memory_paths import Root, Sessions, Tree, Workspace, exclude_of
+from memd.text.memory_paths import Root, SessionPaths, Tree, Workspace, exclude_of
 from memd.text.transcript_files import Layout
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ROLLOUT, UUIDS
@@ -30,11 +30,11 @@ def base(tmp_path: Path) -> Path:
     return Path(os.path.realpath(tmp_path))
 
 
-def _root(directory: Path, layout: Layout, **given: Any) -> Sessions:
-    return Sessions(directory, layout, layout, **given)
+def _root(directory: Path, layout: Layout, **given: Any) -> SessionPaths:
+    return SessionPaths(directory, layout, layout, **given)
 
 
-def _codex(home: Path) -> tuple[Sessions, Sessions]:
+def _codex(home: Path) -> tuple[SessionPaths, SessionPaths]:
     live = _root(home / "sessions", "codex")
     return live, _root(home / "archived_sessions", "codex", archived=True, expected=False)
 
@@ -197,21 +197,21 @@ def test_a_partial_scan_comes_to_what_a_whole_one_does(
     assert all(partly.covers(name) for name in partly.found)
 
 
-def _copies_of_claude_code(base: Path) -> tuple[list[Sessions], list[Path]]:
+def _copies_of_claude_code(base: Path) -> tuple[list[SessionPaths], list[Path]]:
     projects = ("-home-u-app", "-home-u-work-app", "-a")
     return [_root(base, "claude-code")], [base / project / f"{UUIDS[0]}.jsonl" for project in projects]
 
 
-def _copies_of_openclaw(base: Path) -> tuple[list[Sessions], list[Path]]:
+def _copies_of_openclaw(base: Path) -> tuple[list[SessionPaths], list[Path]]:
     homes = (".openclaw", ".openclaw-backup", ".clawdbot")
-    roots = [Sessions(base / home / "agents", "openclaw", "openclaw") for home in homes]
+    roots = [SessionPaths(base / home / "agents", "openclaw", "openclaw") for home in homes]
     return roots, [root.directory / "main" / "sessions" / f"{UUIDS[0]}.jsonl" for root in roots]
 
 
 @pytest.mark.parametrize("copies", [_copies_of_claude_code, _copies_of_openclaw])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_copy_that_is_written_to_is_the_one_that_counts(
-    base: Path, copies: Callable[[Path], tuple[list[Sessions], list[Path]]], seed: int
+    base: Path, copies: Callable[[Path], tuple[list[SessionPaths], list[Path]]], seed: int
 ) -> None:
     """Wherever a person copied it to, as a backup or to go on elsewhere: whichever grows, what came is found."""
     roots, files = copies(base)
@@ -327,7 +327,7 @@ def test_names_that_nobody_could_cite(base: Path) -> None:
     """Names are in NFC; those with control characters or without encoding are counted."""
     for name in (b"cafe\xcc\x81.jsonl", b"a\nb.jsonl", b"\xff.jsonl"):
         Path(os.fsdecode(os.fsencode(base) + b"/" + name)).write_text("")
-    seen = _look(Sessions(base, "x", "plain"))
+    seen = _look(SessionPaths(base, "x", "plain"))
     assert list(seen.found) == ["sessions/x/café.jsonl"]
     assert sorted(seen.skipped.values()) == [Skip.CONTROL, Skip.NOT_UTF8]
 
@@ -336,7 +336,7 @@ def test_one_file_in_two_ways_is_found_once(base: Path) -> None:
     """A preset and a path may lead to the same transcripts."""
     file = base / "-a" / f"{UUIDS[0]}.jsonl"
     _touch(file)
-    roots = (_root(base, "claude-code"), Sessions(base / "-a", "mine", "plain"))
+    roots = (_root(base, "claude-code"), SessionPaths(base / "-a", "mine", "plain"))
     assert _files(_look(*roots)) == {CLAUDE: file}
     assert not _look(*roots).skipped
     assert _files(_look(*roots, within=[file])) == {CLAUDE: file}
@@ -345,10 +345,13 @@ def test_one_file_in_two_ways_is_found_once(base: Path) -> None:
 def test_one_transcript_alone(base: Path) -> None:
     """A path may name a file; one that is no transcript is counted."""
     _touch(base / "a.jsonl", base / "b.jsonl", base / "c.txt")
-    assert list(_look(Sessions(base, "x", "plain", file="a.jsonl")).found) == ["sessions/x/a.jsonl"]
-    seen = _look(Sessions(base, "x", "plain", file="c.txt"))
+    assert list(_look(SessionPaths(base, "x", "plain", file="a.jsonl")).found) == ["sessions/x/a.jsonl"]
+    seen = _look(SessionPaths(base, "x", "plain", file="c.txt"))
     assert list(seen.skipped.values()) == [Skip.NOT_TRANSCRIPT]
-    both = [Sessions(base, "x", "plain", file="a.jsonl"), Sessions(base, "x", "plain", file="b.jsonl")]
+    both = [
+        SessionPaths(base, "x", "plain", file="a.jsonl"),
+        SessionPaths(base, "x", "plain", file="b.jsonl"),
+    ]
     assert list(_look(*both, within=[base / "b.jsonl"]).found) == ["sessions/x/b.jsonl"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from memd.model import FoundFile, Kind, Stamp
 from memd.sources.scan import Blind, MountPoint, Scan, scan
 from memd.sources.vanished import kept, mounts_after, still_covered
-from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
+from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace, exclude_of
 
 DISK = MountPoint("/ws/memory/disk", "memory/disk")
 VAULT = MountPoint("/vault", "/vault")
@@ -104,7 +104,7 @@ def test_a_mount_point_is_expected_back_as_long_as_a_file_waits_for_it(
         (Workspace(Path("/other")), set()),
         (Tree(Path("/vault")), {VAULT}),
         (SingleFile(Path("/vault"), "a.md"), set()),
-        (Sessions(Path("/vault"), "x", "plain"), set()),
+        (SessionPaths(Path("/vault"), "x", "plain"), set()),
     ],
 )
 def test_who_changed_the_configuration_waits_for_no_disk(root: Root, covered: set[MountPoint]) -> None:

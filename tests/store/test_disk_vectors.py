@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from memd.model import ChunkId, Kind
 from memd.store import disk_vectors, matrix
-from memd.store.disk_vectors import Block, Shelf
-from memd.store.matrix import Matrix, Part, Row
+from memd.store.disk_vectors import Block, DiskVectors
+from memd.store.matrix import Matrix, MatrixBlock, Row
 from tests.store.conftest import DIMENSIONS, vector_of
 
 EVERYTHING = frozenset(Kind)
@@ -49,7 +49,7 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
         looks = matrix.look(resident.snapshot(), query, limit, kinds)
         near = looks.nearest()
         wanted = [ChunkId(one) for one in also]
-        known = Shelf.of(resident).snapshot()
+        known = DiskVectors.of(resident).snapshot()
         found = disk_vectors.nearest(known, blocks_of(shuffled, size), query, limit, kinds, wanted)
         assert found is not None
         assert found.chunk_ids == near
@@ -66,7 +66,7 @@ def told(rows: matrix.Rows, query: matrix.Floats, chunk_ids: list[ChunkId]) -> d
 )
 def test_what_was_added_and_not_removed_is_listed(steps: list[tuple[bool, list[int]]]) -> None:
     """In the order of ids, each with its kind; a state that a search holds does not change."""
-    kept, alive = Shelf(DIMENSIONS, NOTHING), dict[int, int]()
+    kept, alive = DiskVectors(DIMENSIONS, NOTHING), dict[int, int]()
     for is_added, numbers in steps:
         before = kept.snapshot()
         ids = before.ids.tolist()
@@ -88,7 +88,7 @@ def test_it_takes_a_hundredth_of_the_vectors() -> None:
     rows = Matrix(384)
     vector = np.ones(384, "<f4").tobytes()
     rows.add(Row(ChunkId(n), int(Kind.NOTE), vector) for n in range(1000))
-    assert 50 * Shelf.of(rows).resident_bytes < rows.resident_bytes
+    assert 50 * DiskVectors.of(rows).resident_bytes < rows.resident_bytes
 
 
 def test_the_vectors_of_another_index_are_none() -> None:
@@ -111,7 +111,7 @@ def test_a_matrix_takes_blocks_of_any_size(size: int) -> None:
     rows = rows_of([(n % 9, KINDS[n % 3]) for n in range(300)])
     one_by_one, taken = Matrix(DIMENSIONS, block_bytes=1), Matrix(DIMENSIONS, block_bytes=1)
     one_by_one.add(rows)
-    known = Shelf.of(one_by_one).snapshot()
+    known = DiskVectors.of(one_by_one).snapshot()
     stray = Row(ChunkId(7), int(Kind.NOTE), vector_of(1))
     for part in disk_vectors.parts(known, blocks_of([*rows, stray], size)):
         taken.take(part)
@@ -130,5 +130,5 @@ def contents(rows: Matrix) -> dict[int, tuple[int, bytes]]:
     return found
 
 
-def _each(part: Part) -> Iterator[tuple[int, int, Any]]:
+def _each(part: MatrixBlock) -> Iterator[tuple[int, int, Any]]:
     return zip(part.ids.tolist(), part.kinds.tolist(), part.vectors, strict=True)

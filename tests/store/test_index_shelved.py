@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memd.model import ChunkId, Kind
 from memd.store import matrix, vectors
-from memd.store.disk_vectors import Listed, Shelf
+from memd.store.disk_vectors import DiskVectors, ListedVector
 from memd.store.errors import StoreDamaged
 from memd.store.index import AT_ONCE, Index
 from memd.store.matrix import Rows
@@ -129,7 +129,7 @@ async def test_a_search_keeps_what_it_was_given(tmp_path: Path) -> None:
         assert matrix.nearest(held[1], question(5), 1000, EVERYTHING) == list(before)
         held = index.vectors()
         assert held is not None
-        assert isinstance(held[1], Listed)
+        assert isinstance(held[1], ListedVector)
         await index.unshelve()
         found = await index.nearest(held[1], question(5), 1000, EVERYTHING, [])
         assert found is not None
@@ -163,7 +163,7 @@ async def test_a_search_that_is_overtaken_by_a_swap_is_told(tmp_path: Path) -> N
         await write(index, "memory/a.md", *range(10))
         held = index.vectors()
         assert held is not None
-        assert isinstance(held[1], Listed)
+        assert isinstance(held[1], ListedVector)
         beside = Index(tmp_path / "a.sqlite.next", like=index)
         await beside.open()
         await beside.adopt(FINGERPRINT)
@@ -274,7 +274,7 @@ async def test_what_memory_has_no_room_for_is_read_from_the_file_when_it_has(
     async with opened(tmp_path / "a.sqlite", resident=resident) as index:
         await write(index, "memory/a.md", 1, 2, 3)
         index._anew_s = 0.0
-        for kind in (matrix.Matrix, Shelf):
+        for kind in (matrix.Matrix, DiskVectors):
             add, left = kind.add, [2]
 
             def adding(held: Any, rows: Any, add: Any = add, left: list[int] = left) -> None:

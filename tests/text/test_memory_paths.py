@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memd.text.memory_paths import (
     Root,
-    Sessions,
+    SessionPaths,
     SingleFile,
     Tree,
     Workspace,
@@ -404,8 +404,8 @@ def test_unsound_names() -> None:
     assert [is_utf8(name) for name in ("a\udcff", "é")] == [False, True]
 
 
-CLAUDE = Sessions(Path("/home/ann/.claude/projects"), "claude-code", "claude-code")
-CHATS = Sessions(Path("/home/ann/chats"), "chats", "plain", exclude=exclude_of(["drafts/"]))
+CLAUDE = SessionPaths(Path("/home/ann/.claude/projects"), "claude-code", "claude-code")
+CHATS = SessionPaths(Path("/home/ann/chats"), "chats", "plain", exclude=exclude_of(["drafts/"]))
 MEMORIES = Tree(Path("/home/ann/.claude"), way=("projects", "*", "memory"))
 
 

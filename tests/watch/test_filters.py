@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from watchfiles import Change
 
-from memd.text.memory_paths import Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import SessionPaths, SingleFile, Tree, Workspace
 from memd.watch.filters import sight
 from memd.watch.watch_plan import Footing, Survey
 
@@ -157,8 +157,8 @@ def test_an_empty_batch() -> None:
     assert not seen.restructured
 
 
-CLAUDE = Sessions(Path("/c/projects"), "claude-code", "claude-code")
-GEMINI = Sessions(Path("/g/tmp"), "gemini", "gemini")
+CLAUDE = SessionPaths(Path("/c/projects"), "claude-code", "claude-code")
+GEMINI = SessionPaths(Path("/g/tmp"), "gemini", "gemini")
 TRANSCRIPTS = Survey(
     flat=frozenset(map(Path, ("/c/projects", "/c/projects/-a", "/g/tmp", "/g/tmp/9f", "/g/tmp/9f/chats"))),
     deep=frozenset(),

@@ -15,7 +15,7 @@ import pytest
 from watchfiles import Change
 
 from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
-from memd.watch.raw_events import Batch, FeedBroken
+from memd.watch.raw_events import EventBatch, FeedBroken
 from memd.watch.watch_plan import Footing, Survey
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
@@ -54,7 +54,7 @@ def test_what_happens_to_a_name(mask: int, change: Change) -> None:
 )
 def test_what_happens_to_the_directory_itself(mask: int, change: Change) -> None:
     """An event without a name is one of the watched directory."""
-    assert batch_of(event(1, mask), PATHS) == Batch(frozenset({(change, "/ws")}))
+    assert batch_of(event(1, mask), PATHS) == EventBatch(frozenset({(change, "/ws")}))
 
 
 def test_a_directory_at_two_places() -> None:
@@ -94,7 +94,7 @@ def test_files_that_came_and_were_not_closed() -> None:
 def test_an_overflow_among_events() -> None:
     """An overflow is told along with the events before it."""
     found = batch_of(event(1, 0x2, b"a.md") + event(-1, 0x4000), PATHS)
-    assert found == Batch(frozenset({(Change.modified, "/ws/a.md")}), incomplete=True)
+    assert found == EventBatch(frozenset({(Change.modified, "/ws/a.md")}), incomplete=True)
 
 
 @asynccontextmanager
@@ -127,7 +127,7 @@ async def test_a_real_overflow(tmp_path: Path) -> None:
             os.utime(one)
             os.utime(other)
         (tmp_path / "lost.md").touch()
-        found = Batch()
+        found = EventBatch()
         while not found.incomplete:
             found = await feed.next(soon())
             assert (Change.added, str(tmp_path / "lost.md")) not in found.events
@@ -140,7 +140,7 @@ async def test_an_idle_watch_asks_for_nothing(tmp_path: Path) -> None:
     """Without events the wait lasts until the time that was given, and gives an empty batch."""
     async with fed(tmp_path) as feed:
         until = asyncio.get_running_loop().time() + 0.03
-        assert await feed.next(until) == Batch()
+        assert await feed.next(until) == EventBatch()
         assert asyncio.get_running_loop().time() >= until
 
 
@@ -166,9 +166,9 @@ async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> Non
         feed.hurry()
         assert (Change.added, str(tmp_path / "a.md")) in (await giving).events
         feed.hurry()
-        assert await feed.next(soon()) == Batch()
+        assert await feed.next(soon()) == EventBatch()
         until = asyncio.get_running_loop().time() + 0.03
-        assert await feed.next(until) == Batch()
+        assert await feed.next(until) == EventBatch()
         assert asyncio.get_running_loop().time() >= until
     finally:
         await feed.stop()

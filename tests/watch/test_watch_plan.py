@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace, exclude_of
+from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace, exclude_of
 from memd.watch.watch_plan import Survey, footing_of, survey
 from tests.otheruser import as_other_user, shared_directory
 
@@ -139,12 +139,12 @@ def test_only_directories_of_transcripts_are_watched(base: Path) -> None:
         *("x/2026/03/02", "x/2026/tmp", "o/main/sessions/cold", "o/main/agent/x", "one"),
     )
     roots: list[Root] = [
-        Sessions(base / "c", "claude-code", "claude-code"),
-        Sessions(base / "g", "gemini", "gemini"),
-        Sessions(base / "x", "codex", "codex"),
-        Sessions(base / "o", "openclaw", "openclaw"),
-        Sessions(base / "one", "one", "plain", file="a.jsonl"),
-        Sessions(base / "later", "later", "plain"),
+        SessionPaths(base / "c", "claude-code", "claude-code"),
+        SessionPaths(base / "g", "gemini", "gemini"),
+        SessionPaths(base / "x", "codex", "codex"),
+        SessionPaths(base / "o", "openclaw", "openclaw"),
+        SessionPaths(base / "one", "one", "plain", file="a.jsonl"),
+        SessionPaths(base / "later", "later", "plain"),
     ]
     ground = survey(roots, recursive=False)
     assert names(ground.flat, base) == {
@@ -154,7 +154,7 @@ def test_only_directories_of_transcripts_are_watched(base: Path) -> None:
         "o", "o/main", "o/main/sessions", "o/main/sessions/cold",
         "one",
     }  # fmt: skip
-    with_subagents = survey([Sessions(base / "c", "c", "claude-code", subagents=True)], recursive=False)
+    with_subagents = survey([SessionPaths(base / "c", "c", "claude-code", subagents=True)], recursive=False)
     assert names(with_subagents.flat, base) == {
         "c", "c/-a", "c/-a/u1", "c/-a/u1/subagents", "c/-b", "c/-b/memory",
     }  # fmt: skip

@@ -16,10 +16,10 @@ import pytest
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import Change
 
-from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace
 from memd.watch.event_barrier import Backlog
 from memd.watch.inotify import InotifyFeed
-from memd.watch.raw_events import Batch, Feed, FeedBroken, Tap
+from memd.watch.raw_events import EventBatch, Feed, FeedBroken, Tap
 from memd.watch.watch_plan import Survey
 from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth, WatcherPace, Ways, watch
 from memd.watch.watchfiles_feed import LibraryFeed
@@ -493,7 +493,7 @@ async def test_closing_takes_the_watches_away(base: Path, ways: Ways) -> None:
 class Scripted:
     """Makes feeds that do what they are told, then watch in truth."""
 
-    def __init__(self, *scripts: BaseException | Batch) -> None:
+    def __init__(self, *scripts: BaseException | EventBatch) -> None:
         self._scripts = list(scripts)
         self.armed = 0
 
@@ -509,7 +509,7 @@ class Scripted:
 class ScriptedFeed:
     """Fails to start, or fails later, or gives a batch first."""
 
-    def __init__(self, script: BaseException | Batch | None) -> None:
+    def __init__(self, script: BaseException | EventBatch | None) -> None:
         self._script = script
         self._feed = InotifyFeed(gather_s=0.005)
 
@@ -518,7 +518,7 @@ class ScriptedFeed:
             raise self._script
         await self._feed.start(ground)
 
-    async def next(self, until: float) -> Batch:
+    async def next(self, until: float) -> EventBatch:
         script, self._script = self._script, None
         if isinstance(script, BaseException):
             raise script
@@ -659,7 +659,7 @@ async def test_after_lost_events_everything_is_to_be_looked_at(base: Path) -> No
     """Directories may be among what was lost: until all are watched, any place may hold something unseen."""
     backlog = Backlog()
     pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
-    scripted = Scripted(Batch(incomplete=True))
+    scripted = Scripted(EventBatch(incomplete=True))
     async with watching(Tree(base / "vault"), ways=scripted.ways, pace=pace, backlog=backlog) as seen:
         await seen.rescanned(2)
         (base / "vault" / "b.md").write_text("b")
@@ -703,7 +703,7 @@ async def test_where_not_every_change_is_seen(
 
 async def test_very_many_changes(base: Path) -> None:
     """A batch of very many events asks for a rescan instead of naming them."""
-    batch = Batch(frozenset((Change.modified, str(base / "vault" / f"{n}.md")) for n in range(2000)))
+    batch = EventBatch(frozenset((Change.modified, str(base / "vault" / f"{n}.md")) for n in range(2000)))
     async with watching(Tree(base / "vault"), ways=Scripted(batch).ways) as seen:
         await seen.rescanned(3)
     assert Rescan("very many files changed at once") in seen.events
@@ -713,7 +713,7 @@ async def test_very_many_changes(base: Path) -> None:
 async def test_lost_events(base: Path) -> None:
     """Where events were lost it asks for a rescan, and sets the watches anew: directories may have come."""
     note = str(base / "vault" / "a.md")
-    scripted = Scripted(Batch(frozenset({(Change.modified, note)}), incomplete=True))
+    scripted = Scripted(EventBatch(frozenset({(Change.modified, note)}), incomplete=True))
     async with watching(Tree(base / "vault"), ways=scripted.ways) as seen:
         await seen.rescanned(3)
         assert scripted.armed == 2
@@ -735,7 +735,7 @@ async def test_a_storm_of_directories(base: Path) -> None:
 @WAYS
 async def test_transcripts_are_followed(base: Path, ways: Ways) -> None:
     """They are seen to grow, to be renamed and deleted, in new directories too; what lies beside them is not."""
-    root = Sessions(base / "codex", "codex", "codex")
+    root = SessionPaths(base / "codex", "codex", "codex")
     day = base / "codex" / "2026" / "03" / "02"
     day.mkdir(parents=True)
     names = [f"rollout-2026-03-02T01-02-0{number}-x.jsonl" for number in range(3)]
@@ -765,8 +765,8 @@ async def test_transcripts_are_followed(base: Path, ways: Ways) -> None:
 
 async def test_transcripts_that_are_not_there_cost_notes_nothing(base: Path) -> None:
     """The backlog tells of notes all the same, and only a home that is expected is missed."""
-    missing = Sessions(base / "none", "codex", "codex")
-    archive = Sessions(base / "archive", "codex", "codex", archived=True, expected=False)
+    missing = SessionPaths(base / "none", "codex", "codex")
+    archive = SessionPaths(base / "archive", "codex", "codex", archived=True, expected=False)
     backlog = Backlog()
     async with watching(Workspace(base / "ws"), missing, archive, backlog=backlog) as seen:
         assert await backlog.drained(10) == frozenset()

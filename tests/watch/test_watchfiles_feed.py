@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from watchfiles import Change
 
-from memd.watch.raw_events import Batch
+from memd.watch.raw_events import EventBatch
 from memd.watch.watch_plan import Footing, Survey
 from memd.watch.watchfiles_feed import LibraryFeed
 
@@ -28,10 +28,10 @@ async def test_events_of_a_tree(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     clock = asyncio.get_running_loop().time
     async with fed(tmp_path) as feed:
-        assert await feed.next(clock() + 0.02) == Batch()
+        assert await feed.next(clock() + 0.02) == EventBatch()
         (tmp_path / "deep" / "er" / "a.md").touch()
         found = await feed.next(clock() + 10)
-        assert found == Batch(frozenset({(Change.added, str(tmp_path / "deep" / "er" / "a.md"))}))
+        assert found == EventBatch(frozenset({(Change.added, str(tmp_path / "deep" / "er" / "a.md"))}))
 
 
 async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:

@@ -8,24 +8,24 @@ from typing import Protocol, Self
 
 import msgspec
 
-from memd.backends.backend import Answer, Question
+from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.backends.builtin import Builtin
 from memd.backends.qmd import command, commands, environment, locate_hits, match_files, parse
 from memd.backends.qmd import query as asking
-from memd.backends.qmd.collections import Wanted
+from memd.backends.qmd.collections import WantedCollection
 from memd.backends.qmd.commands import Mode, Version
 from memd.backends.qmd.embed_slot import EmbedTurn
-from memd.backends.qmd.environment import Places
+from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.export import Export
-from memd.backends.qmd.parse import Entry
-from memd.backends.qmd.read_text import Reading
+from memd.backends.qmd.parse import QmdEntry
+from memd.backends.qmd.read_text import IndexedText
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.updater import Upkeep, Vectors, mode_of
+from memd.backends.qmd.updater import QmdVectors, Upkeep, mode_of
 from memd.config.settings import AgentSettings
 from memd.index_service import IndexService
 from memd.indexing.rules import Treatment
-from memd.model import Degraded, Hit
+from memd.model import DegradedPart, FoundHit
 from memd.redact.redactor import rules_key
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
@@ -62,16 +62,16 @@ class QmdState(msgspec.Struct, frozen=True, kw_only=True):
     update_failure: str | None
     updating: bool
     last_embed: float | None  # unix time
-    vector: Vectors
+    vector: QmdVectors
     warnings: tuple[str, ...]
 
 
 class _Asked(msgspec.Struct, frozen=True):
     """A question on its way to qmd."""
 
-    question: Question
+    question: BackendQuestion
     query: Query
-    collections: Mapping[str, Wanted]  # that the asker may search, by name
+    collections: Mapping[str, WantedCollection]  # that the asker may search, by name
     deadline: float  # of the monotonic clock
 
 
@@ -109,9 +109,9 @@ class QmdBackend:
         self._instead: dict[Mode, Mode] = {}  # of ways of asking that this qmd does not know
         self._threads = threads = Threads(READERS, f"memd-qmd-{agent}")
         copies = treatment.notes_redactor is not None
-        self._reading = Reading(index, treatment, threads)
+        self._reading = IndexedText(index, treatment, threads)
         self._export = Export(
-            Places(directory),
+            QmdPlaces(directory),
             self._reading,
             threads,
             rules=f"{settings.redact.mode} {rules_key(settings.redact)}",
@@ -125,7 +125,7 @@ class QmdBackend:
             index=index,
             roots=self._roots,
             sessions="sessions" in settings.sources,
-            places=Places(directory),
+            places=QmdPlaces(directory),
             export=self._export,
             copies=copies,
             threads=threads,
@@ -169,8 +169,8 @@ class QmdBackend:
         program = await threads.run(
             command.find, settings.qmd.command, workspace=settings.workspace, environ=environ, home=home
         )
-        await threads.run(environment.prepare, Places(directory), environ, home)
-        runner = Runner(program, environment.environment(environ, Places(directory), program))
+        await threads.run(environment.prepare, QmdPlaces(directory), environ, home)
+        runner = Runner(program, environment.environment(environ, QmdPlaces(directory), program))
         try:
             parse.collections(await runner.ask(commands.LIST, timeout_s=PROBE_S))
             version = await _version(runner)
@@ -221,7 +221,7 @@ class QmdBackend:
 
     # --- a search
 
-    async def search(self, question: Question) -> Answer:
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question; what was written a moment ago is among them, or the answer is stale.
 
         A score is qmd's own, and min_score is not compared with it: the scales of its ways of searching have nothing in
@@ -237,7 +237,7 @@ class QmdBackend:
             self._sync.damaged(str(damage))
             raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
 
-    async def _search(self, question: Question) -> Answer:
+    async def _search(self, question: BackendQuestion) -> BackendAnswer:
         is_fresh = await self._sync.catch_up()
         with spent("waiting for an update of qmd"):
             await self._upkeep.settled(SETTLE_S)
@@ -258,7 +258,7 @@ class QmdBackend:
         if mode == "search" and len(hits) < question.max_results:
             others = await self._any_words(asked, hits)
             hits = locate_hits.once([*hits, *others])
-        return Answer(
+        return BackendAnswer(
             hits=tuple(hits[: question.max_results]),
             backend="qmd",
             provider="qmd",
@@ -273,14 +273,16 @@ class QmdBackend:
         mode = mode_of(self._settings.qmd, self._upkeep.vectors)
         return self._instead.get(mode, mode)
 
-    def _degraded(self, own: Answer | None) -> tuple[Degraded, ...]:
+    def _degraded(self, own: BackendAnswer | None) -> tuple[DegradedPart, ...]:
         health = self._sync.health
         vectors = self._upkeep.vectors
         found = (
-            [Degraded("vector", f"qmd searches by words alone: {vectors.reason}")] if vectors.reason else []
+            [DegradedPart("vector", f"qmd searches by words alone: {vectors.reason}")]
+            if vectors.reason
+            else []
         )
         found += [
-            Degraded(part, reason)
+            DegradedPart(part, reason)
             for part, reason in (
                 ("watcher", health.watcher),
                 ("rebuild", health.rebuild),
@@ -290,7 +292,7 @@ class QmdBackend:
         ]
         return (*found, *(one for one in (() if own is None else own.degraded) if one.part == "keyword"))
 
-    async def _own(self, question: Question) -> tuple[list[Hit], Answer | None]:
+    async def _own(self, question: BackendQuestion) -> tuple[list[FoundHit], BackendAnswer | None]:
         """What the built-in index finds in files that qmd does not know, or not as they are now."""
         unknown = await self._upkeep.unknown()
         if not unknown:
@@ -298,7 +300,7 @@ class QmdBackend:
         answer = await self._builtin.search(msgspec.structs.replace(question, max_results=_BUILTIN_HITS))
         return [hit for hit in answer.hits if hit.path in unknown], answer
 
-    async def _all_words(self, asked: _Asked, mode: Mode) -> list[Hit]:
+    async def _all_words(self, asked: _Asked, mode: Mode) -> list[FoundHit]:
         """What qmd finds for all of a question."""
         words = asking.words(asked.query)
         text = words.all if mode == "search" else asking.sentence(asked.question.text)
@@ -315,7 +317,7 @@ class QmdBackend:
             self._instead[mode] = other
         return await self._hits(asked, found)
 
-    async def _any_words(self, asked: _Asked, before: Sequence[Hit]) -> list[Hit]:
+    async def _any_words(self, asked: _Asked, before: Sequence[FoundHit]) -> list[FoundHit]:
         """What qmd finds for a part of a question, as long as that is at least half of it or a name in it.
 
         qmd looks for documents that hold all the words of a question, which few do.
@@ -349,7 +351,7 @@ class QmdBackend:
         hits.sort(key=lambda hit: -hit.score)
         return locate_hits.in_turns(locate_hits.once(hits))
 
-    async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[Entry]:
+    async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
         """What qmd answers for some collections; one that has gone is added again, once."""
         try:
             return await self._ask_once(asked, arguments)
@@ -362,7 +364,7 @@ class QmdBackend:
                 raise QmdFailed(f"{missing}; it could not be added again in time") from None
             return await self._ask_once(asked, arguments)
 
-    async def _ask_once(self, asked: _Asked, arguments: "_Arguments") -> list[Entry]:
+    async def _ask_once(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
         names = list(asked.collections)
         groups = [names] if commands.takes_several(self._version) else [[name] for name in names]
         unsaid = asking.unsaid(asked.question.text)
@@ -385,12 +387,12 @@ class QmdBackend:
 
     # --- from results to hits
 
-    async def _hits(self, asked: _Asked, found: Sequence[Entry]) -> list[Hit]:
+    async def _hits(self, asked: _Asked, found: Sequence[QmdEntry]) -> list[FoundHit]:
         """What is shown of the places that qmd proposes, in its order."""
-        hits: list[Hit] = []
+        hits: list[FoundHit] = []
         counts: dict[str, int] = {}
         enough = 2 * asked.question.max_results + 10
-        alike: Callable[[Entry], str | None] | None = None
+        alike: Callable[[QmdEntry], str | None] | None = None
         for entry in found:
             path = match_files.directly(entry, asked.collections, self._roots, self._export.made_of)
             known = None if path is None else await self._index.find(path)
@@ -409,7 +411,7 @@ class QmdBackend:
                 counts[hit.source] = counts.get(hit.source, 0) + 1
         return hits
 
-    async def _likeness(self, asked: _Asked) -> Callable[[Entry], str | None]:
+    async def _likeness(self, asked: _Asked) -> Callable[[QmdEntry], str | None]:
         # On a thread: it looks at the name of each file.
         return await self._threads.run(
             match_files.by_likeness,
@@ -420,7 +422,7 @@ class QmdBackend:
             self._base,
         )
 
-    async def _hit(self, asked: _Asked, entry: Entry, known: KnownFile) -> Hit | None:
+    async def _hit(self, asked: _Asked, entry: QmdEntry, known: KnownFile) -> FoundHit | None:
         with spent("reading text"):
             text = await self._reading.page(known.path, known.kind)
         if text is None:
@@ -440,7 +442,7 @@ class _Arguments(Protocol):
     def __call__(self, names: Sequence[str]) -> tuple[str, ...]: ...
 
 
-def _merged(of_qmd: Sequence[Hit], own: Sequence[Hit]) -> list[Hit]:
+def _merged(of_qmd: Sequence[FoundHit], own: Sequence[FoundHit]) -> list[FoundHit]:
     """Hits of both, best first, with the sources taking turns."""
     return locate_hits.in_turns(locate_hits.once(sorted((*of_qmd, *own), key=lambda hit: -hit.score)))
 

@@ -7,10 +7,10 @@ from typing import assert_never
 
 import msgspec
 
-from memd.backends.qmd.parse import Listed
+from memd.backends.qmd.parse import QmdListing
 from memd.config.settings import Collection
 from memd.model import Kind
-from memd.text.memory_paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import MEMORY_DIRECTORY, Root, SessionPaths, SingleFile, Tree, Workspace
 
 MARKDOWN = "**/*.md"
 CURATED = "{MEMORY,USER}.md"
@@ -23,7 +23,7 @@ _SPECIAL = re.compile(r"[^\w .-]", re.ASCII)
 NOTES = frozenset({Kind.NOTE, Kind.CURATED})  # a directory of notes may hold somebody's MEMORY.md
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedCollection(msgspec.Struct, frozen=True):
     """A collection that the agent is to have."""
 
     name: str
@@ -45,7 +45,7 @@ class Steps(msgspec.Struct, frozen=True):
     """What is to be done, in this order."""
 
     remove: tuple[str, ...]
-    add: tuple[Wanted, ...]
+    add: tuple[WantedCollection, ...]
 
 
 def wanted(
@@ -56,7 +56,7 @@ def wanted(
     sessions: Path | None,
     copies: Mapping[Kind, Path] | None,
     is_directory: Callable[[Path], bool],
-) -> tuple[Wanted, ...]:
+) -> tuple[WantedCollection, ...]:
     """The collections of an agent; curated notes have one of their own, for whom they are not meant for must not search it.
 
     Args:
@@ -67,13 +67,13 @@ def wanted(
         copies: Where notes are copied to, by kind, whose text must not reach qmd as it is on the disk; None: it may.
         is_directory: Whether there is a directory. Those that are not there are no collections yet.
     """
-    bases: list[Wanted] = []
+    bases: list[WantedCollection] = []
     if copies is None:
         bases += _of_roots(roots)
         bases += _of_configuration(custom)
     else:
         bases += [
-            Wanted(
+            WantedCollection(
                 "memory-root" if kind is Kind.CURATED else "memory-dir",
                 at,
                 MARKDOWN,
@@ -83,8 +83,10 @@ def wanted(
             for kind, at in copies.items()
         ]
     if sessions is not None:
-        bases.append(Wanted("sessions", sessions, MARKDOWN, frozenset({Kind.SESSION}), exported=True))
-    found: list[Wanted] = []
+        bases.append(
+            WantedCollection("sessions", sessions, MARKDOWN, frozenset({Kind.SESSION}), exported=True)
+        )
+    found: list[WantedCollection] = []
     names: set[str] = set()
     places: set[tuple[Path, str]] = set()
     for one in bases:
@@ -97,30 +99,34 @@ def wanted(
     return tuple(found)
 
 
-def _of_roots(roots: Iterable[Root]) -> list[Wanted]:
-    found: list[Wanted] = []
+def _of_roots(roots: Iterable[Root]) -> list[WantedCollection]:
+    found: list[WantedCollection] = []
     for root in roots:
         match root:
             case Workspace():
-                found.append(Wanted("memory-root", root.directory, CURATED, frozenset({Kind.CURATED})))
-                found.append(Wanted("memory-dir", root.directory / MEMORY_DIRECTORY, MARKDOWN, NOTES))
+                found.append(
+                    WantedCollection("memory-root", root.directory, CURATED, frozenset({Kind.CURATED}))
+                )
+                found.append(
+                    WantedCollection("memory-dir", root.directory / MEMORY_DIRECTORY, MARKDOWN, NOTES)
+                )
             case Tree():
                 way = "/".join(part if part == "*" else _literally(part) for part in root.way)
                 pattern = f"{way}/{MARKDOWN}" if way else MARKDOWN
-                found.append(Wanted(root.directory.name, root.directory, pattern, NOTES))
+                found.append(WantedCollection(root.directory.name, root.directory, pattern, NOTES))
             case SingleFile():
                 name = PurePosixPath(root.file).stem
-                found.append(Wanted(name, root.directory, _literally(root.file), NOTES))
-            case Sessions():
+                found.append(WantedCollection(name, root.directory, _literally(root.file), NOTES))
+            case SessionPaths():
                 pass
             case _:
                 assert_never(root)
     return found
 
 
-def _of_configuration(custom: Sequence[Collection]) -> list[Wanted]:
+def _of_configuration(custom: Sequence[Collection]) -> list[WantedCollection]:
     return [
-        Wanted(one.name or f"custom-{number}", one.path, one.pattern, NOTES, custom=True)
+        WantedCollection(one.name or f"custom-{number}", one.path, one.pattern, NOTES, custom=True)
         for number, one in enumerate(custom, start=1)
     ]
 
@@ -142,7 +148,9 @@ def _unique(name: str, taken: set[str]) -> str:
     return numbered
 
 
-def steps(wished: Sequence[Wanted], listed: Sequence[Listed], added: Mapping[str, Added]) -> Steps:
+def steps(
+    wished: Sequence[WantedCollection], listed: Sequence[QmdListing], added: Mapping[str, Added]
+) -> Steps:
     """What makes the collections that are there those that are wanted.
 
     A list may tell names alone: a collection is made anew only where it is known to differ. One that memd has not added
@@ -155,7 +163,7 @@ def steps(wished: Sequence[Wanted], listed: Sequence[Listed], added: Mapping[str
     """
     there = {one.name: one for one in listed}
     remove = [name for name in there if name in added and name not in {one.name for one in wished}]
-    add: list[Wanted] = []
+    add: list[WantedCollection] = []
     for one in wished:
         if one.name not in there:
             add.append(one)
@@ -165,7 +173,7 @@ def steps(wished: Sequence[Wanted], listed: Sequence[Listed], added: Mapping[str
     return Steps(tuple(remove), tuple(add))
 
 
-def _differs(one: Wanted, listed: Listed, added: Added | None) -> bool:
+def _differs(one: WantedCollection, listed: QmdListing, added: Added | None) -> bool:
     # A list may shorten a path, for people; only a whole one tells anything.
     if (listed.path or "").startswith("/") and PurePosixPath(listed.path or "") != PurePosixPath(
         one.directory
@@ -176,12 +184,12 @@ def _differs(one: Wanted, listed: Listed, added: Added | None) -> bool:
     return added is not None and added != as_added(one)
 
 
-def as_added(one: Wanted) -> Added:
+def as_added(one: WantedCollection) -> Added:
     """What is remembered of a collection that was added."""
     return Added(str(one.directory), one.pattern)
 
 
-def reaches(one: Wanted, file: Path) -> bool:
+def reaches(one: WantedCollection, file: Path) -> bool:
     """Whether qmd finds a file of memory in a collection; False where that is not certain.
 
     Args:

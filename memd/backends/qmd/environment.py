@@ -50,7 +50,7 @@ WORKING_DIRECTORY = (
 )
 
 
-class Places(msgspec.Struct, frozen=True):
+class QmdPlaces(msgspec.Struct, frozen=True):
     """The directories of one agent's qmd."""
 
     base: Path  # <state>/agents/<id>.qmd
@@ -87,7 +87,7 @@ class Places(msgspec.Struct, frozen=True):
 
 
 def environment(
-    environ: Mapping[str, str], places: Places, program: Path, working_directory: str = WORKING_DIRECTORY
+    environ: Mapping[str, str], places: QmdPlaces, program: Path, working_directory: str = WORKING_DIRECTORY
 ) -> dict[str, str]:
     """The environment of every qmd of one agent.
 
@@ -105,7 +105,7 @@ def environment(
     }
 
 
-def prepare(places: Places, environ: Mapping[str, str], home: Path) -> None:
+def prepare(places: QmdPlaces, environ: Mapping[str, str], home: Path) -> None:
     """Make the directories, and have the models that the user has already be those of the agent.
 
     Blocks.

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from memd.backends.qmd import manifest, own_files, transcript_page
-from memd.backends.qmd.environment import Places
-from memd.backends.qmd.manifest import Entry, Manifest, Source
-from memd.backends.qmd.read_text import Reading
+from memd.backends.qmd.environment import QmdPlaces
+from memd.backends.qmd.manifest import Manifest, ManifestEntry, Source
+from memd.backends.qmd.read_text import IndexedText
 from memd.model import Kind
 from memd.runtime.threads import Threads
 from memd.store.files import KnownFile
@@ -27,8 +27,8 @@ class Export:
 
     def __init__(
         self,
-        places: Places,
-        reading: Reading,
+        places: QmdPlaces,
+        reading: IndexedText,
         threads: Threads,
         *,
         rules: str,
@@ -58,7 +58,7 @@ class Export:
         self.left_alone = 0  # files in the way of the export that memd did not write
 
     @property
-    def files(self) -> Mapping[str, Entry]:
+    def files(self) -> Mapping[str, ManifestEntry]:
         """What is exported, by the name in the index."""
         return {} if self._manifest is None else self._manifest.files
 
@@ -134,7 +134,7 @@ class Export:
                 continue
             data = text.text().encode(errors="replace")
             await self._threads.run(own_files.put, self._base, entry.file, data)
-            files[path] = Entry(entry.file, sources[path].state, len(data), sha256(data).hexdigest())
+            files[path] = ManifestEntry(entry.file, sources[path].state, len(data), sha256(data).hexdigest())
             if count % SAVED_AFTER == 0:
                 await self._save(files)
         await self._save(files)
@@ -146,7 +146,7 @@ class Export:
             found |= own_files.markdown(self._base, top)
         return found
 
-    async def _save(self, files: Mapping[str, Entry]) -> None:
+    async def _save(self, files: Mapping[str, ManifestEntry]) -> None:
         saved = Manifest(dict(files), self._rules)
         await self._threads.run(own_files.put, self._base, self._manifest_file, msgspec.json.encode(saved))
         self._take(saved)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
-from memd.backends.qmd.parse import Entry
-from memd.backends.qmd.transcript_page import Page
-from memd.model import Hit, Kind
+from memd.backends.qmd.parse import QmdEntry
+from memd.backends.qmd.transcript_page import TranscriptPage
+from memd.model import FoundHit, Kind
 from memd.search.snippet import window
 from memd.search.terms import held
 
@@ -13,7 +13,7 @@ _NEAR = 3  # lines around what qmd shows, where it shows nothing of which we kno
 _SHORTEST = 4  # characters of a line that is looked for elsewhere
 
 
-def located(lines: Sequence[str], entry: Entry) -> tuple[int, int] | None:
+def located(lines: Sequence[str], entry: QmdEntry) -> tuple[int, int] | None:
     """The lines that an entry shows, as they are now.
 
     What qmd read may be older than what is on the disk. So its lines are compared with ours, and looked for where they
@@ -80,7 +80,7 @@ def _found(lines: Sequence[str], shown: Sequence[str]) -> int | None:
 
 
 def shown(
-    page: Page, place: tuple[int, int], entry: Entry, terms: Sequence[str], max_chars: int
+    page: TranscriptPage, place: tuple[int, int], entry: QmdEntry, terms: Sequence[str], max_chars: int
 ) -> tuple[int, int, str] | None:
     """What an agent reads of a file: the window around the line that qmd means that holds the most of the question.
 
@@ -121,17 +121,17 @@ def _around(lines: Sequence[str], first: int, last: int, means: int, most: int) 
     return min(begin, max(first, means - _NEAR)), max(end, min(last, means + _NEAR))
 
 
-def in_turns(hits: Iterable[Hit]) -> list[Hit]:
+def in_turns(hits: Iterable[FoundHit]) -> list[FoundHit]:
     """Hits with the sources taking turns, beginning with that of the best."""
-    by_source: dict[str, list[Hit]] = {}
+    by_source: dict[str, list[FoundHit]] = {}
     for hit in hits:
         by_source.setdefault(hit.source, []).append(hit)
     return [hit for hit in chain.from_iterable(zip_longest(*by_source.values())) if hit is not None]
 
 
-def once(hits: Iterable[Hit]) -> list[Hit]:
+def once(hits: Iterable[FoundHit]) -> list[FoundHit]:
     """Hits without those that show a text, or lines, that one before shows."""
-    kept: list[Hit] = []
+    kept: list[FoundHit] = []
     texts: set[str] = set()
     for hit in hits:
         overlaps = any(
@@ -144,7 +144,7 @@ def once(hits: Iterable[Hit]) -> list[Hit]:
     return kept
 
 
-def hit_of(path: str, kind: Kind, score: float, found: tuple[int, int, str]) -> Hit:
+def hit_of(path: str, kind: Kind, score: float, found: tuple[int, int, str]) -> FoundHit:
     """A hit as it is answered, with a score of qmd."""
     first, last, text = found
-    return Hit(path, first, last, round(score, 4), text, kind.source, own_scale=True)
+    return FoundHit(path, first, last, round(score, 4), text, kind.source, own_scale=True)

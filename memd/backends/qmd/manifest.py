@@ -11,7 +11,7 @@ _MOST_CHARS = 80  # of a part of a name; some file systems take 255 bytes
 _VERSION = 1
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ManifestEntry(msgspec.Struct, frozen=True):
     """One exported file."""
 
     file: str  # below the directory of the agent's qmd, POSIX
@@ -23,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """Every file that memd has exported, by the name in the index of what it was made from."""
 
-    files: Mapping[str, Entry] = {}
+    files: Mapping[str, ManifestEntry] = {}
     rules: str = ""  # what decides how they are made
     version: int = _VERSION
 
@@ -36,12 +36,12 @@ class Source(msgspec.Struct, frozen=True):
     state: str
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ExportPlan(msgspec.Struct, frozen=True):
     """What makes the export what it is to be."""
 
-    write: Mapping[str, Entry]  # by the name in the index
-    delete: Mapping[str, Entry]
-    keep: Mapping[str, Entry]
+    write: Mapping[str, ManifestEntry]  # by the name in the index
+    delete: Mapping[str, ManifestEntry]
+    keep: Mapping[str, ManifestEntry]
 
 
 def read(data: bytes) -> Manifest:
@@ -65,7 +65,7 @@ def plan(
     *,
     rules: str,
     sizes: Mapping[str, int],
-) -> Plan:
+) -> ExportPlan:
     """What is to be done with the files of an export.
 
     Args:
@@ -74,8 +74,8 @@ def plan(
         rules: What decides how files are made; with others, all are made anew.
         sizes: The bytes of every file that is there, be it memd's or not, by its name below the agent's directory.
     """
-    write: dict[str, Entry] = {}
-    keep: dict[str, Entry] = {}
+    write: dict[str, ManifestEntry] = {}
+    keep: dict[str, ManifestEntry] = {}
     ours = {entry.file: path for path, entry in manifest.files.items()}
     taken = {file.casefold() for file in sizes if file not in ours}
     taken |= {entry.file.casefold() for path, entry in manifest.files.items() if path in sources}
@@ -84,7 +84,7 @@ def plan(
         if entry is None or entry.file.rpartition("/")[0] != source.directory:
             file = _free(source, path, taken)
             taken.add(file.casefold())
-            write[path] = Entry(file)
+            write[path] = ManifestEntry(file)
         elif entry.state != source.state or manifest.rules != rules or sizes.get(entry.file) != entry.bytes:
             write[path] = entry
         else:
@@ -94,7 +94,7 @@ def plan(
         for path, entry in manifest.files.items()
         if path not in sources or (path in write and write[path].file != entry.file)
     }
-    return Plan(write, delete, keep)
+    return ExportPlan(write, delete, keep)
 
 
 def safe_name(name: str) -> str:

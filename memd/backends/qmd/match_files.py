@@ -4,19 +4,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from memd.backends.qmd.collections import Wanted
-from memd.backends.qmd.manifest import Entry as Exported
-from memd.backends.qmd.parse import Entry
+from memd.backends.qmd.collections import WantedCollection
+from memd.backends.qmd.manifest import ManifestEntry as Exported
+from memd.backends.qmd.parse import QmdEntry
 from memd.model import Kind
 from memd.store.files import KnownFile
-from memd.text.memory_paths import Root, Sessions, admits, find_place, name_of, parts_below
+from memd.text.memory_paths import Root, SessionPaths, admits, find_place, name_of, parts_below
 
 _OTHER = re.compile(r"[\W_]+")
 
 
 def directly(
-    entry: Entry,
-    collections: Mapping[str, Wanted],
+    entry: QmdEntry,
+    collections: Mapping[str, WantedCollection],
     roots: Sequence[Root],
     made_of: Callable[[Path], str | None],
 ) -> str | None:
@@ -42,18 +42,18 @@ def directly(
         return made_of(file)
     for root in roots:
         parts = parts_below(root, file)
-        if parts is not None and not isinstance(root, Sessions) and admits(root, parts):
+        if parts is not None and not isinstance(root, SessionPaths) and admits(root, parts):
             return name_of(root, parts)
     return made_of(file) if collection is None else None
 
 
 def by_likeness(
-    collections: Mapping[str, Wanted],
+    collections: Mapping[str, WantedCollection],
     roots: Sequence[Root],
     known: Iterable[KnownFile],
     exported: Mapping[str, Exported],
     base: Path,
-) -> Callable[[Entry], str | None]:
+) -> Callable[[QmdEntry], str | None]:
     """What tells the name in the index of the one file that a changed name, or the hash of a content, can mean.
 
     Older versions of qmd print names in lower case, with hyphens for what they do not like, or no name at all.
@@ -82,7 +82,7 @@ def by_likeness(
                 below = _slug(file.relative_to(collection.directory).as_posix())
                 named.setdefault((name, below), []).append(one.path)
 
-    def find(entry: Entry) -> str | None:
+    def find(entry: QmdEntry) -> str | None:
         if entry.file is None:
             alike = list(hashes)
         elif entry.collection in collections:

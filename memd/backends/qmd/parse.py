@@ -18,7 +18,7 @@ from memd.backends.qmd.errors import (
     QmdFailed,
     UnknownOption,
 )
-from memd.backends.qmd.process import Ended
+from memd.backends.qmd.process import ProcessEnded
 
 _MOST_TRIES = 200  # brackets of a noisy output at which an answer may begin
 _NOTHING = re.compile(
@@ -52,7 +52,7 @@ class NoAnswer(QmdFailed):
     """What it printed is no answer."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class QmdEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One result, as far as qmd tells."""
 
     score: float  # 0..1
@@ -67,7 +67,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     snippet: tuple[str, ...] = ()  # its lines, as qmd has them
 
 
-class Listed(msgspec.Struct, frozen=True):
+class QmdListing(msgspec.Struct, frozen=True):
     """One collection as a list shows it; None: the list does not tell."""
 
     name: str
@@ -79,7 +79,7 @@ class Listed(msgspec.Struct, frozen=True):
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
-def checked(ended: Ended, what: str, unsaid: tuple[str, ...] | None = None) -> str:
+def checked(ended: ProcessEnded, what: str, unsaid: tuple[str, ...] | None = None) -> str:
     """The stdout of a command that went well.
 
     Args:
@@ -115,7 +115,7 @@ def checked(ended: Ended, what: str, unsaid: tuple[str, ...] | None = None) -> s
 # --- results ------------------------------------------------------------------------------------------------------
 
 
-def entries(stdout: str, what: str) -> list[Entry]:
+def entries(stdout: str, what: str) -> list[QmdEntry]:
     """The results that a search printed, in its order.
 
     Whatever stands before or after them is passed over. A result that names no file is none.
@@ -165,7 +165,7 @@ def _values(text: str) -> Iterator[Any]:
             yield value
 
 
-def _entry(one: dict[str, Any]) -> Entry | None:
+def _entry(one: dict[str, Any]) -> QmdEntry | None:
     collection, file = _place(one)
     docid = _text(one.get("docid")) or _text(one.get("hash"))
     docid = docid.removeprefix("#").lower() if docid and re.fullmatch(r"#?[0-9a-fA-F]{4,64}", docid) else None
@@ -177,7 +177,7 @@ def _entry(one: dict[str, Any]) -> Entry | None:
     if header is not None:
         first, count = int(header[1]), int(header[2] or 1)
         shown = shown[header.end() :]
-    return Entry(
+    return QmdEntry(
         score=_score(one.get("score")),
         collection=collection,
         file=file,
@@ -226,7 +226,7 @@ def _score(value: Any) -> float:
 # --- collections, counts ------------------------------------------------------------------------------------------
 
 
-def collections(stdout: str) -> list[Listed]:
+def collections(stdout: str) -> list[QmdListing]:
     """The collections that a list shows: JSON with names or objects, or text.
 
     Raises:
@@ -241,7 +241,7 @@ def collections(stdout: str) -> list[Listed]:
     return [] if _NO_COLLECTIONS.search(stdout) else _from_text(stdout)
 
 
-def _listed(value: Any) -> list[Listed] | None:
+def _listed(value: Any) -> list[QmdListing] | None:
     if isinstance(value, dict):
         value = value.get("collections", value)
     if isinstance(value, dict):  # by name
@@ -253,18 +253,18 @@ def _listed(value: Any) -> list[Listed] | None:
     return found if len(found) == len(value) else None
 
 
-def _one(value: Any) -> Listed | None:
+def _one(value: Any) -> QmdListing | None:
     name = _text(value.get("name") if isinstance(value, dict) else value)
     if name is None:
         return None
     if not isinstance(value, dict):
-        return Listed(name)
+        return QmdListing(name)
 
     def text(*keys: str) -> str | None:
         return next((found for key in keys if (found := _text(value.get(key)))), None)
 
     files = value.get("files", value.get("documents"))
-    return Listed(
+    return QmdListing(
         name,
         text("path", "pwd", "directory", "dir"),
         text("pattern", "mask", "glob"),
@@ -272,15 +272,15 @@ def _one(value: Any) -> Listed | None:
     )
 
 
-def _from_text(stdout: str) -> list[Listed]:
+def _from_text(stdout: str) -> list[QmdListing]:
     """Names that begin a line, each with the fields that are indented below it."""
-    found: list[Listed] = []
+    found: list[QmdListing] = []
     fields: dict[str, str] = {}
 
     def finish() -> None:
         if found:
             files = _COUNT.match(fields.get("files", ""))
-            found[-1] = Listed(
+            found[-1] = QmdListing(
                 found[-1].name,
                 fields.get("path") or fields.get("directory"),
                 fields.get("pattern") or fields.get("mask") or fields.get("glob"),
@@ -295,7 +295,7 @@ def _from_text(stdout: str) -> list[Listed]:
             fields[field[1].lower()] = plain(field[2])
         elif (item := _ITEM.match(plain(line))) is not None and not line[:1].isspace():
             finish()
-            found.append(Listed(item[1]))
+            found.append(QmdListing(item[1]))
     finish()
     return found
 

@@ -18,7 +18,7 @@ _LINGER_S = 0.5  # for what a program that has ended wrote, while others hold it
 _GONE_S = 5.0  # a killed process is gone long before, unless the disk it waits for is
 
 
-class Ended(msgspec.Struct, frozen=True):
+class ProcessEnded(msgspec.Struct, frozen=True):
     """How a program ended."""
 
     status: int  # negative: the signal that ended it
@@ -33,7 +33,7 @@ async def run(
     environ: Mapping[str, str],
     timeout_s: float,
     max_output: int | None = MAX_OUTPUT,
-) -> Ended:
+) -> ProcessEnded:
     """Run a program to its end, in a process group of its own that is killed whole, whatever happens.
 
     Args:
@@ -71,7 +71,7 @@ async def run(
         await _end(process)
     if process.is_over:
         raise QmdFailed(f"{what} produced too much output, over {max_output:,} bytes, and was killed")
-    return Ended(process.status, process.output(), process.errors())
+    return ProcessEnded(process.status, process.output(), process.errors())
 
 
 async def _start(arguments: Sequence[str], environ: Mapping[str, str], max_output: int | None) -> "_Process":

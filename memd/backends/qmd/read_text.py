@@ -5,7 +5,7 @@ import time
 from pathlib import PurePosixPath
 
 from memd.backends.qmd.errors import QmdFailed
-from memd.backends.qmd.transcript_page import Page, page
+from memd.backends.qmd.transcript_page import TranscriptPage, page
 from memd.indexing.rules import Treatment
 from memd.model import Kind
 from memd.runtime.threads import Threads
@@ -16,7 +16,7 @@ from memd.store.index import Index
 READ_S = 5.0  # a file that has not been read by then is on a disk that does not answer
 
 
-class Reading:
+class IndexedText:
     """Gives pages of one agent's files."""
 
     def __init__(self, index: Index, treatment: Treatment, threads: Threads) -> None:
@@ -24,7 +24,7 @@ class Reading:
         self._treatment = treatment
         self._threads = threads
 
-    async def page(self, path: str, kind: Kind) -> Page | None:
+    async def page(self, path: str, kind: Kind) -> TranscriptPage | None:
         """All lines of a file: of a note as it is on the disk now, of a transcript as it was read last.
 
         Args:
@@ -56,4 +56,4 @@ class Reading:
             return None
         except TimeoutError as timeout:
             raise QmdFailed(f"a note was not read within {READ_S:g} s: is a network mount down?") from timeout
-        return Page(read.document.lines)
+        return TranscriptPage(read.document.lines)

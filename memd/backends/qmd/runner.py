@@ -25,7 +25,7 @@ class Runner:
         """
         self.program = program
         self._environ = environ
-        self._running: set[asyncio.Task[process.Ended]] = set()
+        self._running: set[asyncio.Task[process.ProcessEnded]] = set()
         self._searches = asyncio.Semaphore(SEARCHES)
         self._is_closed = False
         self.searched_at = time.monotonic()  # when the last search ended; none yet: when this was made

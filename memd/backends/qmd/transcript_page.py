@@ -11,7 +11,7 @@ from memd.text.turn_header import spoken
 VERSION = 1  # of how a page is made: with another one, pages are made anew
 
 
-class Page(msgspec.Struct, frozen=True):
+class TranscriptPage(msgspec.Struct, frozen=True):
     """Text with the line of its source that each of its lines stands for."""
 
     lines: tuple[str, ...]
@@ -26,7 +26,7 @@ class Page(msgspec.Struct, frozen=True):
         return "\n".join(self.lines) + "\n"
 
 
-def page(session: str, turns: Sequence[Turn], zone: tzinfo | None) -> Page:
+def page(session: str, turns: Sequence[Turn], zone: tzinfo | None) -> TranscriptPage:
     """The page of a session.
 
     Args:
@@ -42,4 +42,4 @@ def page(session: str, turns: Sequence[Turn], zone: tzinfo | None) -> Page:
         numbers += [turn.start_line] * (len(told) + 1)
     if not turns:
         lines, numbers = [*lines, "(empty)"], [*numbers, first]
-    return Page(tuple(lines), tuple(numbers))
+    return TranscriptPage(tuple(lines), tuple(numbers))

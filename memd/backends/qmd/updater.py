@@ -11,10 +11,10 @@ import msgspec
 import structlog
 
 from memd.backends.qmd import commands, own_files, parse, schedule
-from memd.backends.qmd.collections import Added, Wanted, as_added, reaches, steps, wanted
+from memd.backends.qmd.collections import Added, WantedCollection, as_added, reaches, steps, wanted
 from memd.backends.qmd.commands import Mode
 from memd.backends.qmd.embed_slot import EmbedTurn
-from memd.backends.qmd.environment import Places
+from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import (
     AlreadyExists,
     CollectionMissing,
@@ -24,7 +24,7 @@ from memd.backends.qmd.errors import (
     QmdTimedOut,
 )
 from memd.backends.qmd.export import CURATED, NOTES, Export
-from memd.backends.qmd.parse import Listed
+from memd.backends.qmd.parse import QmdListing
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.schedule import Cleanings, Embeddings, ScheduleSettings, Updates
 from memd.config.settings import QmdSettings as Settings
@@ -44,7 +44,7 @@ EMBED_S = 600.0  # killed then, it goes on the next time where it was
 CLEAN_S = 8.0  # for which searches may have to wait: less than the patience of a client
 
 
-class Vectors(msgspec.Struct, frozen=True):
+class QmdVectors(msgspec.Struct, frozen=True):
     """What is known of qmd's vectors, by what it did, not by what it should."""
 
     enabled: bool  # the mode of searching needs them
@@ -55,7 +55,7 @@ class Vectors(msgspec.Struct, frozen=True):
 class UpdaterState(msgspec.Struct, frozen=True, kw_only=True):
     """How the upkeep stands."""
 
-    collections: tuple[Wanted, ...] = ()  # that can be searched
+    collections: tuple[WantedCollection, ...] = ()  # that can be searched
     files: int | None = None  # that qmd found in them
     last_update: float | None = None  # unix time
     update_failure: str | None = None
@@ -77,7 +77,7 @@ class Upkeep:
         index: Index,
         roots: tuple[Root, ...],
         sessions: bool,
-        places: Places,
+        places: QmdPlaces,
         export: Export,
         copies: bool,
         threads: Threads,
@@ -147,14 +147,14 @@ class Upkeep:
         return self._settings.search_mode != "search"
 
     @property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> QmdVectors:
         """What is known of the vectors."""
         found = self.state.vectors
         if not self.embeds:
-            return Vectors(enabled=False, available=bool(found), reason=None)
+            return QmdVectors(enabled=False, available=bool(found), reason=None)
         if found:
-            return Vectors(enabled=True, available=True, reason=None)
-        return Vectors(
+            return QmdVectors(enabled=True, available=True, reason=None)
+        return QmdVectors(
             enabled=True,
             available=False,
             reason=self.state.embed_failure or "qmd has not embedded anything yet",
@@ -405,7 +405,7 @@ class Upkeep:
             if warning not in self.state.warnings:
                 log.warning("qmd.collection_unusable", agent=self._agent, reason=warning)
 
-    async def _add(self, one: Wanted) -> None:
+    async def _add(self, one: WantedCollection) -> None:
         try:
             await self._runner.ask(
                 commands.add(one.directory, one.name, one.pattern), timeout_s=UPDATE_S, quiet=True
@@ -415,10 +415,10 @@ class Upkeep:
             if one.name not in {listed.name for listed in await self._list()}:
                 raise
 
-    async def _list(self) -> list[Listed]:
+    async def _list(self) -> list[QmdListing]:
         return parse.collections(await self._runner.ask(commands.LIST, timeout_s=COMMAND_S))
 
-    def _wanted(self) -> tuple[Wanted, ...]:
+    def _wanted(self) -> tuple[WantedCollection, ...]:
         base = self._places.base
         return wanted(
             self._agent,
@@ -533,6 +533,6 @@ def _is_directory(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def mode_of(settings: Settings, vectors: Vectors) -> Mode:
+def mode_of(settings: Settings, vectors: QmdVectors) -> Mode:
     """How qmd is asked: by words while it has no vectors, for without them the other ways find nothing."""
     return settings.search_mode if vectors.available or not vectors.enabled else "search"

@@ -12,7 +12,7 @@ from memd.ctl.call import Call
 from memd.ctl.config import in_force
 from memd.ctl.config.choose_sources import chosen
 from memd.ctl.config.edit import example
-from memd.ctl.config.in_force import Place
+from memd.ctl.config.in_force import ValuePlace
 from memd.ctl.config.installed_agents import NAMES, installed
 from memd.ctl.config.key_permissions import exposed
 from memd.ctl.config.overlap import overlaps
@@ -87,7 +87,7 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
     # numpy comes along: other commands do without it.
     from memd.providers.api_keys.key_file import read_small  # noqa: PLC0415 - likewise
     from memd.providers.api_keys.logins import Surroundings  # noqa: PLC0415 - likewise
-    from memd.providers.choose import Choice, choose  # noqa: PLC0415 - a hook waits for other commands
+    from memd.providers.choose import ProviderChoice, choose  # noqa: PLC0415 - a hook waits for other commands
     from memd.providers.remote.spec import Recipe  # noqa: PLC0415 - likewise
 
     home = call.places.home
@@ -97,18 +97,18 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
     around = Surroundings(call.environ, home, read_small)
     for agent, settings in sorted(config.agents.items()):
         match choose(settings, around):
-            case Choice(primary=Recipe() as recipe) as choice if (
+            case ProviderChoice(primary=Recipe() as recipe) as choice if (
                 settings.provider == "auto" and not settings.remote.base_url
             ):
                 yield (
                     f"{agent}: with the environment of this shell, auto takes {recipe.provider}: {choice.because}."
                     ' provider = "local" keeps them here.'
                 )
-            case Choice(primary=None, reason=str(reason)) if settings.provider != "none":
+            case ProviderChoice(primary=None, reason=str(reason)) if settings.provider != "none":
                 yield f"{agent}: search is by keywords alone. {' '.join(reason.split())}"
-            case Choice(passed_over=passed_over) if settings.provider != "auto" and passed_over:
+            case ProviderChoice(passed_over=passed_over) if settings.provider != "auto" and passed_over:
                 yield f"{agent}: its fallback {settings.fallback} serves. {passed_over[0].reason}"
-            case Choice(no_fallback=str(reason)):
+            case ProviderChoice(no_fallback=str(reason)):
                 yield f"{agent}: it has no fallback. {reason}"
             case _:
                 pass
@@ -128,20 +128,20 @@ def _show(call: Call) -> Outcome:
     return Outcome(data, in_force.text(tables, known, places, call.screen.paint))
 
 
-def _places(call: Call, config: Config) -> dict[str, Place]:
+def _places(call: Call, config: Config) -> dict[str, ValuePlace]:
     """Where things are, and what says so."""
     options, here = call.options, call.places
     usual, _ = location(None, call.environ, here.home)
     no_file = f"built-in defaults: there is no {shown(usual, here.home)}"
     file = no_file if config.file is None else shown(config.file, here.home)
 
-    def place(path: str, flag: str, given: str | None, variables: tuple[str, ...]) -> Place:
+    def place(path: str, flag: str, given: str | None, variables: tuple[str, ...]) -> ValuePlace:
         said = [flag] if given else [name for name in variables if call.environ.get(name)]
-        return Place(path, (said or ["usual place"])[0])
+        return ValuePlace(path, (said or ["usual place"])[0])
 
     return {
         "config": (
-            Place(file, "named here")
+            ValuePlace(file, "named here")
             if options.file is not None
             else place(file, "--config", options.config, ("MEMD_CONFIG", "XDG_CONFIG_HOME"))
         ),

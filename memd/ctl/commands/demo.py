@@ -6,8 +6,8 @@ from datetime import date
 from memd.ctl.call import Call
 from memd.ctl.daemon import catch_up
 from memd.ctl.demo import findings
-from memd.ctl.demo.findings import Asked, Edited, Findings, Grouped, Indexed
-from memd.ctl.demo.questions import EDIT, EDIT_QUESTION, GROUP_KEY, GROUP_QUESTION, QUESTIONS, Question
+from memd.ctl.demo.findings import DemoAnswer, Edited, Findings, Grouped, Indexed
+from memd.ctl.demo.questions import EDIT, EDIT_QUESTION, GROUP_KEY, GROUP_QUESTION, QUESTIONS, DemoQuestion
 from memd.ctl.demo.temporary_daemon import Scratch, daemon, scratch
 from memd.ctl.demo.workspace import daily, write
 from memd.ctl.output.humanize import counted
@@ -65,11 +65,11 @@ def _index(call: Call, made: Scratch, memd: Client, began: float) -> Indexed:
     return findings.indexed(memd.status().agents["main"], text_s, vectors_s)
 
 
-def _ask(memd: Client, question: Question) -> Asked:
+def _ask(memd: Client, question: DemoQuestion) -> DemoAnswer:
     began = time.perf_counter()
     found = memd.search(question.text, max_results=_MAX_RESULTS)
     took_ms = (time.perf_counter() - began) * 1000
-    return Asked(
+    return DemoAnswer(
         about=question.about,
         query=question.text,
         took_ms=round(took_ms, 2),

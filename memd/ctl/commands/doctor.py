@@ -49,17 +49,17 @@ class _Seen(msgspec.Struct, frozen=True):
     """What the pieces of work came to."""
 
     config: Config | ConfigError | Broken | Endless
-    answer: answer.Answer | Broken | Endless
-    place: socket.Place | Broken | Endless
+    answer: answer.SocketAnswer | Broken | Endless
+    place: socket.SocketPlace | Broken | Endless
     state: state.StateDirectory | Broken | Endless
     process: daemon.Process | Broken | Endless
     limits: SystemLimits | Broken | Endless
-    engine: inspect.Answer | Broken | Endless
-    model: inspect.Answer | Broken | Endless | None  # None: no agent uses it
-    roots: inspect.Answer | Broken | Endless
-    stores: inspect.Answer | Broken | Endless
-    programs: inspect.Answer | Broken | Endless | None  # None: no agent is told to search with one
-    service: service.Seen | Broken | Endless
+    engine: inspect.InspectionAnswer | Broken | Endless
+    model: inspect.InspectionAnswer | Broken | Endless | None  # None: no agent uses it
+    roots: inspect.InspectionAnswer | Broken | Endless
+    stores: inspect.InspectionAnswer | Broken | Endless
+    programs: inspect.InspectionAnswer | Broken | Endless | None  # None: no agent is told to search with one
+    service: service.SeenService | Broken | Endless
 
 
 def run(call: Call) -> Outcome:
@@ -106,7 +106,7 @@ def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
         now=time.time(),
     )
 
-    def asked(aspect: str, within_s: float) -> Work[inspect.Answer]:
+    def asked(aspect: str, within_s: float) -> Work[inspect.InspectionAnswer]:
         return Work(
             lambda: inspect.ask(inspect.command_for(aspect), question, scene.environ, within_s),
             within_s + inspect.STARTS_S + _LATE_S,
@@ -171,7 +171,7 @@ def _limits(scene: Scene) -> SystemLimits:
 
 def _judged(seen: _Seen, scene: Scene, patience_s: float) -> list[Finding]:
     config = seen.config if isinstance(seen.config, Config) else None
-    told = seen.answer if isinstance(seen.answer, answer.Answer) else None
+    told = seen.answer if isinstance(seen.answer, answer.SocketAnswer) else None
     status = None if told is None else told.report
     return [
         installation.judged_versions(VERSION, client_version, scene),
@@ -224,15 +224,17 @@ def _state(seen: _Seen, scene: Scene) -> list[Finding]:
     ]
 
 
-def _socket(seen: _Seen, told: answer.Answer | None, scene: Scene) -> list[Finding]:
+def _socket(seen: _Seen, told: answer.SocketAnswer | None, scene: Scene) -> list[Finding]:
     match seen.place:
-        case socket.Place() as place:
+        case socket.SocketPlace() as place:
             return socket.judged(place, told, scene)
         case trouble:
             return socket.judged(_reason(trouble), told, scene)
 
 
-def _daemon(seen: _Seen, told: answer.Answer | None, config: Config | None, scene: Scene) -> list[Finding]:
+def _daemon(
+    seen: _Seen, told: answer.SocketAnswer | None, config: Config | None, scene: Scene
+) -> list[Finding]:
     match seen.process:
         case daemon.Process() as process:
             pass
@@ -243,7 +245,7 @@ def _daemon(seen: _Seen, told: answer.Answer | None, config: Config | None, scen
 
 def _service(seen: _Seen, scene: Scene) -> list[Finding]:
     match seen.service:
-        case service.Seen() as found:
+        case service.SeenService() as found:
             return service.judged(found, scene)
         case trouble:
             return [unchecked("service.units", _reason(trouble))]
@@ -302,7 +304,7 @@ def _agents(
     return findings
 
 
-def _stopped(name: str, asked: inspect.Answer, scene: Scene) -> Finding:
+def _stopped(name: str, asked: inspect.InspectionAnswer, scene: Scene) -> Finding:
     """What could not be looked at because the process that looks came to an early end."""
     return wrong(
         name,
@@ -311,8 +313,12 @@ def _stopped(name: str, asked: inspect.Answer, scene: Scene) -> Finding:
     )
 
 
-def _asked(outcome: inspect.Answer | Broken | Endless) -> inspect.Answer:
-    return outcome if isinstance(outcome, inspect.Answer) else inspect.Answer((), _reason(outcome))
+def _asked(outcome: inspect.InspectionAnswer | Broken | Endless) -> inspect.InspectionAnswer:
+    return (
+        outcome
+        if isinstance(outcome, inspect.InspectionAnswer)
+        else inspect.InspectionAnswer((), _reason(outcome))
+    )
 
 
 def _reason(trouble: Broken | Endless) -> str:

@@ -9,7 +9,7 @@ from memd.ctl.daemon.process import is_gone, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.output.humanize import duration, shown
 from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import Plan, carry_out
+from memd.ctl.service.actions import ServicePlan, carry_out
 from memd.ctl.service.installation import Here, installed_here, managed_here
 from memd.ctl.service.supervisor import Managed
 from memd_client.errors import DaemonNotRunning, MemdClientError
@@ -102,7 +102,7 @@ def _is_the_managers(call: Call, managed: Managed) -> bool:
 def _have_stopped(call: Call, service: Here, managed: Managed) -> Outcome:
     """Left to itself, the manager would start it again."""
     began = time.monotonic()
-    carry_out(Plan(after=service.supervisor.stop(managed)), service, call.environ)
+    carry_out(ServicePlan(after=service.supervisor.stop(managed)), service, call.environ)
     took_s = time.monotonic() - began
     name, pid = service.supervisor.name, managed.pid
     data = {"was_running": pid is not None, "pid": pid, "took_s": round(took_s, 3), "service": name}

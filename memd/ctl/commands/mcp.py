@@ -17,7 +17,7 @@ from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.screen import Outcome
 
 
-class Result(msgspec.Struct, frozen=True):
+class McpResult(msgspec.Struct, frozen=True):
     """What the client knows of memd now."""
 
     client: str
@@ -36,11 +36,11 @@ def run(call: Call) -> Outcome:
             client.file, _without(client), name=name, by_hand=f"Take out {'.'.join(client.way)} yourself."
         )
         text = f"{client.title} starts memd no more; {name} has no entry for it."
-        return Outcome(Result(options.client, str(client.file), changed, []), text)
+        return Outcome(McpResult(options.client, str(client.file), changed, []), text)
     command = [*program("memd-mcp", "memd_client.mcp"), *flags(call)]
     lines = snippet(client, entry(client, command))
     if options.print:
-        result = Result(options.client, str(client.file), changed=False, command=command)
+        result = McpResult(options.client, str(client.file), changed=False, command=command)
         return Outcome(result, lines, (f"This belongs into {name}.", *_remarks(call)))
     by_hand = f"Add this to it yourself:\n{lines}"
     changed = change(client.file, _with(client, command), name=name, by_hand=by_hand)
@@ -49,7 +49,7 @@ def run(call: Call) -> Outcome:
         if changed
         else f"{client.title} starts memd already; {name} was right."
     )
-    return Outcome(Result(options.client, str(client.file), changed, command), text, _remarks(call))
+    return Outcome(McpResult(options.client, str(client.file), changed, command), text, _remarks(call))
 
 
 def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:

@@ -27,7 +27,7 @@ _MODES = {
 }
 
 
-class Line(msgspec.Struct, frozen=True):
+class RedactedLine(msgspec.Struct, frozen=True):
     """A line that something is taken out of, as it would be stored."""
 
     line: int  # from 1
@@ -94,7 +94,7 @@ def _agent(config: Config, named: str | None) -> str:
 def _read(call: Call) -> tuple[bytes, str]:
     """What is in the file, unpacked, and how it is called in messages."""
     from memd.sources.notes import TooLarge  # noqa: PLC0415 - likewise
-    from memd.sources.safe_open import Unreadable  # noqa: PLC0415 - as above
+    from memd.sources.safe_open import FileUnreadable  # noqa: PLC0415 - as above
     from memd.sources.transcripts.open_transcript import PACKED_SUFFIX  # noqa: PLC0415 - likewise
     from memd.sources.transcripts.zstd_stream import unpacked  # noqa: PLC0415 - likewise
 
@@ -111,7 +111,7 @@ def _read(call: Call) -> tuple[bytes, str]:
             return b"".join(unpacked(packed.fileno(), os.fstat(packed.fileno()).st_size, name)), name
     except FileNotFoundError:
         raise Failed("not_found", f"{name} does not exist.", exit_code=NOT_FOUND) from None
-    except (Unreadable, TooLarge) as error:
+    except (FileUnreadable, TooLarge) as error:
         raise Failed("unreadable", f"{error}.") from error
     except OSError as error:
         raise Failed("unreadable", f"{name} cannot be read: {error.strerror}.") from error
@@ -121,7 +121,7 @@ class _Said(msgspec.Struct, frozen=True):
     """What would be indexed of a transcript."""
 
     format: str
-    lines: list[Line]
+    lines: list[RedactedLine]
     counts: Mapping[str, int]
 
 
@@ -138,7 +138,7 @@ def _said(data: bytes, redactor: "Redactor") -> _Said | None:
         return None
     before = {(turn.start_line, turn.role): turn.text for turn in raw.fold.turns}
     lines = [
-        Line(turn.start_line, turn.end_line, _excerpt(text))
+        RedactedLine(turn.start_line, turn.end_line, _excerpt(text))
         for turn in clean.fold.turns
         for text in _changed(before.get((turn.start_line, turn.role)), turn.text)
     ]
@@ -169,7 +169,7 @@ def _text(data: bytes, name: str) -> str:
     return text.replace("\0", "")
 
 
-def _lines(before: str, after: str) -> Iterator[Line]:
+def _lines(before: str, after: str) -> Iterator[RedactedLine]:
     """The lines that are not what they were."""
     pairs = list(zip(before.split("\n"), after.split("\n"), strict=True))
     number = 0
@@ -182,7 +182,7 @@ def _lines(before: str, after: str) -> Iterator[Line]:
         # What a secret of several lines leaves of the others is nothing.
         while number < len(pairs) and pairs[number][0] != pairs[number][1] and _MARK not in pairs[number][1]:
             number += 1
-        yield Line(first + 1, number, _excerpt(now.rstrip("\r")))
+        yield RedactedLine(first + 1, number, _excerpt(now.rstrip("\r")))
 
 
 def _excerpt(line: str) -> str:
@@ -193,7 +193,7 @@ def _excerpt(line: str) -> str:
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
-def _told(lines: list[Line], counts: dict[str, int], call: Call) -> str:
+def _told(lines: list[RedactedLine], counts: dict[str, int], call: Call) -> str:
     if not counts:
         return "Nothing would be taken out."
     paint = call.screen.paint

@@ -15,9 +15,9 @@ from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed,
 from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.log_line import readable
 from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import Plan, await_service, carry_out
+from memd.ctl.service.actions import ServicePlan, await_service, carry_out
 from memd.ctl.service.installation import Here, here
-from memd.ctl.service.installed_units import Installed
+from memd.ctl.service.installed_units import InstalledUnits
 from memd.ctl.service.journal import written
 from memd.ctl.service.linger import REMEDY, lingers
 from memd.ctl.service.manager import NoManager, reached
@@ -80,13 +80,13 @@ def _install(call: Call, found: Here, platform: str) -> Outcome:
     if call.options.print:
         managed = Managed(loaded=found.is_installed)
         orders = found.supervisor.install(changed=not found.is_current, managed=managed)
-        return _printed(call, Plan(write=found.units, after=orders))
+        return _printed(call, ServicePlan(write=found.units, after=orders))
     managed = reached(found.supervisor, call.environ)
     _refuse_strangers(call, found.installed)
     _refuse_another(call, found)
     _refuse_second(call, found, managed)
     changed = not found.is_current or managed.stale
-    plan = Plan(
+    plan = ServicePlan(
         write=() if found.is_current else found.units,
         after=found.supervisor.install(changed=changed, managed=managed),
     )
@@ -116,7 +116,7 @@ def _check(call: Call, platform: str) -> None:
         raise Failed("bad_config", str(error), exit_code=BAD_CONFIG) from error
 
 
-def _refuse_strangers(call: Call, files: Iterable[Installed]) -> None:
+def _refuse_strangers(call: Call, files: Iterable[InstalledUnits]) -> None:
     """Raise Failed where a file is not as memd wrote it, unless that is wished for."""
     for one in files:
         name = visible(shown(one.path, call.places.home))
@@ -183,7 +183,7 @@ def _uninstall(call: Call, found: Here) -> Outcome:
     if not call.options.print:
         _refuse_strangers(call, there)
     managed = Managed(loaded=True) if call.options.print else reached(found.supervisor, call.environ)
-    plan = Plan(
+    plan = ServicePlan(
         before=found.supervisor.forget(managed),
         remove=tuple(one.path for one in there),
         after=found.supervisor.forgotten(),
@@ -203,11 +203,11 @@ def _change(call: Call, found: Here, action: str) -> Outcome:
     supervisor = found.supervisor
     orders = {"start": supervisor.start, "stop": supervisor.stop, "restart": supervisor.restart}[action]
     if call.options.print:
-        return _printed(call, Plan(after=orders(Managed(loaded=True))))
+        return _printed(call, ServicePlan(after=orders(Managed(loaded=True))))
     managed = reached(supervisor, call.environ)
     if action != "stop":
         _refuse_second(call, found, managed)
-    carry_out(Plan(after=orders(managed)), found, call.environ)
+    carry_out(ServicePlan(after=orders(managed)), found, call.environ)
     if action == "stop":
         text = f"{supervisor.name} has stopped memd. It starts it again at the next login."
         return Outcome({"pid": None}, text, tuple(_drift(call, found)))
@@ -216,7 +216,7 @@ def _change(call: Call, found: Here, action: str) -> Outcome:
     return Outcome({"pid": pid}, f"{supervisor.name} runs memd (pid {pid}).", tuple(_drift(call, found)))
 
 
-def _printed(call: Call, plan: Plan) -> Outcome:
+def _printed(call: Call, plan: ServicePlan) -> Outcome:
     """What would be done: the files on stdout as `systemctl cat` has them, or the commands where there are none."""
     files = [{"path": str(unit.path), "text": unit.text} for unit in plan.write]
     data = {"files": files, "removed": [str(path) for path in plan.remove], "commands": plan.commands}
@@ -273,7 +273,7 @@ def _status(call: Call, found: Here) -> Outcome:
     return Outcome(standing, _told(call, found, managed, reason), tuple(remarks), exit_code)
 
 
-def _file(one: Installed) -> dict[str, object]:
+def _file(one: InstalledUnits) -> dict[str, object]:
     return {"path": str(one.path), "state": one.state, "differing": list(one.differing)}
 
 

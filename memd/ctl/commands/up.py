@@ -30,7 +30,7 @@ from memd.ctl.output.embedding_progress import in_words, total
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.screen import Outcome
 from memd.ctl.places import Places
-from memd.ctl.service.actions import Plan, await_service, carry_out
+from memd.ctl.service.actions import ServicePlan, await_service, carry_out
 from memd.ctl.service.installation import installed_here, managed_here
 from memd_client import paths
 from memd_client.messages import StatusReport, SyncReport
@@ -39,7 +39,7 @@ _ANSWERS_S = 60.0  # until a daemon that was started has to answer
 _TIMES = 9  # that the configuration is read again, because somebody else has written it
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedAgent(msgspec.Struct, frozen=True):
     """A directory that an agent is to search."""
 
     directory: Directory
@@ -53,7 +53,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return self.directory.path
 
 
-class Result(msgspec.Struct, frozen=True):
+class UpResult(msgspec.Struct, frozen=True):
     """What `up` came to."""
 
     pid: int
@@ -79,7 +79,7 @@ def run(call: Call) -> Outcome:
     changed: list[str] = []
     managed = managed_here(service, call.environ) if running is None else None
     if running is None and service is not None and managed is not None:
-        carry_out(Plan(after=service.supervisor.start(managed)), service, call.environ)
+        carry_out(ServicePlan(after=service.supervisor.start(managed)), service, call.environ)
         running = await_service(service, call.options.timeout)
         started = True
     elif running is None:
@@ -106,7 +106,7 @@ def run(call: Call) -> Outcome:
 # --- the configuration
 
 
-def _written(call: Call, running: StatusReport | None) -> Wanted:
+def _written(call: Call, running: StatusReport | None) -> WantedAgent:
     """What was wanted, when the configuration says so.
 
     Raises:
@@ -122,7 +122,7 @@ def _written(call: Call, running: StatusReport | None) -> Wanted:
         text = _text(file, call.places.home)
         agents = parse(text, file, call.places.home).agents
         agent = agent_of(call.options.agent, agents)
-        wanted = Wanted(directory, agent, change_for(directory, agent, agents, default), file)
+        wanted = WantedAgent(directory, agent, change_for(directory, agent, agents, default), file)
         changed = _changed(text, wanted)
         if changed is None:
             return wanted
@@ -167,7 +167,7 @@ def _text(file: Path, home: Path) -> str:
     return read(file, home) if os.path.lexists(file) else example()
 
 
-def _changed(text: str, wanted: Wanted) -> str | None:
+def _changed(text: str, wanted: WantedAgent) -> str | None:
     """The configuration as it has to be; None where it is."""
     match wanted.change:
         case AlreadySearched():
@@ -179,7 +179,7 @@ def _changed(text: str, wanted: Wanted) -> str | None:
             return with_workspace(changed, wanted.agent, wanted.path) if is_workspace_too else changed
 
 
-def _question(wanted: Wanted, home: Path) -> str | None:
+def _question(wanted: WantedAgent, home: Path) -> str | None:
     """What to ask before an agent changes; None where it is new."""
     new = shown(wanted.path, home)
     match wanted.change:
@@ -217,7 +217,7 @@ def _remember(process: Started) -> None:
     process.process.returncode = process.process.returncode or 0
 
 
-def _is_in_force(wanted: Wanted, report: StatusReport) -> bool:
+def _is_in_force(wanted: WantedAgent, report: StatusReport) -> bool:
     """Whether the daemon searches the directory as the configuration has it."""
     agent = report.agents.get(wanted.agent)
     if agent is None:
@@ -268,7 +268,7 @@ def _outcome(
     call: Call,
     report: StatusReport,
     text: SyncReport,
-    wanted: Wanted | None,
+    wanted: WantedAgent | None,
     *,
     started: bool,
     reloaded: bool,
@@ -301,7 +301,7 @@ def _outcome(
     return Outcome(result, "\n".join(lines))
 
 
-def _told(wanted: Wanted, home: Path) -> str:
+def _told(wanted: WantedAgent, home: Path) -> str:
     new, file = visible(shown(wanted.path, home)), shown(wanted.file, home)
     match wanted.change:
         case AlreadySearched():
@@ -331,17 +331,17 @@ def _result(
     call: Call,
     report: StatusReport,
     text: SyncReport,
-    wanted: Wanted | None,
+    wanted: WantedAgent | None,
     *,
     started: bool,
     reloaded: bool,
     by: str | None,
-) -> Result:
+) -> UpResult:
     vectors = total(report)
     changed = None
     if wanted is not None:
         changed = {NewWorkspace: "workspace", NewExtraPath: "extra_path"}.get(type(wanted.change))
-    return Result(
+    return UpResult(
         pid=report.pid,
         started=started,
         reloaded=reloaded,

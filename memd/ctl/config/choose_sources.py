@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 
 from memd.config.settings import PresetName
 from memd.ctl.call import Call
-from memd.ctl.config.installed_agents import NAMES, Installed
-from memd.ctl.config.starter import Choice
+from memd.ctl.config.installed_agents import NAMES, InstalledAgent
+from memd.ctl.config.starter import SourceChoice
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import counted
 
 _MOST_ATTEMPTS = 3
 
 
-def chosen(call: Call, there: Sequence[Installed]) -> Choice:
+def chosen(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
     """The choice of a person for what there is.
 
     Notes are searched unless somebody says no. Transcripts are searched only if somebody says yes.
@@ -50,7 +50,7 @@ def chosen(call: Call, there: Sequence[Installed]) -> Choice:
                 usual=False,
             )
         )
-    return Choice(memory, sessions)
+    return SourceChoice(memory, sessions)
 
 
 def _says_yes(call: Call, question: str, *, usual: bool) -> bool:

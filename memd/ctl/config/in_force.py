@@ -20,7 +20,7 @@ _USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _FURTHEST = 60  # columns that remarks are aligned within
 
 
-class Place(msgspec.Struct, frozen=True):
+class ValuePlace(msgspec.Struct, frozen=True):
     """A file or directory, and what says so."""
 
     path: str
@@ -41,7 +41,7 @@ def origins(tables: Mapping[str, Any], known: Mapping[Key, int]) -> dict[str, st
 
 
 def text(
-    tables: Mapping[str, Any], known: Mapping[Key, int], places: Mapping[str, Place], paint: Paint
+    tables: Mapping[str, Any], known: Mapping[Key, int], places: Mapping[str, ValuePlace], paint: Paint
 ) -> str:
     """A configuration file that means the same, with remarks.
 

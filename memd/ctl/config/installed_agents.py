@@ -20,7 +20,7 @@ NAMES: Mapping[PresetName, str] = MappingProxyType(
 _ANY_SIZE = 1 << 62
 
 
-class Installed(msgspec.Struct, frozen=True):
+class InstalledAgent(msgspec.Struct, frozen=True):
     """One agent with files here."""
 
     preset: PresetName
@@ -28,14 +28,14 @@ class Installed(msgspec.Struct, frozen=True):
     transcripts: int
 
 
-def installed(environ: Mapping[str, str]) -> tuple[Installed, ...]:
+def installed(environ: Mapping[str, str]) -> tuple[InstalledAgent, ...]:
     """The agents that have notes or transcripts here.
 
     Args:
         environ: May say where they have them.
     """
     found = (
-        Installed(preset, _count(notes_of(preset, environ)), _count(transcripts_of(preset, environ)))
+        InstalledAgent(preset, _count(notes_of(preset, environ)), _count(transcripts_of(preset, environ)))
         for preset in get_args(PresetName)
     )
     return tuple(one for one in found if one.notes or one.transcripts)

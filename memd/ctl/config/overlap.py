@@ -11,7 +11,7 @@ from memd.sources.roots import roots_of
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Root,
-    Sessions,
+    SessionPaths,
     SingleFile,
     Workspace,
     descends,
@@ -34,11 +34,11 @@ def overlaps(agents: Mapping[str, AgentSettings]) -> Iterator[Overlap]:
     """The directories that an agent searches although they are another's, two agents with the same ones named once."""
     roots = {name: roots_of(settings) for name, settings in sorted(agents.items())}
     notes = {
-        name: tuple(root for root in own if not isinstance(root, Sessions)) for name, own in roots.items()
+        name: tuple(root for root in own if not isinstance(root, SessionPaths)) for name, own in roots.items()
     }
     yield from _overlaps(notes, are_notes=True)
     transcripts = {
-        name: tuple(root for root in own if isinstance(root, Sessions)) for name, own in roots.items()
+        name: tuple(root for root in own if isinstance(root, SessionPaths)) for name, own in roots.items()
     }
     yield from _overlaps(transcripts, are_notes=False)
 
@@ -77,7 +77,7 @@ def _directories(root: Root) -> tuple[Path, ...]:
     match root:
         case Workspace():
             return root.directory, root.directory / MEMORY_DIRECTORY
-        case SingleFile() | Sessions(file=str()):
+        case SingleFile() | SessionPaths(file=str()):
             return ()
         case _:
             return (root.directory,)

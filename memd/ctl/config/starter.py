@@ -6,18 +6,18 @@ from collections.abc import Sequence
 import msgspec
 
 from memd.config.settings import PresetName
-from memd.ctl.config.installed_agents import NAMES, Installed
+from memd.ctl.config.installed_agents import NAMES, InstalledAgent
 from memd.ctl.output.humanize import counted
 
 
-class Choice(msgspec.Struct, frozen=True):
+class SourceChoice(msgspec.Struct, frozen=True):
     """What is to be searched besides the workspace; None: nobody was asked."""
 
     memory: tuple[PresetName, ...] = ()
     sessions: tuple[PresetName, ...] | None = None
 
 
-def starter(example: str, choice: Choice, found: Sequence[Installed]) -> str:
+def starter(example: str, choice: SourceChoice, found: Sequence[InstalledAgent]) -> str:
     """The example with a choice made in it.
 
     Transcripts are private: where nobody was asked, those that were found are named in a comment.
@@ -42,12 +42,12 @@ def starter(example: str, choice: Choice, found: Sequence[Installed]) -> str:
     return text
 
 
-def transcripts_in_words(one: Installed) -> str:
+def transcripts_in_words(one: InstalledAgent) -> str:
     """Claude Code (214 transcripts)."""
     return f"{NAMES[one.preset]} ({counted(one.transcripts, 'transcript')})"
 
 
-def notes_in_words(one: Installed) -> str:
+def notes_in_words(one: InstalledAgent) -> str:
     """Claude Code (3 notes)."""
     return f"{NAMES[one.preset]} ({counted(one.notes, 'note')})"
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from memd.ctl.demo.questions import Question
+from memd.ctl.demo.questions import DemoQuestion
 from memd.ctl.output import hits
 from memd.ctl.output.colours import Paint
 from memd.ctl.output.humanize import counted, duration, one_line
@@ -21,7 +21,7 @@ class Indexed(msgspec.Struct, frozen=True):
     reason: str | None  # why there are no vectors
 
 
-class Asked(msgspec.Struct, frozen=True):
+class DemoAnswer(msgspec.Struct, frozen=True):
     """One question, and what came back."""
 
     about: str
@@ -58,13 +58,13 @@ class Findings(msgspec.Struct, frozen=True):
     """All of it."""
 
     indexed: Indexed
-    questions: list[Asked]
+    questions: list[DemoAnswer]
     edit: Edited
     group: Grouped
     workspace: str | None  # where it is kept
 
 
-def is_answered(question: Question, found: list[Hit]) -> bool:
+def is_answered(question: DemoQuestion, found: list[Hit]) -> bool:
     """Whether what came back is what should."""
     if question.answer is None:
         return not found
@@ -94,7 +94,7 @@ def index_text(found: Indexed, paint: Paint) -> str:
     return f"{start}: {words}.\n{paint(f'No vectors here{reason}. What needs them will not be found.', 'yellow')}"
 
 
-def question_text(number: int, asked: Asked, paint: Paint) -> str:
+def question_text(number: int, asked: DemoAnswer, paint: Paint) -> str:
     """A question with its hits."""
     if asked.has_answer:
         verdict = paint("found", "green") if asked.as_it_should else paint("not found", "yellow")

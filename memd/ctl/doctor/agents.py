@@ -12,7 +12,7 @@ from memd.inspection.facts import Root as Place
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Root,
-    Sessions,
+    SessionPaths,
     SingleFile,
     Tree,
     Workspace,
@@ -238,7 +238,7 @@ def _reads(root: Root, workspace: Root) -> bool:
             mine = [root.directory / root.file]
         case Tree():
             mine = [root.directory / "note.md"]
-        case Workspace() | Sessions():  # its own memory is its own, wherever it lies
+        case Workspace() | SessionPaths():  # its own memory is its own, wherever it lies
             mine = []
     return any(_holds(root, file) for file in inside) or any(_holds(workspace, file) for file in mine)
 

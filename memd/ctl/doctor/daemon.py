@@ -14,7 +14,7 @@ from memd.config.settings import Config
 from memd.ctl.doctor.agents import degraded
 from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
 from memd.ctl.doctor.scene import Scene
-from memd.ctl.doctor.socket_answer import Answer
+from memd.ctl.doctor.socket_answer import SocketAnswer
 from memd.ctl.output.humanize import counted, duration
 from memd.version import VERSION
 from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
@@ -47,7 +47,7 @@ def newest_code() -> float:
 
 
 def judged(
-    answer: Answer | None,
+    answer: SocketAnswer | None,
     process: Process,
     config: Config | None,
     scene: Scene,
@@ -81,7 +81,7 @@ def judged(
     ]
 
 
-def _process(answer: Answer | None, process: Process, scene: Scene) -> Finding:
+def _process(answer: SocketAnswer | None, process: Process, scene: Scene) -> Finding:
     name = "daemon.process"
     if answer is not None and answer.report is not None:
         report = answer.report
@@ -108,7 +108,7 @@ def _process(answer: Answer | None, process: Process, scene: Scene) -> Finding:
     )
 
 
-def _mismatch(answer: Answer | None, scene: Scene) -> Finding:
+def _mismatch(answer: SocketAnswer | None, scene: Scene) -> Finding:
     error = None if answer is None else answer.error
     assert isinstance(error, ProtocolMismatch)
     return wrong(

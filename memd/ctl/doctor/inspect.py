@@ -23,7 +23,7 @@ _ERROR = re.compile(r"([\w.]*(?:Error|Exception))\b")
 F = TypeVar("F")
 
 
-class Answer(msgspec.Struct, frozen=True):
+class InspectionAnswer(msgspec.Struct, frozen=True):
     """What it found, and what ended it early."""
 
     facts: tuple[AnyFact, ...]
@@ -40,7 +40,9 @@ def command_for(aspect: str) -> list[str]:
     return [sys.executable, "-P", "-m", "memd.inspection", aspect]
 
 
-def ask(command: Sequence[str], question: Question, environ: Mapping[str, str], patience_s: float) -> Answer:
+def ask(
+    command: Sequence[str], question: Question, environ: Mapping[str, str], patience_s: float
+) -> InspectionAnswer:
     """Have something looked at.
 
     Args:
@@ -61,12 +63,12 @@ def ask(command: Sequence[str], question: Question, environ: Mapping[str, str], 
         facts, is_late = _heard(process, patience_s)
         if facts and isinstance(facts[-1], End):
             _end(process)
-            return Answer(facts)
+            return InspectionAnswer(facts)
         if is_late:
             process.kill()
             _end(process)
-            return Answer(facts, f"gave no answer within {patience_s:g} s")
-        return Answer(facts, _why(_end(process), os.read(errors.fileno(), _BLOCK)))
+            return InspectionAnswer(facts, f"gave no answer within {patience_s:g} s")
+        return InspectionAnswer(facts, _why(_end(process), os.read(errors.fileno(), _BLOCK)))
 
 
 def _heard(process: "subprocess.Popen[bytes]", patience_s: float) -> tuple[tuple[AnyFact, ...], bool]:

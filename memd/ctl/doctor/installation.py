@@ -3,7 +3,7 @@
 import msgspec
 
 from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.inspect import Answer
+from memd.ctl.doctor.inspect import InspectionAnswer
 from memd.ctl.doctor.scene import Scene
 from memd.ctl.output.humanize import counted, duration
 from memd.inspection.facts import Engine, Model
@@ -64,7 +64,7 @@ def _lack(platform: Platform) -> str | None:
     return None
 
 
-def judged_engine(answer: Answer, scene: Scene) -> list[Finding]:
+def judged_engine(answer: InspectionAnswer, scene: Scene) -> list[Finding]:
     """SQLite is there, finds a Chinese word and compares vectors."""
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
     engine = next(iter(answer.of(Engine)), None)
@@ -91,7 +91,7 @@ def judged_engine(answer: Answer, scene: Scene) -> list[Finding]:
     return [right(names[0], f"SQLite {engine.sqlite} (apsw {engine.apsw})"), keywords, vectors]
 
 
-def judged_model(answer: Answer | None) -> Finding:
+def judged_model(answer: InspectionAnswer | None) -> Finding:
     """The bundled model gives vectors that mean something.
 
     Args:

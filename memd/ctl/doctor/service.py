@@ -11,14 +11,14 @@ from memd.ctl.doctor.scene import Scene, quoted
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
 from memd.ctl.service.installation import Here, here
-from memd.ctl.service.installed_units import Installed
+from memd.ctl.service.installed_units import InstalledUnits
 from memd.ctl.service.linger import REMEDY, lingers
 from memd.ctl.service.start_command import config_home
 
 _UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenService(msgspec.Struct, frozen=True):
     """What there is of a service."""
 
     here: Here | None  # None: memd knows no service manager on this platform
@@ -28,23 +28,23 @@ class Seen(msgspec.Struct, frozen=True):
     fault: str | None = None  # why no units can be made for these places
 
 
-def look(scene: Scene) -> Seen:
+def look(scene: Scene) -> SeenService:
     """Look at the files; the manager is asked for nothing but whether it needs a login."""
     try:
         found = here(scene.environ, scene.places, platform=scene.platform)
     except Failed as failed:
-        return Seen(None, fault=failed.message)
+        return SeenService(None, fault=failed.message)
     if found is None or not found.is_installed or found.supervisor.name != "systemd":
-        return Seen(found)
+        return SeenService(found)
     keys = config_home(scene.environ, scene.places.home) / "memd" / "env"
     try:
         mode = stat.S_IMODE(keys.stat().st_mode)
     except OSError:
         mode = None
-    return Seen(found, lingers(scene.uid, scene.environ), keys, mode)
+    return SeenService(found, lingers(scene.uid, scene.environ), keys, mode)
 
 
-def judged(seen: Seen, scene: Scene) -> list[Finding]:
+def judged(seen: SeenService, scene: Scene) -> list[Finding]:
     """Drift, and what happens at login. Pure."""
     found = seen.here
     if seen.fault is not None:
@@ -79,7 +79,7 @@ def _units(found: Here, scene: Scene) -> Finding:
     )
 
 
-def _keys(seen: Seen, scene: Scene) -> list[Finding]:
+def _keys(seen: SeenService, scene: Scene) -> list[Finding]:
     if seen.keys is None or seen.keys_mode is None:
         return []
     name = scene.shown(seen.keys)
@@ -102,7 +102,7 @@ _STATES: Mapping[str, str] = {
 }
 
 
-def _drift(one: Installed, scene: Scene) -> str:
+def _drift(one: InstalledUnits, scene: Scene) -> str:
     differs = f" ({listed(one.differing)})" if one.differing and one.state != "foreign" else ""
     state = _STATES.get(one.state) or f"cannot be read: {one.reason}"
     return f"{scene.shown(one.path)} {state}{differs}"

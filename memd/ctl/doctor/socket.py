@@ -9,14 +9,14 @@ import msgspec
 from memd.ctl.doctor import processes
 from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
 from memd.ctl.doctor.scene import Scene, quoted
-from memd.ctl.doctor.socket_answer import Answer
+from memd.ctl.doctor.socket_answer import SocketAnswer
 from memd_client import paths
 from memd_client.errors import ConnectionLost, DaemonNotRunning, ProtocolMismatch, RequestFailed, TimedOut
 
 _ELSEWHERE = "or set MEMD_SOCKET to another path"
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SocketPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the socket as it is."""
 
     kind: str | None  # socket, or what else is there; None: nothing
@@ -27,7 +27,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     directory_owner: int = 0
 
 
-def look(path: Path) -> Place:
+def look(path: Path) -> SocketPlace:
     """Look at the path, without connecting."""
     kind, owner = None, None
     try:
@@ -40,8 +40,8 @@ def look(path: Path) -> Place:
     try:
         around = path.parent.stat()
     except (FileNotFoundError, NotADirectoryError):
-        return Place(kind=kind, owner=owner, directory=path.parent, directory_exists=False)
-    return Place(
+        return SocketPlace(kind=kind, owner=owner, directory=path.parent, directory_exists=False)
+    return SocketPlace(
         kind=kind,
         owner=owner,
         directory=path.parent,
@@ -50,7 +50,7 @@ def look(path: Path) -> Place:
     )
 
 
-def judged(place: Place | str, answer: Answer | None, scene: Scene) -> list[Finding]:
+def judged(place: SocketPlace | str, answer: SocketAnswer | None, scene: Scene) -> list[Finding]:
     """Path, directory, and who is there.
 
     Args:
@@ -78,7 +78,7 @@ def _path(scene: Scene) -> Finding:
     return right("socket.path", scene.shown(scene.places.socket))
 
 
-def _directory(place: Place, scene: Scene) -> Finding:
+def _directory(place: SocketPlace, scene: Scene) -> Finding:
     name, shown = "socket.directory", scene.shown(place.directory)
     if not place.directory_exists:
         return right(name, f"{shown} does not exist yet: the daemon makes it")
@@ -98,7 +98,7 @@ def _directory(place: Place, scene: Scene) -> Finding:
     return right(name, f"{shown}, mode {place.directory_mode:04o}")
 
 
-def _listener(place: Place, answer: Answer | None, scene: Scene) -> Finding:
+def _listener(place: SocketPlace, answer: SocketAnswer | None, scene: Scene) -> Finding:
     name = "socket.listener"
     if place.kind not in {None, "socket"}:
         return wrong(
@@ -148,13 +148,13 @@ def _listener(place: Place, answer: Answer | None, scene: Scene) -> Finding:
             )
 
 
-def _program(answer: Answer) -> str:
+def _program(answer: SocketAnswer) -> str:
     if answer.peer is None:
         return "a program"
     called = processes.name(answer.peer.pid) if sys.platform == "linux" else None
     return f"{called}, pid {answer.peer.pid}" if called else f"pid {answer.peer.pid}"
 
 
-def _end(answer: Answer, scene: Scene) -> str:
+def _end(answer: SocketAnswer, scene: Scene) -> str:
     pid = "" if answer.peer is None else f"kill -9 {answer.peer.pid} && "
     return f"End it and start the daemon anew: {pid}{scene.ctl('up')}"

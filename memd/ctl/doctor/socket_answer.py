@@ -20,7 +20,7 @@ class Peer(msgspec.Struct, frozen=True):
     uid: int
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class SocketAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What came back: a report, or why there is none."""
 
     report: StatusReport | None = None
@@ -28,14 +28,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     peer: Peer | None = None  # None: nobody listens, or the system does not tell
 
 
-def ask(path: Path, patience_s: float) -> Answer:
+def ask(path: Path, patience_s: float) -> SocketAnswer:
     """Ask the daemon for its status, however it fails to give it."""
     peer = _find_peer(path)
     try:
         with Client(path, patience_s) as memd:
-            return Answer(report=memd.status(), peer=peer)
+            return SocketAnswer(report=memd.status(), peer=peer)
     except MemdClientError as error:
-        return Answer(error=error, peer=peer)
+        return SocketAnswer(error=error, peer=peer)
 
 
 def _find_peer(path: Path) -> Peer | None:

@@ -15,7 +15,7 @@ from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.screen import Outcome
 
 
-class Result(msgspec.Struct, frozen=True):
+class HookResult(msgspec.Struct, frozen=True):
     """What Claude Code calls now."""
 
     client: str
@@ -32,12 +32,12 @@ def run(call: Call) -> Outcome:
         changed = change(
             file, without_hooks, name=name, by_hand="Take out the hooks that call memd-ctl yourself."
         )
-        result = Result("claude", str(file), changed, {})
+        result = HookResult("claude", str(file), changed, {})
         return Outcome(result, f"Claude Code calls memd no more; {name} has no hook for it.")
     commands = {event: _command(call, hook) for event, hook in EVENTS.items()}
     snippet = json.dumps(json.loads(with_hooks("", commands)), indent=2, ensure_ascii=False) + "\n"
     if call.options.print:
-        result = Result("claude", str(file), changed=False, commands=commands)
+        result = HookResult("claude", str(file), changed=False, commands=commands)
         return Outcome(result, snippet, (f"This belongs into {name}.",))
     changed = change(
         file,
@@ -51,7 +51,9 @@ def run(call: Call) -> Outcome:
         else f"Claude Code calls memd already; {name} was right."
     )
     remark = unanswered(call.places, "start it with `memd-ctl up`. Until then the hooks say nothing.")
-    return Outcome(Result("claude", str(file), changed, commands), text, () if remark is None else (remark,))
+    return Outcome(
+        HookResult("claude", str(file), changed, commands), text, () if remark is None else (remark,)
+    )
 
 
 def _command(call: Call, hook: str) -> str:

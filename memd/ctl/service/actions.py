@@ -19,7 +19,7 @@ _ANSWERS_S = 60.0
 _STEP_S = 0.05
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ServicePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What an action does to the machine, in this order."""
 
     before: tuple[Order, ...] = ()
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return [list(order.words) for order in (*self.before, *self.after)]
 
 
-def carry_out(plan: Plan, found: Here, environ: Mapping[str, str]) -> None:
+def carry_out(plan: ServicePlan, found: Here, environ: Mapping[str, str]) -> None:
     """Do it.
 
     Args:

@@ -13,7 +13,7 @@ from memd.ctl.daemon.process import command_for
 from memd.ctl.failures import Failed
 from memd.ctl.places import Places
 from memd.ctl.service import launchd, systemd
-from memd.ctl.service.installed_units import Installed, look
+from memd.ctl.service.installed_units import InstalledUnits, look
 from memd.ctl.service.manager import NoManager, reached
 from memd.ctl.service.start_command import Launch, launch
 from memd.ctl.service.supervisor import Managed, Supervisor, Unit
@@ -25,11 +25,11 @@ class Here(msgspec.Struct, frozen=True):
     supervisor: Supervisor
     launch: Launch
     units: tuple[Unit, ...]
-    installed: tuple[Installed, ...]
+    installed: tuple[InstalledUnits, ...]
     names_usual_file: bool  # nobody has named another configuration
 
     @property
-    def main(self) -> Installed:
+    def main(self) -> InstalledUnits:
         """The file that holds the command."""
         return self.installed[0]
 

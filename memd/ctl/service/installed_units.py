@@ -16,7 +16,7 @@ State = Literal["missing", "current", "outdated", "edited", "foreign", "unreadab
 _MOST_BYTES = 1 << 20
 
 
-class Installed(msgspec.Struct, frozen=True, kw_only=True):
+class InstalledUnits(msgspec.Struct, frozen=True, kw_only=True):
     """A file of the service, as it is on the disk."""
 
     path: Path
@@ -31,7 +31,7 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in {"current", "outdated"}
 
 
-def look(supervisor: Supervisor, wanted: Sequence[Unit]) -> tuple[Installed, ...]:
+def look(supervisor: Supervisor, wanted: Sequence[Unit]) -> tuple[InstalledUnits, ...]:
     """All files that an installation may consist of, the one that holds the command first.
 
     Args:
@@ -42,22 +42,22 @@ def look(supervisor: Supervisor, wanted: Sequence[Unit]) -> tuple[Installed, ...
     return tuple(_look(supervisor, path, texts.get(path)) for path in supervisor.unit_paths())
 
 
-def _look(supervisor: Supervisor, path: Path, wanted: str | None) -> Installed:
+def _look(supervisor: Supervisor, path: Path, wanted: str | None) -> InstalledUnits:
     try:
         # A link to /dev/null is how systemd masks a unit.
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-            return Installed(path=path, state="foreign")
+            return InstalledUnits(path=path, state="foreign")
         text = path.read_text("utf-8")
     except FileNotFoundError:
         dangling = path.is_symlink()
-        return Installed(path=path, state="foreign" if dangling else "missing")
+        return InstalledUnits(path=path, state="foreign" if dangling else "missing")
     except UnicodeDecodeError:
-        return Installed(path=path, state="foreign")
+        return InstalledUnits(path=path, state="foreign")
     except OSError as error:
-        return Installed(path=path, state="unreadable", reason=error.strerror or str(error))
+        return InstalledUnits(path=path, state="unreadable", reason=error.strerror or str(error))
     if text == wanted:
-        return Installed(path=path, state="current", text=text)
+        return InstalledUnits(path=path, state="current", text=text)
     differing = supervisor.differing(text, wanted or "")
     states: dict[str, State] = {"memd": "outdated", "edited": "edited", "other": "foreign"}
-    return Installed(path=path, state=states[author(text)], differing=differing, text=text)
+    return InstalledUnits(path=path, state=states[author(text)], differing=differing, text=text)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from memd.errors import TransientError
 from memd.model import TextHash
 from memd.providers.batch.batch_state import BatchState
@@ -82,9 +82,9 @@ class Bulk:
         """
         self._known = known
         self._batches: BatchJobs | None = None
-        self._settings = Batch()
+        self._settings = BatchSettings()
 
-    def use(self, batches: BatchJobs, settings: Batch) -> None:
+    def use(self, batches: BatchJobs, settings: BatchSettings) -> None:
         """Have jobs from here on."""
         self._batches, self._settings = batches, settings
 

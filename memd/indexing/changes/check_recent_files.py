@@ -123,14 +123,14 @@ class Peek:
         if self._next.get(question) is asked:
             del self._next[question]
 
-    async def look(self) -> dict[Path, glance.Look | None]:
+    async def look(self) -> dict[Path, glance.RecentLook | None]:
         """See Glance.look."""
         return await self._threads.run(self._glance.look)
 
     async def remember(
         self,
         found: Collection[FoundFile],
-        before: Mapping[Path, glance.Look | None],
+        before: Mapping[Path, glance.RecentLook | None],
         within: Collection[Path] | None,
     ) -> None:
         """See Glance.remember."""

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 _SLACK_S = 2.0
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ScanReading(msgspec.Struct, frozen=True):
     """Three clocks at one moment, in seconds."""
 
     awake: float  # stands still while the machine sleeps
@@ -28,7 +28,7 @@ class Reading(msgspec.Struct, frozen=True):
 class Timetable:
     """Tells when a scan is due, whatever the machine and its clocks do."""
 
-    def __init__(self, interval_s: float, now: Reading) -> None:
+    def __init__(self, interval_s: float, now: ScanReading) -> None:
         """A scan has just begun.
 
         Args:
@@ -39,7 +39,7 @@ class Timetable:
         self._scanned_at = now.elapsed
         self._last = now
 
-    def due(self, now: Reading) -> str | None:
+    def due(self, now: ScanReading) -> str | None:
         """Why a scan is due, which then counts as begun; None where none is. To be asked every few seconds."""
         last, self._last = self._last, now
         awake, elapsed, wall = now.awake - last.awake, now.elapsed - last.elapsed, now.wall - last.wall
@@ -56,7 +56,7 @@ class Timetable:
         return reason
 
 
-def read_clocks() -> Reading:
+def read_clocks() -> ScanReading:
     """The clocks of this machine."""
     if sys.platform == "darwin":
         awake, elapsed = time.CLOCK_UPTIME_RAW, time.CLOCK_MONOTONIC
@@ -64,14 +64,14 @@ def read_clocks() -> Reading:
         awake, elapsed = time.CLOCK_MONOTONIC, time.CLOCK_BOOTTIME
     else:
         awake = elapsed = time.CLOCK_MONOTONIC
-    return Reading(time.clock_gettime(awake), time.clock_gettime(elapsed), time.time())
+    return ScanReading(time.clock_gettime(awake), time.clock_gettime(elapsed), time.time())
 
 
 async def scan_now_and_then(
     dirty: Dirty,
     interval_s: float,
     *,
-    clocks: Callable[[], Reading] = read_clocks,
+    clocks: Callable[[], ScanReading] = read_clocks,
     tick_s: float = 2.0,
 ) -> None:
     """Find what no watcher saw, for ever.

@@ -16,7 +16,15 @@ from pathlib import Path
 import msgspec
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.text.memory_paths import MEMORY_DIRECTORY, Root, Sessions, SingleFile, Tree, Workspace, is_markdown
+from memd.text.memory_paths import (
+    MEMORY_DIRECTORY,
+    Root,
+    SessionPaths,
+    SingleFile,
+    Tree,
+    Workspace,
+    is_markdown,
+)
 
 NEWEST = 24
 
@@ -26,7 +34,7 @@ _AHEAD_NS = 2_000_000_000
 _NO_MATTER = -1  # neither a directory nor called like a note
 
 
-class Look(msgspec.Struct, frozen=True):
+class RecentLook(msgspec.Struct, frozen=True):
     """What something looks like."""
 
     stamp: Stamp
@@ -47,16 +55,16 @@ class Glance:
         self._now_ns = now_ns
         self._fixed = tuple(path for root in roots for path in _fixed(root))
         self._newest: dict[Path, int] = {}  # file -> mtime_ns
-        self._looks: dict[Path, Look | None] = {}  # None: not there
+        self._looks: dict[Path, RecentLook | None] = {}  # None: not there
 
-    def look(self) -> dict[Path, Look | None]:
+    def look(self) -> dict[Path, RecentLook | None]:
         """What the paths look like; a pass asks before it looks at the disk itself."""
         return {path: _look(path, self._looks.get(path)) for path in self._paths()}
 
     def remember(
         self,
         found: Collection[FoundFile],
-        before: Mapping[Path, Look | None],
+        before: Mapping[Path, RecentLook | None],
         within: Collection[Path] | None,
     ) -> None:
         """A pass has ended. What was written while it ran shows as changed, as does what it was not about.
@@ -77,11 +85,11 @@ class Glance:
         self._newest = dict(kept)
         met = {file.file: file.stamp for file in found if file.file in self._newest}
         about = None if within is None else frozenset(within)
-        looks: dict[Path, Look | None] = {}
+        looks: dict[Path, RecentLook | None] = {}
         for path in self._paths():
             now = before[path] if path in before else _look(path, None)
             if path in met:
-                looks[path] = Look(met[path])
+                looks[path] = RecentLook(met[path])
             elif (
                 path not in self._looks
                 or about is None
@@ -135,11 +143,11 @@ def _fixed(root: Root) -> tuple[Path, ...]:
             return (root.directory,)
         case SingleFile():
             return (root.directory / root.file,)
-        case Sessions():
+        case SessionPaths():
             return ()  # no search waits for a transcript
 
 
-def _look(path: Path, last: Look | None) -> Look | None:
+def _look(path: Path, last: RecentLook | None) -> RecentLook | None:
     """What a path looks like; a directory is listed only if it looks otherwise than last time."""
     try:
         status = path.lstat()
@@ -148,7 +156,7 @@ def _look(path: Path, last: Look | None) -> Look | None:
     stamp = Stamp.of(status)
     if last is not None and last.stamp == stamp:
         return last
-    return Look(stamp, _entries(path) if stat.S_ISDIR(status.st_mode) else None)
+    return RecentLook(stamp, _entries(path) if stat.S_ISDIR(status.st_mode) else None)
 
 
 def _entries(directory: Path) -> dict[str, int] | None:
@@ -163,7 +171,7 @@ def _matters(entry: os.DirEntry[str]) -> bool:
     return is_markdown(entry.name) or entry.is_dir(follow_symlinks=False)
 
 
-def _different(path: Path, one: Look | None, other: Look | None) -> list[Path]:
+def _different(path: Path, one: RecentLook | None, other: RecentLook | None) -> list[Path]:
     """What must be looked at, for what is at a path looks like one and then like the other."""
     if one == other:
         return []

@@ -12,7 +12,7 @@ from memd.errors import MemdError
 from memd.providers.batch.dialect import BatchDialect
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.providers.remote.http import Session
-from memd.providers.remote.request import Call, NotSupported
+from memd.providers.remote.request import HttpRequest, NotSupported
 from memd.providers.remote.retry import INDEXING, Retries
 from memd.runtime.backoff import delay_s
 
@@ -79,7 +79,7 @@ class Asking:
         self._key = key
         self._rng = rng
 
-    async def once(self, call: Call) -> bytes:
+    async def once(self, call: HttpRequest) -> bytes:
         """The body of an answer with status 2xx.
 
         Raises:
@@ -92,7 +92,7 @@ class Asking:
                 raise self.dialect.failure(answer, self._key)
             return answer.body
 
-    async def read_once(self, call: Call, read: Callable[[bytes], T]) -> T:
+    async def read_once(self, call: HttpRequest, read: Callable[[bytes], T]) -> T:
         """What read makes of an answer; like once.
 
         Args:
@@ -103,11 +103,11 @@ class Asking:
         with failures_of(self.dialect.provider):
             return read(body)
 
-    async def some_times(self, call: Call) -> bytes:
+    async def some_times(self, call: HttpRequest) -> bytes:
         """Like once, put again a few times: nothing has been paid for yet, and plain requests can do the same."""
         return (await self.counted(call))[0]
 
-    async def counted(self, call: Call) -> tuple[bytes, int]:
+    async def counted(self, call: HttpRequest) -> tuple[bytes, int]:
         """Like some_times; with how often it was put."""
         times = 0
         async for attempt in self.retries.attempt():
@@ -117,7 +117,7 @@ class Asking:
         raise AssertionError("the last attempt returns or raises")
 
     async def until_answered(
-        self, call: Call, read: Callable[[bytes], T], *, since: float, exists: bool = False
+        self, call: HttpRequest, read: Callable[[bytes], T], *, since: float, exists: bool = False
     ) -> T:
         """Ask until there is an answer: what has been paid for is not given up because a provider is away for an hour.
 
@@ -177,7 +177,7 @@ class Asking:
         log.info("embed.batch_request_failed", reason=str(failure), wait_s=round(wait_s, 1))
         await asyncio.sleep(wait_s)
 
-    def lines(self, call: Call) -> AsyncGenerator[bytes]:
+    def lines(self, call: HttpRequest) -> AsyncGenerator[bytes]:
         """The lines of a file, as Session.lines gives them; raises like once."""
         return self._session.lines(
             call, self.patience.request_s, lambda answer: self.dialect.failure(answer, self._key)

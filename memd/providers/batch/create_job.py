@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from memd.model import TextHash
 from memd.providers.batch.client import Asking
-from memd.providers.batch.dialect import Listed
+from memd.providers.batch.dialect import JobListing
 from memd.providers.batch.grouping import lines
 from memd.providers.provider import EmbedUnavailable
-from memd.providers.remote.request import Call, RateLimited
+from memd.providers.remote.request import HttpRequest, RateLimited
 from memd.runtime.threads import beside
 
 MOST_PAGES = 20  # of the list of jobs: a job of ours that is sought began a short while ago
@@ -31,7 +31,7 @@ async def upload(asking: Asking, label: str, texts: Mapping[TextHash, str]) -> t
         EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported: it is not there.
     """
 
-    def form() -> Call:
+    def form() -> HttpRequest:
         return asking.dialect.upload(upload_name(label), lines(asking.dialect, texts))
 
     # Tens of megabytes: the loop must not stand still for them, and they are not kept while the job runs.
@@ -92,7 +92,7 @@ async def find(asking: Asking, label: str, *, since: float) -> str | None:
 async def _listed(asking: Asking, label: str, since: float) -> str | None:
     after: str | None = None
     for _ in range(MOST_PAGES):
-        page: Listed = await asking.until_answered(
+        page: JobListing = await asking.until_answered(
             asking.dialect.list(after), asking.dialect.listed, since=since
         )
         if label in page.jobs or page.after is None:

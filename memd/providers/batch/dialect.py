@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from memd.errors import MemdError
-from memd.providers.remote.request import Answer, Call
+from memd.providers.remote.request import HttpAnswer, HttpRequest
 
 
 class BatchLimits(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class Running(msgspec.Struct, frozen=True):
     state: str = ""  # as the provider puts it
 
 
-class Ended(msgspec.Struct, frozen=True):
+class JobEnded(msgspec.Struct, frozen=True):
     """The job will change no more; it may have brought only some of the vectors, or none."""
 
     outputs: tuple[str, ...]  # names of files with results; one with errors comes last
@@ -30,7 +30,7 @@ class Ended(msgspec.Struct, frozen=True):
     inputs: tuple[str, ...] = ()  # names of the files it was made of, where the provider says so
 
 
-class Result(msgspec.Struct, frozen=True):
+class BatchResult(msgspec.Struct, frozen=True):
     """One line of a file with results."""
 
     id: str
@@ -38,7 +38,7 @@ class Result(msgspec.Struct, frozen=True):
     reason: str = ""  # why; never the text
 
 
-class Listed(msgspec.Struct, frozen=True):
+class JobListing(msgspec.Struct, frozen=True):
     """A page of a provider's jobs, the newest first."""
 
     jobs: Mapping[str, str]  # labels -> names of jobs
@@ -81,7 +81,7 @@ class BatchDialect(Protocol):
         """One line of an input file, without its end."""
         ...
 
-    def upload(self, name: str, lines: Iterable[bytes]) -> Call:
+    def upload(self, name: str, lines: Iterable[bytes]) -> HttpRequest:
         """The request that stores an input file."""
         ...
 
@@ -93,7 +93,7 @@ class BatchDialect(Protocol):
         """
         ...
 
-    def list_files(self, after: str | None) -> Call:
+    def list_files(self, after: str | None) -> HttpRequest:
         """The request for a page of files, of any purpose.
 
         Args:
@@ -109,7 +109,7 @@ class BatchDialect(Protocol):
         """
         ...
 
-    def create(self, file: str, label: str) -> Call:
+    def create(self, file: str, label: str) -> HttpRequest:
         """The request that begins a job, with a label by which it can be found again."""
         ...
 
@@ -121,7 +121,7 @@ class BatchDialect(Protocol):
         """
         ...
 
-    def list(self, after: str | None) -> Call:
+    def list(self, after: str | None) -> HttpRequest:
         """The request for a page of jobs.
 
         Args:
@@ -129,7 +129,7 @@ class BatchDialect(Protocol):
         """
         ...
 
-    def listed(self, body: bytes) -> Listed:
+    def listed(self, body: bytes) -> JobListing:
         """A page of jobs, as far as they carry labels.
 
         Raises:
@@ -137,11 +137,11 @@ class BatchDialect(Protocol):
         """
         ...
 
-    def poll(self, job: str) -> Call:
+    def poll(self, job: str) -> HttpRequest:
         """The request for a job's state."""
         ...
 
-    def state(self, body: bytes) -> Running | Ended:
+    def state(self, body: bytes) -> Running | JobEnded:
         """The state of a job. One whose name nobody knows is none in which a job has ended.
 
         Raises:
@@ -149,19 +149,19 @@ class BatchDialect(Protocol):
         """
         ...
 
-    def cancel(self, job: str) -> Call:
+    def cancel(self, job: str) -> HttpRequest:
         """The request that ends a job early."""
         ...
 
-    def download(self, file: str) -> Call:
+    def download(self, file: str) -> HttpRequest:
         """The request for a file with results."""
         ...
 
-    def delete(self, file: str) -> Call:
+    def delete(self, file: str) -> HttpRequest:
         """The request that deletes a file."""
         ...
 
-    def result(self, line: bytes) -> Result:
+    def result(self, line: bytes) -> BatchResult:
         """One line of a file with results.
 
         Raises:
@@ -169,6 +169,6 @@ class BatchDialect(Protocol):
         """
         ...
 
-    def failure(self, answer: Answer, key: str | None) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None) -> MemdError:
         """What an answer without success means: one of the errors of memd.providers.remote.request."""
         ...

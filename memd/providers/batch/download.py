@@ -10,8 +10,8 @@ import numpy as np
 
 from memd.model import TextHash
 from memd.providers.batch.client import Asking
-from memd.providers.batch.dialect import Result
-from memd.providers.centring import Line, centred_at
+from memd.providers.batch.dialect import BatchResult
+from memd.providers.centring import BiasLine, centred_at
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.providers.remote import parse_reply
 from memd.providers.remote.request import BadReply
@@ -27,7 +27,7 @@ class Form(msgspec.Struct, frozen=True):
     """How a job's vectors are kept: as the provider's plain requests would give them."""
 
     dimensions: int
-    without: Line | None  # what is taken out of each; None: nothing
+    without: BiasLine | None  # what is taken out of each; None: nothing
     shares: Mapping[TextHash, float | None]  # how much of each text is CJK, 0..1; None: nobody knows
 
 
@@ -131,7 +131,7 @@ class Harvest:
             self._missing.difference_update(good)
 
 
-def _hash(result: Result) -> TextHash:
+def _hash(result: BatchResult) -> TextHash:
     """The hash of a line's text.
 
     Raises:

@@ -8,12 +8,12 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from memd.errors import MemdError
-from memd.providers.batch.dialect import BatchLimits, Ended, Listed, ListedFiles, Result, Running
+from memd.providers.batch.dialect import BatchLimits, BatchResult, JobEnded, JobListing, ListedFiles, Running
 from memd.providers.batch.line_blocks import blocks
 from memd.providers.batch.resource_names import checked, usable
 from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import Answer, Call, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
 
 _ENDED_EARLY = {"FAILED", "CANCELLED", "CANCELED", "EXPIRED"}
 _DONE = {"SUCCEEDED", "COMPLETED", "DONE"}
@@ -110,7 +110,7 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         """One text as a request of its own."""
         return msgspec.json.encode({"key": text_id, "request": self.embeddings.content(text, Side.DOCUMENT)})
 
-    def upload(self, name: str, lines: Iterable[bytes]) -> Call:
+    def upload(self, name: str, lines: Iterable[bytes]) -> HttpRequest:
         """The description and the content, one after the other."""
         boundary = uuid.uuid4().hex
         described = msgspec.json.encode({"file": {"displayName": name, "mimeType": _JSONL}})
@@ -119,7 +119,7 @@ class GeminiBatches(msgspec.Struct, frozen=True):
             described,
             f"\r\n--{boundary}\r\nContent-Type: {_JSONL}\r\n\r\n".encode(),
         ]
-        return Call(
+        return HttpRequest(
             f"{self._beside('upload')}/files?uploadType=multipart",
             b"".join(head),
             content_type=f"multipart/related; boundary={boundary}",
@@ -132,9 +132,9 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         reply = decoded(self.provider, body, _Uploaded)
         return checked(self.provider, reply.file.name if reply.file is not None else reply.name or "")
 
-    def list_files(self, after: str | None) -> Call:
+    def list_files(self, after: str | None) -> HttpRequest:
         """A hundred files, the most that there are in a page."""
-        return Call(f"files?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET")
+        return HttpRequest(f"files?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET")
 
     def listed_files(self, body: bytes) -> ListedFiles:
         """The files of a page; an empty page has no list at all."""
@@ -142,20 +142,24 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         files = {name: file.display_name or "" for file in page.files for name in usable(file.name)}
         return ListedFiles(files, page.next_page_token or None)
 
-    def create(self, file: str, label: str) -> Call:
+    def create(self, file: str, label: str) -> HttpRequest:
         """An operation, with our label as its display name."""
         wanted = {"batch": {"displayName": label, "inputConfig": {"fileName": file}}}
-        return Call(f"models/{self.embeddings.model}:asyncBatchEmbedContent", msgspec.json.encode(wanted))
+        return HttpRequest(
+            f"models/{self.embeddings.model}:asyncBatchEmbedContent", msgspec.json.encode(wanted)
+        )
 
     def created(self, body: bytes) -> str:
         """The name of the operation."""
         return checked(self.provider, decoded(self.provider, body, _Operation).name)
 
-    def list(self, after: str | None) -> Call:
+    def list(self, after: str | None) -> HttpRequest:
         """A hundred operations."""
-        return Call(f"batches?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET")
+        return HttpRequest(
+            f"batches?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET"
+        )
 
-    def listed(self, body: bytes) -> Listed:
+    def listed(self, body: bytes) -> JobListing:
         """All that have a display name: those that are not ours match no label."""
         reply = decoded(self.provider, body, _Operations)
         jobs = {
@@ -163,13 +167,13 @@ class GeminiBatches(msgspec.Struct, frozen=True):
             for one in reply.operations
             if one.metadata is not None and one.metadata.display_name
         }
-        return Listed(jobs, reply.next_page_token or None)
+        return JobListing(jobs, reply.next_page_token or None)
 
-    def poll(self, job: str) -> Call:
+    def poll(self, job: str) -> HttpRequest:
         """The operation."""
-        return Call(job, method="GET")
+        return HttpRequest(job, method="GET")
 
-    def state(self, body: bytes) -> Running | Ended:
+    def state(self, body: bytes) -> Running | JobEnded:
         """Its state, which stands in the metadata, with a prefix, beside a flag that it is done."""
         job = decoded(self.provider, body, _Operation)
         told = (job.metadata.state if job.metadata is not None else None) or job.state or ""
@@ -180,33 +184,33 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         given = job.metadata.input_config if job.metadata is not None else None
         inputs = usable(given.file_name) if given is not None else ()
         if state in _ENDED_EARLY or job.error is not None:
-            return Ended(outputs, f"the job has {state.lower() or 'failed'}", inputs)
+            return JobEnded(outputs, f"the job has {state.lower() or 'failed'}", inputs)
         if state in _DONE or job.done:
-            return Ended(outputs, None if outputs else "the job names no file with results", inputs)
+            return JobEnded(outputs, None if outputs else "the job names no file with results", inputs)
         return Running(told[:40])
 
-    def cancel(self, job: str) -> Call:
+    def cancel(self, job: str) -> HttpRequest:
         """An end for the operation."""
-        return Call(f"{job}:cancel")
+        return HttpRequest(f"{job}:cancel")
 
-    def download(self, file: str) -> Call:
+    def download(self, file: str) -> HttpRequest:
         """The content of a file."""
-        return Call(f"{self._beside('download')}/{file}:download?alt=media", method="GET")
+        return HttpRequest(f"{self._beside('download')}/{file}:download?alt=media", method="GET")
 
-    def delete(self, file: str) -> Call:
+    def delete(self, file: str) -> HttpRequest:
         """The end of a file."""
-        return Call(file, method="DELETE")
+        return HttpRequest(file, method="DELETE")
 
-    def result(self, line: bytes) -> Result:
+    def result(self, line: bytes) -> BatchResult:
         """The vector of one text, or why there is none."""
         read = decoded(self.provider, line, _Line)
         found = read.embedding or (read.response.embedding if read.response is not None else None)
         if found is not None and found.values:
-            return Result(read.key, found.values)
+            return BatchResult(read.key, found.values)
         status = (read.error or {}).get("status") or (read.error or {}).get("code")
-        return Result(read.key, None, f"error {status}" if status else "no vector")
+        return BatchResult(read.key, None, f"error {status}" if status else "no vector")
 
-    def failure(self, answer: Answer, key: str | None) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None) -> MemdError:
         """What an answer without success means."""
         return self.embeddings.failure(answer, key)
 

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from memd.model import TextHash
 from memd.providers.batch.client import Asking, JobFailed
 from memd.providers.batch.create_job import create, find, upload
-from memd.providers.batch.dialect import Ended
+from memd.providers.batch.dialect import JobEnded
 from memd.providers.batch.download import Form, Harvest, Keep
 from memd.providers.batch.ledger import Job
 from memd.providers.batch.remote_files import Files
@@ -29,7 +29,7 @@ class JobLate(JobFailed):
 class Course:
     """How one job goes."""
 
-    def __init__(self, asking: Asking, settings: Batch, job: Job, files: Files) -> None:
+    def __init__(self, asking: Asking, settings: BatchSettings, job: Job, files: Files) -> None:
         """Nothing is asked yet.
 
         Args:
@@ -99,7 +99,7 @@ class Course:
             if ended is None:
                 await self._cancel(name)
                 ended = await self._ended(name, self._asking.clock() + self._asking.patience.cancel_s)
-            results = ended or Ended(())
+            results = ended or JobEnded(())
             await self._files.add(self.job.id, (*results.inputs, *results.outputs))
             reasons = await self._fetch(results, missing, form, keep)
         except NotSupported as gone:
@@ -117,7 +117,7 @@ class Course:
         """After how long the job is late."""
         return self._settings.timeout_minutes * 60 if self._settings.wait else self._asking.patience.end_s
 
-    async def _ended(self, name: str, deadline: float) -> Ended | None:
+    async def _ended(self, name: str, deadline: float) -> JobEnded | None:
         """Poll until the job ends; None: it did not in time. It is asked once even if it is late already."""
         wait_s = self._settings.poll_interval_ms / 1000
         told = ""
@@ -128,7 +128,7 @@ class Course:
                 since=self._asking.clock(),
                 exists=True,
             )
-            if isinstance(state, Ended):
+            if isinstance(state, JobEnded):
                 return state
             if state.state != told:
                 told = state.state
@@ -147,7 +147,7 @@ class Course:
         except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported) as failure:
             log.info("embed.batch_not_cancelled", reason=str(failure))
 
-    async def _fetch(self, ended: Ended, missing: set[TextHash], form: Form, keep: Keep) -> Counter[str]:
+    async def _fetch(self, ended: JobEnded, missing: set[TextHash], form: Form, keep: Keep) -> Counter[str]:
         """Keep what the job's files hold; why texts failed."""
         harvest = Harvest(self._asking, self.job.texts, missing, form, keep)
         for number, file in enumerate(ended.outputs):

@@ -9,7 +9,7 @@ from random import Random
 
 import structlog
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from memd.errors import MemdError, TransientError
 from memd.model import TextHash
 from memd.providers.batch import batch_state as standing
@@ -22,7 +22,7 @@ from memd.providers.batch.grouping import groups
 from memd.providers.batch.job import Course, JobLate
 from memd.providers.batch.ledger import Job, Ledger
 from memd.providers.batch.remote_files import Files
-from memd.providers.centring import Line
+from memd.providers.centring import BiasLine
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.http import Session
 from memd.providers.remote.request import NotSupported, TooMuch, Unacceptable
@@ -51,11 +51,11 @@ class Batches:
         session: Session,
         key: str | None,
         ledger: Ledger,
-        settings: Batch,
+        settings: BatchSettings,
         dimensions: int,
         deliver: Deliver,
         *,
-        without: Line | None,
+        without: BiasLine | None,
         on_change: Callable[[], None],
         rng: Random,
         clock: Callable[[], float] = time.time,

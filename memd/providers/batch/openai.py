@@ -8,12 +8,12 @@ from urllib.parse import quote
 import msgspec
 
 from memd.errors import MemdError
-from memd.providers.batch.dialect import BatchLimits, Ended, Listed, ListedFiles, Result, Running
+from memd.providers.batch.dialect import BatchLimits, BatchResult, JobEnded, JobListing, ListedFiles, Running
 from memd.providers.batch.line_blocks import blocks
 from memd.providers.batch.resource_names import checked, usable
 from memd.providers.remote.openai import OpenAI
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import Answer, Call, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
 from memd.providers.remote.voyage import Voyage
 
 LABEL = "memd"
@@ -103,7 +103,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
             {"custom_id": text_id, "method": "POST", "url": "/v1/embeddings", "body": body}
         )
 
-    def upload(self, name: str, lines: Iterable[bytes]) -> Call:
+    def upload(self, name: str, lines: Iterable[bytes]) -> HttpRequest:
         """A form with the file and its purpose."""
         boundary = uuid.uuid4().hex
         head = (
@@ -111,7 +111,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
             f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
             "Content-Type: application/jsonl\r\n\r\n"
         )
-        return Call(
+        return HttpRequest(
             "files",
             head.encode(),
             content_type=f"multipart/form-data; boundary={boundary}",
@@ -122,9 +122,9 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         """The id of the file."""
         return checked(self.provider, decoded(self.provider, body, _File).id)
 
-    def list_files(self, after: str | None) -> Call:
+    def list_files(self, after: str | None) -> HttpRequest:
         """A hundred files, the newest first; what a batch brought has a purpose of its own, so none is named."""
-        return Call(f"files?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
+        return HttpRequest(f"files?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
 
     def listed_files(self, body: bytes) -> ListedFiles:
         """The files of a page."""
@@ -132,7 +132,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         files = {name: file.filename or "" for file in page.data for name in usable(file.id)}
         return ListedFiles(files, page.data[-1].id if page.has_more and page.data else None)
 
-    def create(self, file: str, label: str) -> Call:
+    def create(self, file: str, label: str) -> HttpRequest:
         """A batch of embeddings, with our label in its metadata."""
         wanted: dict[str, object] = {
             "input_file_id": file,
@@ -146,17 +146,17 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
             if self.embeddings.sends_dimensions:
                 parameters["output_dimension"] = self.embeddings.dimensions
             wanted["request_params"] = parameters
-        return Call("batches", msgspec.json.encode(wanted))
+        return HttpRequest("batches", msgspec.json.encode(wanted))
 
     def created(self, body: bytes) -> str:
         """The id of the batch."""
         return checked(self.provider, decoded(self.provider, body, _Job).id)
 
-    def list(self, after: str | None) -> Call:
+    def list(self, after: str | None) -> HttpRequest:
         """A hundred batches."""
-        return Call(f"batches?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
+        return HttpRequest(f"batches?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
 
-    def listed(self, body: bytes) -> Listed:
+    def listed(self, body: bytes) -> JobListing:
         """The batches that carry a label of ours."""
         page = decoded(self.provider, body, _Jobs)
         jobs = {
@@ -164,13 +164,13 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
             for job in page.data
             if job.metadata and LABEL in job.metadata
         }
-        return Listed(jobs, page.data[-1].id if page.has_more and page.data else None)
+        return JobListing(jobs, page.data[-1].id if page.has_more and page.data else None)
 
-    def poll(self, job: str) -> Call:
+    def poll(self, job: str) -> HttpRequest:
         """The batch."""
-        return Call(f"batches/{job}", method="GET")
+        return HttpRequest(f"batches/{job}", method="GET")
 
-    def state(self, body: bytes) -> Running | Ended:
+    def state(self, body: bytes) -> Running | JobEnded:
         """Its state; one that ended early may still have results."""
         job = decoded(self.provider, body, _Job)
         outputs = tuple(
@@ -178,41 +178,41 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         )
         inputs = usable(job.input_file_id)
         if job.status == "completed":
-            return Ended(outputs, None, inputs)
+            return JobEnded(outputs, None, inputs)
         if job.status in _ENDED_EARLY:
             faults = (job.errors.data if job.errors else None) or []
             codes = sorted({one.code[:60] for one in faults if one.code})
             why = f"the job has {job.status}" + (f" ({', '.join(codes)})" if codes else "")
-            return Ended(outputs, why, inputs)
+            return JobEnded(outputs, why, inputs)
         return Running(job.status[:40])
 
-    def cancel(self, job: str) -> Call:
+    def cancel(self, job: str) -> HttpRequest:
         """An end for the batch."""
-        return Call(f"batches/{job}/cancel")
+        return HttpRequest(f"batches/{job}/cancel")
 
-    def download(self, file: str) -> Call:
+    def download(self, file: str) -> HttpRequest:
         """The content of a file."""
-        return Call(f"files/{file}/content", method="GET")
+        return HttpRequest(f"files/{file}/content", method="GET")
 
-    def delete(self, file: str) -> Call:
+    def delete(self, file: str) -> HttpRequest:
         """The end of a file; Voyage takes a list of them."""
         if isinstance(self.embeddings, Voyage):
-            return Call("files/delete", msgspec.json.encode({"file_ids": [file]}))
-        return Call(f"files/{file}", method="DELETE")
+            return HttpRequest("files/delete", msgspec.json.encode({"file_ids": [file]}))
+        return HttpRequest(f"files/{file}", method="DELETE")
 
-    def result(self, line: bytes) -> Result:
+    def result(self, line: bytes) -> BatchResult:
         """The vector of one text, or why there is none."""
         read = decoded(self.provider, line, _Line)
         response = read.response
         if response is not None and response.status_code == 200:
             found = decoded(self.provider, bytes(response.body), _Body).data
             if len(found) == 1:
-                return Result(read.custom_id, found[0].embedding)
-            return Result(read.custom_id, None, "no vector")
+                return BatchResult(read.custom_id, found[0].embedding)
+            return BatchResult(read.custom_id, None, "no vector")
         code = (read.error or {}).get("code")
         status = f"HTTP {response.status_code}" if response is not None else "no vector"
-        return Result(read.custom_id, None, str(code)[:60] if code else status)
+        return BatchResult(read.custom_id, None, str(code)[:60] if code else status)
 
-    def failure(self, answer: Answer, key: str | None) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None) -> MemdError:
         """What an answer without success means."""
         return self.embeddings.failure(answer, key)

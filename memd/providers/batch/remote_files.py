@@ -10,7 +10,7 @@ from memd.providers.batch.client import Asking
 from memd.providers.batch.create_job import MOST_PAGES, upload_name
 from memd.providers.batch.ledger import File, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.request import Call, NotSupported, TooMuch, Unacceptable
+from memd.providers.remote.request import HttpRequest, NotSupported, TooMuch, Unacceptable
 
 log = structlog.get_logger()
 
@@ -138,7 +138,7 @@ class Files:
             after = page.after
         return files, False
 
-    async def _delete(self, file: str, put: Callable[[Call], Awaitable[bytes]]) -> _End:
+    async def _delete(self, file: str, put: Callable[[HttpRequest], Awaitable[bytes]]) -> _End:
         try:
             await put(self._asking.dialect.delete(file))
         except NotSupported:

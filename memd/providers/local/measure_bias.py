@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.providers import calibration
-from memd.providers.centring import Line, line
+from memd.providers.centring import BiasLine, line
 from memd.providers.local import bundled_model
 
 
@@ -20,7 +20,7 @@ def measured(model: bundled_model.BundledModel) -> NDArray[np.float32]:
     )
 
 
-def _rows(one: Line) -> NDArray[np.float32]:
+def _rows(one: BiasLine) -> NDArray[np.float32]:
     return np.stack([np.frombuffer(one.mean, "<f4"), np.frombuffer(one.slope, "<f4")])
 
 

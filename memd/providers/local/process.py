@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from memd.errors import TransientError
-from memd.providers.local.protocol import BrokenFrame, Embedded, FrameReader, Passage, Ready, encode
+from memd.providers.local.protocol import BrokenFrame, Embedded, Passage, Ready, WorkerFrameReader, encode
 from memd.providers.provider import Vector
 
 # Sent by the kernel when memory is short, by a service manager, or by a person: never by what the worker does itself.
@@ -35,7 +35,7 @@ class Worker(asyncio.SubprocessProtocol):
     def __init__(self) -> None:
         """Not to be called: see start."""
         self._decode = msgspec.msgpack.Decoder(Ready | Embedded).decode
-        self._frames = FrameReader()
+        self._frames = WorkerFrameReader()
         self._inbox: asyncio.Queue[Ready | Embedded | None] = asyncio.Queue()  # None: nothing comes any more
         self._ended = asyncio.Event()
         self._is_lost = False

@@ -38,7 +38,7 @@ def encode(message: Ready | Passage | Embedded) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-class FrameReader:
+class WorkerFrameReader:
     """Bytes in, whole frames out."""
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ class LocalProvider:
 
     def __init__(
         self,
-        installed: bundled_model.Installed,
+        installed: bundled_model.InstalledModel,
         rng: Random,
         *,
         command: Sequence[str] = COMMAND,
@@ -282,7 +282,7 @@ def build(model: str, rng: Random) -> LocalProvider:
     return LocalProvider(bundled_model.find(), rng)
 
 
-def _identity(installed: bundled_model.Installed) -> Identity:
+def _identity(installed: bundled_model.InstalledModel) -> Identity:
     shapes = f"{bundled_model.PACKAGE} {installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\ncentred {centring.VERSION}\n"
     key = hashlib.sha256(shapes.encode() + bundled_model.bias_file().read_bytes()).hexdigest()[:16]
     return Identity("local", bundled_model.MODEL, key, bundled_model.DIMENSIONS)

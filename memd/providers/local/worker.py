@@ -19,7 +19,7 @@ from typing import NoReturn, Protocol
 import msgspec
 
 from memd.providers.local import bundled_model
-from memd.providers.local.protocol import BrokenFrame, Embedded, FrameReader, Passage, Ready, encode
+from memd.providers.local.protocol import BrokenFrame, Embedded, Passage, Ready, WorkerFrameReader, encode
 from memd.providers.local.thread_environment import prepare_environment
 from memd.providers.provider import Vector
 from memd.runtime import safe_traceback
@@ -94,7 +94,7 @@ def engine_threads() -> int:
 def read_requests(requests: SimpleQueue[Passage]) -> NoReturn:
     """Queue what comes in, and end the process when nothing more can."""
     decode = msgspec.msgpack.Decoder(Passage).decode
-    reader = FrameReader()
+    reader = WorkerFrameReader()
     try:
         while data := os.read(0, 65_536):
             for body in reader.feed(data):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from memd.errors import MemdError
 from memd.providers.provider import ProviderLimits
-from memd.providers.remote.request import Answer, Call, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
 
 
 class Dialect(Protocol):
@@ -41,7 +41,7 @@ class Dialect(Protocol):
         """How many estimated tokens one text may have; a longer one is cut into pieces."""
         ...
 
-    def embed(self, texts: Sequence[str], side: Side) -> Call:
+    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
         """The request for the vectors of some texts."""
         ...
 
@@ -53,7 +53,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def failure(self, answer: Answer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
         """What an answer with another status means: one of the errors of memd.providers.remote.request.
 
         Args:

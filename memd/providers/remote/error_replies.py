@@ -11,7 +11,7 @@ import msgspec
 
 from memd.errors import MemdError
 from memd.providers.remote.request import (
-    Answer,
+    HttpAnswer,
     KeyRefused,
     NotSupported,
     RateLimited,
@@ -95,7 +95,7 @@ def complaint(body: bytes) -> Complaint:
 
 
 def failure(
-    answer: Answer, *, provider: str, model: str, key: str | None = None, texts: Sequence[str] = ()
+    answer: HttpAnswer, *, provider: str, model: str, key: str | None = None, texts: Sequence[str] = ()
 ) -> MemdError:
     """What an answer that is no success means, as an error with a message for people.
 

@@ -10,7 +10,7 @@ from memd.providers.api_keys.account import Home
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import Answer, BadReply, Call, Side
+from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, Side
 
 HOME = Home(
     "https://generativelanguage.googleapis.com/v1beta",
@@ -63,10 +63,10 @@ class Gemini(msgspec.Struct, frozen=True):
             one["outputDimensionality"] = self.dimensions
         return one
 
-    def embed(self, texts: Sequence[str], side: Side) -> Call:
+    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
         """The request for the vectors of some texts."""
         body = {"requests": [self.content(text, side) for text in texts]}
-        return Call(f"models/{self.model}:batchEmbedContents", msgspec.json.encode(body))
+        return HttpRequest(f"models/{self.model}:batchEmbedContents", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
         """The vectors, in order.
@@ -79,7 +79,7 @@ class Gemini(msgspec.Struct, frozen=True):
             raise BadReply(f"gemini: {count} texts were sent, and {len(reply.embeddings)} vectors came back")
         return [each.values for each in reply.embeddings]
 
-    def failure(self, answer: Answer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
         """What an answer without success means."""
         return error_replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 

@@ -11,7 +11,14 @@ import httpx
 from memd.config import server_url
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Account
-from memd.providers.remote.request import Answer, BadReply, Call, Refused, RequestTimedOut, Unanswered
+from memd.providers.remote.request import (
+    BadReply,
+    HttpAnswer,
+    HttpRequest,
+    Refused,
+    RequestTimedOut,
+    Unanswered,
+)
 from memd.runtime.threads import beside
 from memd.version import VERSION
 
@@ -66,7 +73,7 @@ class Session:
         self._opening = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()  # of clients that were exchanged
 
-    async def send(self, call: Call, timeout_s: float) -> Answer:
+    async def send(self, call: HttpRequest, timeout_s: float) -> HttpAnswer:
         """Put a request, and wait for all of the answer, whatever its status.
 
         A cancelled call closes its connection: the provider is not left working on it unnoticed.
@@ -89,7 +96,7 @@ class Session:
             raise Unanswered(f"{self._provider}: {_why(failure)}") from failure
 
     async def lines(
-        self, call: Call, timeout_s: float, failure: Callable[[Answer], MemdError]
+        self, call: HttpRequest, timeout_s: float, failure: Callable[[HttpAnswer], MemdError]
     ) -> AsyncGenerator[bytes]:
         """The lines of an answer that may be larger than memory, as they come.
 
@@ -116,7 +123,7 @@ class Session:
                     pieces = response.aiter_bytes()
                     if not response.is_success:
                         body = await _beginning(pieces)
-                        raise failure(Answer(response.status_code, _names(response.headers), body))
+                        raise failure(HttpAnswer(response.status_code, _names(response.headers), body))
                 lines = await stack.enter_async_context(contextlib.aclosing(_lines(pieces)))
                 while True:
                     async with asyncio.timeout(timeout_s):
@@ -129,7 +136,7 @@ class Session:
         except _BROKEN as broken:
             raise Unanswered(f"{self._provider}: {_why(broken)}") from broken
 
-    async def _exchange(self, client: httpx.AsyncClient, call: Call) -> Answer:
+    async def _exchange(self, client: httpx.AsyncClient, call: HttpRequest) -> HttpAnswer:
         headers = dict(call.headers)
         content: bytes | AsyncIterator[bytes] | None = call.body or None
         if call.body:
@@ -140,7 +147,7 @@ class Session:
         async with client.stream(call.method, self._url(call), content=content, headers=headers) as response:
             pieces = response.aiter_bytes()
             body = await (self._all(pieces) if response.is_success else _beginning(pieces))
-            return Answer(response.status_code, _names(response.headers), body)
+            return HttpAnswer(response.status_code, _names(response.headers), body)
 
     async def _all(self, pieces: AsyncIterator[bytes]) -> bytes:
         body = bytearray()
@@ -150,7 +157,7 @@ class Session:
                 raise BadReply(f"{self._provider}: the answer is larger than {LARGEST_ANSWER >> 20} MB")
         return bytes(body)
 
-    def _url(self, call: Call) -> str:
+    def _url(self, call: HttpRequest) -> str:
         """Where a call goes: to the account's own server, whatever its path says."""
         return f"{self._account.origin if call.path.startswith('/') else self._account.base_url + '/'}{call.path}"
 
@@ -255,7 +262,7 @@ def _names(headers: httpx.Headers) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-async def _pieces(call: Call) -> AsyncIterator[bytes]:
+async def _pieces(call: HttpRequest) -> AsyncIterator[bytes]:
     """A large body bit by bit: sent as a whole, it would hold up the loop."""
     yield call.body
     for piece in call.more:

@@ -10,7 +10,7 @@ from memd.providers.api_keys.account import Home
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import Answer, BadReply, Call, Side
+from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, Side
 
 HOME = Home("http://127.0.0.1:11434", needs_key=False, endings=("/embeddings", "/embed", "/api", "/v1"))
 DEFAULT_MODEL = "nomic-embed-text"
@@ -43,7 +43,7 @@ class Ollama(msgspec.Struct, frozen=True):
         """What else decides about a vector."""
         return (*self.prefixes, str(self.wanted_dimensions))
 
-    def embed(self, texts: Sequence[str], side: Side) -> Call:
+    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
         """The request for the vectors of some texts; one that is too long is an error, not cut in silence."""
         prefix = self.prefixes[0 if side is Side.QUERY else 1]
         body: dict[str, object] = {
@@ -53,7 +53,7 @@ class Ollama(msgspec.Struct, frozen=True):
         }
         if self.wanted_dimensions:
             body["dimensions"] = self.wanted_dimensions
-        return Call("api/embed", msgspec.json.encode(body))
+        return HttpRequest("api/embed", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
         """The vectors, in order.
@@ -66,7 +66,7 @@ class Ollama(msgspec.Struct, frozen=True):
             raise BadReply(f"ollama: {count} texts were sent, and {len(reply.embeddings)} vectors came back")
         return reply.embeddings
 
-    def failure(self, answer: Answer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
         """What an answer without success means."""
         return error_replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 

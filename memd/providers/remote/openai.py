@@ -10,7 +10,7 @@ from memd.providers.api_keys.account import Home
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import Answer, BadReply, Call, Side
+from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, Side
 
 HOME = Home("https://api.openai.com/v1", ("OPENAI_API_KEY",), endings=("/embeddings",), path="/v1")
 ANY_HOME = Home("", needs_key=False, endings=("/embeddings",), path="/v1")
@@ -45,7 +45,7 @@ class OpenAI(msgspec.Struct, frozen=True):
         """What else decides about a vector."""
         return (*self.prefixes, *self.input_types, str(self.dimensions) if self.sends_dimensions else "")
 
-    def embed(self, texts: Sequence[str], side: Side) -> Call:
+    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
         """The request for the vectors of some texts."""
         place = 0 if side is Side.QUERY else 1
         body: dict[str, object] = {
@@ -56,7 +56,7 @@ class OpenAI(msgspec.Struct, frozen=True):
             body["dimensions"] = self.dimensions
         if self.input_types[place]:
             body["input_type"] = self.input_types[place]
-        return Call("embeddings", msgspec.json.encode(body))
+        return HttpRequest("embeddings", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
         """The vectors by the index that each carries: the order of the list is not promised.
@@ -66,7 +66,7 @@ class OpenAI(msgspec.Struct, frozen=True):
         """
         return indexed(self.provider, body, count)
 
-    def failure(self, answer: Answer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
         """What an answer without success means."""
         return error_replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 

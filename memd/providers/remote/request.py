@@ -16,7 +16,7 @@ class Side(StrEnum):
     DOCUMENT = "document"
 
 
-class Call(msgspec.Struct, frozen=True):
+class HttpRequest(msgspec.Struct, frozen=True):
     """One HTTP request."""
 
     path: str  # below the account's base URL; one that begins with a slash: below the root of the same server
@@ -32,7 +32,7 @@ class Call(msgspec.Struct, frozen=True):
         return len(self.body) + sum(map(len, self.more))
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HttpAnswer(msgspec.Struct, frozen=True):
     """What came back, whatever its status."""
 
     status: int

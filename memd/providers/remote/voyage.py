@@ -10,7 +10,7 @@ from memd.providers.api_keys.account import Home
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.openai import indexed
-from memd.providers.remote.request import Answer, Call, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
 
 HOME = Home("https://api.voyageai.com/v1", ("VOYAGE_API_KEY",), endings=("/embeddings",), path="/v1")
 DEFAULT_MODEL = "voyage-4-large"
@@ -33,7 +33,7 @@ class Voyage(msgspec.Struct, frozen=True):
         """What else decides about a vector."""
         return (str(self.dimensions),) if self.sends_dimensions else ()
 
-    def embed(self, texts: Sequence[str], side: Side) -> Call:
+    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
         """The request for the vectors of some texts; one that is too long is an error, not cut in silence."""
         body: dict[str, object] = {
             "model": self.model,
@@ -43,7 +43,7 @@ class Voyage(msgspec.Struct, frozen=True):
         }
         if self.sends_dimensions:
             body["output_dimension"] = self.dimensions
-        return Call("embeddings", msgspec.json.encode(body))
+        return HttpRequest("embeddings", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
         """The vectors by the index that each carries.
@@ -53,7 +53,7 @@ class Voyage(msgspec.Struct, frozen=True):
         """
         return indexed(self.provider, body, count)
 
-    def failure(self, answer: Answer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
+    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
         """What an answer without success means."""
         return error_replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 

@@ -2,23 +2,23 @@
 
 import time
 
-from memd.agent.agents import Agent
+from memd.agent.agents import RunningAgent
 from memd.backends.fallback import Fallback
 from memd.backends.fallback_state import FallenBack
 from memd.backends.qmd.backend import QmdState
-from memd.backends.qmd.updater import Vectors
+from memd.backends.qmd.updater import QmdVectors
 from memd.providers.provider import space_of
 from memd_client import messages as wire
 
 
-def answering(agent: Agent) -> tuple[str, str, str]:
+def answering(agent: RunningAgent) -> tuple[str, str, str]:
     """The backend that answers just now, its provider and its model."""
     if not isinstance(agent.backend, Fallback) or agent.backend.use is not None:
         return "builtin", agent.supply.provider_name, agent.supply.model_name
     return agent.backend.name, agent.backend.name, agent.backend.name
 
 
-def fallback(agent: Agent) -> wire.BackendFallback | None:
+def fallback(agent: RunningAgent) -> wire.BackendFallback | None:
     """That the built-in engine answers in the place of the one that was chosen; None: it does not."""
     if not isinstance(agent.backend, Fallback) or agent.backend.use is None:
         return None
@@ -33,7 +33,7 @@ def fallback(agent: Agent) -> wire.BackendFallback | None:
     return wire.BackendFallback(from_=agent.backend.name, reason=reason)
 
 
-def qmd(agent: Agent) -> wire.QmdStatus | None:
+def qmd(agent: RunningAgent) -> wire.QmdStatus | None:
     """What qmd says of itself, while it answers."""
     if not isinstance(agent.backend, Fallback) or agent.backend.engine is None:
         return None
@@ -54,13 +54,13 @@ def qmd(agent: Agent) -> wire.QmdStatus | None:
     )
 
 
-def vector(agent: Agent) -> wire.VectorHealth:
+def vector(agent: RunningAgent) -> wire.VectorHealth:
     """Whether there is search by meaning, as it was found."""
     if not isinstance(agent.backend, Fallback) or agent.backend.use is not None:
         return _of_the_index(agent)
     if agent.backend.engine is None:
         return wire.VectorHealth(available=False, reason=f"{agent.backend.name} is not ready yet")
-    found: Vectors = agent.backend.engine.standing.vector
+    found: QmdVectors = agent.backend.engine.standing.vector
     return wire.VectorHealth(
         ok=found.available or not found.enabled,
         reason=found.reason,
@@ -69,7 +69,7 @@ def vector(agent: Agent) -> wire.VectorHealth:
     )
 
 
-def _of_the_index(agent: Agent) -> wire.VectorHealth:
+def _of_the_index(agent: RunningAgent) -> wire.VectorHealth:
     if not agent.supply.embeds:
         return wire.VectorHealth(
             ok=agent.settings.provider == "none",

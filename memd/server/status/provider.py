@@ -1,11 +1,11 @@
 """Who embeds for an agent, and why it is that one, as its owner is told."""
 
-from memd.agent.agents import Agent
+from memd.agent.agents import RunningAgent
 from memd.server.status.embedding import provider_trouble
 from memd_client import messages as wire
 
 
-def health(agent: Agent) -> wire.Health:
+def health(agent: RunningAgent) -> wire.Health:
     """Whether the provider does what it is for, and if not, why and what to do."""
     if agent.settings.provider == "none":
         return wire.Health(reason="provider = none")
@@ -15,19 +15,19 @@ def health(agent: Agent) -> wire.Health:
     return wire.Health(ok=reason is None, reason=reason)
 
 
-def endpoint(agent: Agent) -> str | None:
+def endpoint(agent: RunningAgent) -> str | None:
     """The host that notes and questions are sent to; None: they stay here."""
     used = agent.supply.engine.used
     return None if used is None else used.host
 
 
-def passed_over(agent: Agent) -> list[wire.PassedOver]:
+def passed_over(agent: RunningAgent) -> list[wire.PassedOver]:
     """The providers that were considered before, each with the reason why it was not taken."""
     choice = agent.supply.engine.choice
     return [wire.PassedOver(provider=one.provider, reason=one.reason) for one in choice.passed_over]
 
 
-def fallback(agent: Agent) -> wire.FallbackStatus | None:
+def fallback(agent: RunningAgent) -> wire.FallbackStatus | None:
     """The second provider, whether it stands in, and why; None: the configuration names none."""
     engine = agent.supply.engine
     name = agent.settings.fallback

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.agent.agents import Agent
+from memd.agent.agents import RunningAgent
 from memd.config.reload import Configuration
 from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings
@@ -75,7 +75,7 @@ class Facts:
         )
 
 
-async def agent_status(agent: Agent, searches: wire.Searches | None) -> wire.AgentStatus:
+async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> wire.AgentStatus:
     """One agent at a glance; nothing of its index where that does not answer.
 
     Args:
@@ -201,7 +201,7 @@ class _Held(msgspec.Struct, frozen=True):
     broken: str | None = None  # why that cannot be told
 
 
-async def _held(agent: Agent) -> _Held:
+async def _held(agent: RunningAgent) -> _Held:
     try:
         async with asyncio.timeout(COUNT_S):
             counts = await agent.sync.counts()
@@ -218,7 +218,7 @@ async def _held(agent: Agent) -> _Held:
     return _Held(broken=broken)
 
 
-def _sessions(agent: Agent, held: _Held) -> wire.Sessions | None:
+def _sessions(agent: RunningAgent, held: _Held) -> wire.Sessions | None:
     if "sessions" not in agent.settings.sources:
         return None
     files, turns = held.sessions

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from memd.model import FoundFile, Stamp
-from memd.sources.safe_open import Missing, open_inside, refusal
-from memd.text.memory_paths import Parts, Root, Sessions, admits, name_of, parts_below
+from memd.sources.safe_open import FileMissing, open_inside, refusal
+from memd.text.memory_paths import Parts, Root, SessionPaths, admits, name_of, parts_below
 
 PACKED_SUFFIX = ".zst"
 
@@ -48,7 +48,7 @@ def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[Opened]
 
 def _place(found: FoundFile, roots: Sequence[Root]) -> tuple[Root, Parts]:
     for root in roots:
-        parts = parts_below(root, found.file) if isinstance(root, Sessions) else None
+        parts = parts_below(root, found.file) if isinstance(root, SessionPaths) else None
         if parts and admits(root, parts) and name_of(root, parts) == found.path:
             return root, parts
-    raise Missing(found.path, "in no root")
+    raise FileMissing(found.path, "in no root")

@@ -15,7 +15,7 @@ from memd.sources.transcripts.progress import ReadProgress
 from memd.sources.transcripts.turn_builder import Fold
 
 
-class Redacted(Protocol):
+class RedactedTurn(Protocol):
     """A text without what was secret in it."""
 
     @property
@@ -27,10 +27,10 @@ class Redacted(Protocol):
         """How often something was taken out, by kind."""
 
 
-class Redactor(Protocol):
+class TurnRedactor(Protocol):
     """Takes out of a text what is secret."""
 
-    def redact(self, text: str) -> Redacted:
+    def redact(self, text: str) -> RedactedTurn:
         """The text without it."""
 
 
@@ -41,7 +41,7 @@ class Stale(Exception):
 class Hearing:
     """What a transcript says, line by line."""
 
-    def __init__(self, after: ReadProgress | None, redactor: Redactor | None) -> None:
+    def __init__(self, after: ReadProgress | None, redactor: TurnRedactor | None) -> None:
         """Begin, or go on after an earlier reading.
 
         After one that left a hidden transcript, nothing is taken in but what is learnt: it may turn out to be none.

@@ -12,7 +12,7 @@ from memd.sources.safe_open import refusal
 from memd.sources.transcripts.events import Learnt
 from memd.sources.transcripts.lines import Continued, Cutter
 from memd.sources.transcripts.open_transcript import Opened, open_transcript
-from memd.sources.transcripts.parser import Hearing, Redactor, Stale
+from memd.sources.transcripts.parser import Hearing, Stale, TurnRedactor
 from memd.sources.transcripts.progress import EDGE_BYTES, Mark, ReadProgress, mark_of
 from memd.sources.transcripts.turn_builder import Unfollowable
 from memd.sources.transcripts.zstd_stream import unpacked
@@ -37,7 +37,7 @@ class Grown(msgspec.Struct, frozen=True):
     stamp: Stamp
 
 
-class Whole(msgspec.Struct, frozen=True):
+class WholeTranscript(msgspec.Struct, frozen=True):
     """These are all its turns: it was read for the first time, or is another file than it was."""
 
     turns: tuple[Turn, ...]
@@ -45,7 +45,7 @@ class Whole(msgspec.Struct, frozen=True):
     stamp: Stamp
 
 
-Reading = Same | Grown | Whole
+Reading = Same | Grown | WholeTranscript
 
 
 def read_transcript(
@@ -53,7 +53,7 @@ def read_transcript(
     roots: Sequence[Root],
     progress: ReadProgress | None,
     *,
-    redactor: Redactor | None,
+    redactor: TurnRedactor | None,
     subagents: bool,
     now_ns: int,
 ) -> Reading:
@@ -94,7 +94,7 @@ def _read(
     opened: Opened,
     shown: str,
     progress: ReadProgress | None,
-    redactor: Redactor | None,
+    redactor: TurnRedactor | None,
     stamp: Stamp,
     *,
     subagents: bool,
@@ -112,7 +112,7 @@ def _read(
                 is_same = now.offset == progress.offset  # not one more line has come to its end
                 return Same(progress, stamp) if is_same else Grown(turns_from, turns, now, stamp)
     turns, now = _read_whole(opened, shown, redactor, subagents=subagents)
-    return Whole(turns, now, stamp)
+    return WholeTranscript(turns, now, stamp)
 
 
 def _edges_if_same(opened: Opened, progress: ReadProgress) -> _Edges | None:
@@ -137,7 +137,7 @@ def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
 
 
 def _read_on(
-    opened: Opened, progress: ReadProgress, edges: _Edges, redactor: Redactor | None, *, subagents: bool
+    opened: Opened, progress: ReadProgress, edges: _Edges, redactor: TurnRedactor | None, *, subagents: bool
 ) -> tuple[int, tuple[Turn, ...], ReadProgress] | None:
     """What came since: the first turn that is another, the turns from there on; None where a whole reading must tell."""
     cutter = Cutter(
@@ -162,7 +162,7 @@ def _read_on(
 
 
 def _read_whole(
-    opened: Opened, shown: str, redactor: Redactor | None, *, subagents: bool
+    opened: Opened, shown: str, redactor: TurnRedactor | None, *, subagents: bool
 ) -> tuple[tuple[Turn, ...], ReadProgress]:
     cutter, hearing = Cutter(), Hearing(None, redactor)
     size = opened.stamp.size

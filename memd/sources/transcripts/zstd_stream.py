@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from memd.sources.notes import TooLarge
-from memd.sources.safe_open import Unreadable
+from memd.sources.safe_open import FileUnreadable
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -23,7 +23,7 @@ _PIECE_BYTES = 1 << 20
 _PACKED_PIECE_BYTES = 1 << 17
 
 
-class Damaged(Unreadable):
+class Damaged(FileUnreadable):
     """It is no zstd file, or not as it was written."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from memd.backends.backend import Answer, Question
+from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.backends.builtin import Builtin
 from memd.backends.qmd.backend import QmdBackend
 from memd.backends.qmd.embed_slot import EmbedTurn
@@ -123,10 +123,10 @@ class Bench:
 
     async def ask(
         self, text: str, *, max_results: int = 6, kinds: frozenset[Kind] = frozenset(Kind)
-    ) -> Answer:
+    ) -> BackendAnswer:
         """Search."""
         return await self.qmd.search(
-            Question(text=text, kinds=kinds, max_results=max_results, min_score=0.35)
+            BackendQuestion(text=text, kinds=kinds, max_results=max_results, min_score=0.35)
         )
 
     async def found(self, text: str, **how: Any) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.backends.backend import Question
+from memd.backends.backend import BackendQuestion
 from memd.backends.qmd.errors import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
@@ -454,7 +454,7 @@ async def test_the_first_searches_are_answered_while_qmd_reads(tmp_path: Path, s
         bench.qmd = await bench.create()
         living = asyncio.create_task(bench.qmd.run())
         answer = await bench.qmd.search(
-            Question(text="kestrel", kinds=EVERYTHING, max_results=6, min_score=0.35)
+            BackendQuestion(text="kestrel", kinds=EVERYTHING, max_results=6, min_score=0.35)
         )
         assert [hit.path for hit in answer.hits] == ["memory/a.md"]
         living.cancel()

@@ -3,23 +3,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.backends.qmd.collections import NOTES, Added, Wanted, as_added, reaches, steps, wanted
-from memd.backends.qmd.parse import Listed
+from memd.backends.qmd.collections import NOTES, Added, WantedCollection, as_added, reaches, steps, wanted
+from memd.backends.qmd.parse import QmdListing
 from memd.config.settings import Collection
 from memd.model import Kind
-from memd.text.memory_paths import Root, Sessions, SingleFile, Tree, Workspace
+from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace
 
 ROOTS: tuple[Root, ...] = (
     Workspace(Path("/w")),
     Tree(Path("/x/Team Notes")),
     Tree(Path("/y/Team Notes")),
     SingleFile(Path("/z"), "a,b[1] ü.md"),
-    Sessions(Path("/s"), "openclaw", "openclaw"),
+    SessionPaths(Path("/s"), "openclaw", "openclaw"),
     Tree(Path("/claude/projects"), way=("*", "memory")),
 )
 
 
-def all_of(**how: object) -> dict[str, Wanted]:
+def all_of(**how: object) -> dict[str, WantedCollection]:
     given: dict[str, object] = {"sessions": None, "copies": None, "is_directory": lambda _: True} | how
     custom = given.pop("custom", ())
     return {one.name: one for one in wanted("My_Agent", ROOTS, custom, **given)}  # type: ignore[arg-type]
@@ -62,26 +62,26 @@ def test_where_notes_are_redacted_qmd_gets_copies_alone() -> None:
     assert all(one.exported for one in found.values())
 
 
-A = Wanted("a", Path("/a"), "**/*.md", NOTES)
+A = WantedCollection("a", Path("/a"), "**/*.md", NOTES)
 
 
 @pytest.mark.parametrize(
     ("listed", "added", "remove", "add"),
     [
         ([], {}, (), ("a",)),
-        ([Listed("a")], {}, (), ()),  # a list of names tells nothing of differences
-        ([Listed("a", "/a", "**/*.md")], {}, (), ()),
-        ([Listed("a", "~/a", "**/*.md")], {}, (), ()),  # shortened for people
-        ([Listed("a", "/elsewhere", "**/*.md")], {}, ("a",), ("a",)),
-        ([Listed("a", None, "*.txt")], {}, ("a",), ("a",)),
-        ([Listed("a", None, "**/*.md")], {"a": Added("/old", "**/*.md")}, ("a",), ("a",)),
-        ([Listed("a"), Listed("mine")], {}, (), ()),  # somebody else's
-        ([Listed("a"), Listed("old")], {"old": Added("/old", "*")}, ("old",), ()),
-        ([Listed("a")], {"old": Added("/old", "*")}, (), ()),
+        ([QmdListing("a")], {}, (), ()),  # a list of names tells nothing of differences
+        ([QmdListing("a", "/a", "**/*.md")], {}, (), ()),
+        ([QmdListing("a", "~/a", "**/*.md")], {}, (), ()),  # shortened for people
+        ([QmdListing("a", "/elsewhere", "**/*.md")], {}, ("a",), ("a",)),
+        ([QmdListing("a", None, "*.txt")], {}, ("a",), ("a",)),
+        ([QmdListing("a", None, "**/*.md")], {"a": Added("/old", "**/*.md")}, ("a",), ("a",)),
+        ([QmdListing("a"), QmdListing("mine")], {}, (), ()),  # somebody else's
+        ([QmdListing("a"), QmdListing("old")], {"old": Added("/old", "*")}, ("old",), ()),
+        ([QmdListing("a")], {"old": Added("/old", "*")}, (), ()),
     ],
 )
 def test_only_what_is_known_to_differ_is_made_anew(
-    listed: list[Listed], added: dict[str, Added], remove: tuple[str, ...], add: tuple[str, ...]
+    listed: list[QmdListing], added: dict[str, Added], remove: tuple[str, ...], add: tuple[str, ...]
 ) -> None:
     """What memd did not add and does not want is left alone."""
     work = steps([A], listed, added)
@@ -90,7 +90,7 @@ def test_only_what_is_known_to_differ_is_made_anew(
 
 def test_a_collection_that_was_added_stays() -> None:
     """Nothing is to be done the next time."""
-    assert steps([A], [Listed("a", None, A.pattern)], {"a": as_added(A)}) == steps([], [], {})
+    assert steps([A], [QmdListing("a", None, A.pattern)], {"a": as_added(A)}) == steps([], [], {})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.backends.qmd.environment import Places, environment, prepare
+from memd.backends.qmd.environment import QmdPlaces, environment, prepare
 from memd.backends.qmd.errors import QmdUnavailable
 
 
@@ -19,7 +19,7 @@ def test_no_key_reaches_qmd() -> None:
             "NODE_OPTIONS": "--require evil",
             "QMD_EMBED_MODEL": "m",
         },
-        Places(Path("/state/a.qmd")),
+        QmdPlaces(Path("/state/a.qmd")),
         Path("/opt/qmd/bin/qmd"),
     )
     assert given == {
@@ -38,11 +38,11 @@ def test_the_users_models_are_shared(tmp_path: Path) -> None:
     """By a link: nobody downloads gigabytes for each agent. What is there is never overwritten."""
     models = tmp_path / ".cache" / "qmd" / "models"
     models.mkdir(parents=True)
-    places = Places(tmp_path / "a.qmd")
+    places = QmdPlaces(tmp_path / "a.qmd")
     prepare(places, {}, tmp_path)
     prepare(places, {}, tmp_path)
     assert places.models.resolve() == models
-    other = Places(tmp_path / "b.qmd")
+    other = QmdPlaces(tmp_path / "b.qmd")
     other.models.mkdir(parents=True)
     prepare(other, {}, tmp_path)
     assert not other.models.is_symlink()
@@ -50,7 +50,7 @@ def test_the_users_models_are_shared(tmp_path: Path) -> None:
 
 def test_without_models_there_is_no_link(tmp_path: Path) -> None:
     """One to nowhere would be in the way of those that qmd downloads; the directories are for their user alone."""
-    places = Places(tmp_path / "a.qmd")
+    places = QmdPlaces(tmp_path / "a.qmd")
     prepare(places, {"XDG_CACHE_HOME": str(tmp_path / "nothing")}, tmp_path)
     assert not places.models.is_symlink()
     assert {directory.stat().st_mode & 0o777 for directory in (places.base, places.config, places.cache)} == {
@@ -62,4 +62,4 @@ def test_a_file_in_the_way_is_told(tmp_path: Path) -> None:
     """The reason names it."""
     (tmp_path / "a.qmd").write_text("")
     with pytest.raises(QmdUnavailable, match=r"a\.qmd"):
-        prepare(Places(tmp_path / "a.qmd"), {}, tmp_path)
+        prepare(QmdPlaces(tmp_path / "a.qmd"), {}, tmp_path)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.backends.qmd.environment import Places
+from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.export import Export
-from memd.backends.qmd.read_text import Reading
+from memd.backends.qmd.read_text import IndexedText
 from memd.config.settings import Redact, SessionSettings, UserRule
 from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript
@@ -20,9 +20,9 @@ SOURCES = ("memory", "sessions")
 def exporting(bench: Bench, *, notes: bool = False, rules: str = "1", session_days: int = 0) -> Export:
     threads = Threads(1, "exporting")
     bench.directory.mkdir(mode=0o700, exist_ok=True)
-    reading = Reading(bench.index, bench.treatment, threads)
+    reading = IndexedText(bench.index, bench.treatment, threads)
     return Export(
-        Places(bench.directory), reading, threads, rules=rules, notes=notes, session_days=session_days
+        QmdPlaces(bench.directory), reading, threads, rules=rules, notes=notes, session_days=session_days
     )
 
 

@@ -1,6 +1,6 @@
 import msgspec
 
-from memd.backends.qmd.manifest import Entry, Manifest, Source, plan, read, safe_name
+from memd.backends.qmd.manifest import Manifest, ManifestEntry, Source, plan, read, safe_name
 
 
 def source(name: str, state: str = "1", directory: str = "sessions/s") -> Source:
@@ -11,9 +11,9 @@ def test_only_what_changed_is_written() -> None:
     """What is the same stays, also after a restart; what is gone is deleted."""
     before = Manifest(
         {
-            "a": Entry("sessions/s/a.md", "1", 5),
-            "b": Entry("sessions/s/b.md", "1", 5),
-            "c": Entry("sessions/s/c.md", "1", 5),
+            "a": ManifestEntry("sessions/s/a.md", "1", 5),
+            "b": ManifestEntry("sessions/s/b.md", "1", 5),
+            "c": ManifestEntry("sessions/s/c.md", "1", 5),
         },
         "r",
     )
@@ -22,13 +22,15 @@ def test_only_what_changed_is_written() -> None:
         read(msgspec.json.encode(before)), {"a": source("a"), "b": source("b", "2")}, rules="r", sizes=sizes
     )
     assert set(work.keep) == {"a"}
-    assert work.write == {"b": Entry("sessions/s/b.md", "1", 5)}
+    assert work.write == {"b": ManifestEntry("sessions/s/b.md", "1", 5)}
     assert set(work.delete) == {"c"}
 
 
 def test_what_somebody_took_away_or_changed_is_written_again() -> None:
     """And everything, when the rules of redaction are others."""
-    before = Manifest({"a": Entry("sessions/s/a.md", "1", 5), "b": Entry("sessions/s/b.md", "1", 5)}, "r")
+    before = Manifest(
+        {"a": ManifestEntry("sessions/s/a.md", "1", 5), "b": ManifestEntry("sessions/s/b.md", "1", 5)}, "r"
+    )
     wanted = {"a": source("a"), "b": source("b")}
     assert set(plan(before, wanted, rules="r", sizes={"sessions/s/b.md": 6}).write) == {"a", "b"}
     sizes = {"sessions/s/a.md": 5, "sessions/s/b.md": 5}
@@ -54,7 +56,7 @@ def test_two_sources_never_share_a_file() -> None:
 
 def test_a_source_that_moves_is_deleted_where_it_was() -> None:
     """A note that became a curated one, for instance."""
-    before = Manifest({"a": Entry("notes/a.md", "1", 5)}, "")
+    before = Manifest({"a": ManifestEntry("notes/a.md", "1", 5)}, "")
     work = plan(before, {"a": source("a", directory="curated")}, rules="", sizes={"notes/a.md": 5})
     assert work.write["a"].file == "curated/a.md"
     assert work.delete["a"].file == "notes/a.md"
@@ -65,7 +67,10 @@ def test_a_manifest_that_makes_no_sense_names_no_file() -> None:
     assert read(b"") == read(b"{") == read(b"[]") == Manifest()
     assert read(b'{"files": {}, "version": 99}') == Manifest()
     evil = Manifest(
-        {str(n): Entry(file) for n, file in enumerate(["../x.md", "/etc/x", "a/.memd", "x", "a//b", "a/\0"])}
+        {
+            str(n): ManifestEntry(file)
+            for n, file in enumerate(["../x.md", "/etc/x", "a/.memd", "x", "a//b", "a/\0"])
+        }
     )
     assert read(msgspec.json.encode(evil)).files == {}
 

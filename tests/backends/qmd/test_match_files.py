@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.backends.qmd.collections import NOTES, Wanted
-from memd.backends.qmd.manifest import Entry as Exported
+from memd.backends.qmd.collections import NOTES, WantedCollection
+from memd.backends.qmd.manifest import ManifestEntry as Exported
 from memd.backends.qmd.match_files import by_likeness, directly
-from memd.backends.qmd.parse import Entry
+from memd.backends.qmd.parse import QmdEntry
 from memd.model import Kind, Stamp
 from memd.store.files import KnownFile
 from memd.text.memory_paths import Root, Tree, Workspace
@@ -13,14 +13,16 @@ from memd.text.memory_paths import Root, Tree, Workspace
 BASE = Path("/state/main.qmd")
 ROOTS: tuple[Root, ...] = (Workspace(Path("/w")), Tree(Path("/x")))
 COLLECTIONS = {
-    "notes": Wanted("notes", Path("/w/memory"), "**/*.md", NOTES),
-    "extra": Wanted("extra", Path("/x"), "**/*.md", NOTES),
-    "sessions": Wanted("sessions", BASE / "sessions", "**/*.md", frozenset({Kind.SESSION}), exported=True),
+    "notes": WantedCollection("notes", Path("/w/memory"), "**/*.md", NOTES),
+    "extra": WantedCollection("extra", Path("/x"), "**/*.md", NOTES),
+    "sessions": WantedCollection(
+        "sessions", BASE / "sessions", "**/*.md", frozenset({Kind.SESSION}), exported=True
+    ),
 }
 
 
-def entry(collection: str | None, file: str | None, docid: str | None = None) -> Entry:
-    return Entry(score=1, collection=collection, file=file, docid=docid)
+def entry(collection: str | None, file: str | None, docid: str | None = None) -> QmdEntry:
+    return QmdEntry(score=1, collection=collection, file=file, docid=docid)
 
 
 def made_of(file: Path) -> str | None:
@@ -50,7 +52,7 @@ def made_of(file: Path) -> str | None:
         (entry("notes", None, "abc123"), None),
     ],
 )
-def test_a_result_is_one_of_the_agents_files_or_none(given: Entry, name: str | None) -> None:
+def test_a_result_is_one_of_the_agents_files_or_none(given: QmdEntry, name: str | None) -> None:
     """By where it is; nothing outside the roots has a name."""
     assert directly(given, COLLECTIONS, ROOTS, made_of) == name
 
@@ -73,7 +75,7 @@ def known(path: str, kind: Kind = Kind.NOTE, digest: bytes = b"\xab\xc1\x23") ->
         (entry(None, None, "5e55"), "sessions/s/a session.jsonl"),
     ],
 )
-def test_names_that_qmd_has_changed_are_known_again(given: Entry, name: str | None) -> None:
+def test_names_that_qmd_has_changed_are_known_again(given: QmdEntry, name: str | None) -> None:
     """If one file alone can be meant; the hash of its content may tell which."""
     files = [
         known("memory/My Note (v2).md"),

@@ -15,8 +15,8 @@ from memd.backends.qmd.errors import (
     QmdFailed,
     UnknownOption,
 )
-from memd.backends.qmd.parse import Entry, Listed, NoAnswer, collections, entries
-from memd.backends.qmd.process import Ended
+from memd.backends.qmd.parse import NoAnswer, QmdEntry, QmdListing, collections, entries
+from memd.backends.qmd.process import ProcessEnded
 from tests.awkward.programs import PRINTED
 
 REAL = """[
@@ -32,7 +32,7 @@ REAL = """[
 """
 
 
-def one(**fields: Any) -> Entry:
+def one(**fields: Any) -> QmdEntry:
     [entry] = entries(json.dumps([fields]), "qmd search")
     return entry
 
@@ -40,7 +40,7 @@ def one(**fields: Any) -> Entry:
 def test_a_real_answer_is_read() -> None:
     """Collection, file, the line that is meant and the lines that are shown."""
     assert entries(REAL, "qmd search") == [
-        Entry(
+        QmdEntry(
             score=0.56,
             collection="cur-main",
             file="MEMORY.md",
@@ -189,23 +189,26 @@ notes (qmd://notes/)
     [
         (
             REAL_LIST,
-            [Listed("memory-root-main", None, "{MEMORY,USER}.md", 1), Listed("notes", None, "**/*.md", 7)],
+            [
+                QmdListing("memory-root-main", None, "{MEMORY,USER}.md", 1),
+                QmdListing("notes", None, "**/*.md", 7),
+            ],
         ),
         ("No collections found. Run 'qmd collection add .' to begin.\n", []),
         ("[]", []),
-        ('["a", "b"]', [Listed("a"), Listed("b")]),
-        ('[{"name": "a", "path": "/x", "mask": "*.md"}]', [Listed("a", "/x", "*.md")]),
+        ('["a", "b"]', [QmdListing("a"), QmdListing("b")]),
+        ('[{"name": "a", "path": "/x", "mask": "*.md"}]', [QmdListing("a", "/x", "*.md")]),
         (
             '{"collections": [{"name": "a", "pwd": "/x", "glob": "*.md", "files": 3}]}',
-            [Listed("a", "/x", "*.md", 3)],
+            [QmdListing("a", "/x", "*.md", 3)],
         ),
-        ('{"a": {"path": "/x", "pattern": "**/*.md"}}', [Listed("a", "/x", "**/*.md")]),
-        ("warming up [1/2]\n" + '["a"]', [Listed("a")]),
-        ("notes\n  Path:     /x y\n  Pattern:  **/*.md\n", [Listed("notes", "/x y", "**/*.md")]),
-        ("- a\n- b\n", [Listed("a"), Listed("b")]),
+        ('{"a": {"path": "/x", "pattern": "**/*.md"}}', [QmdListing("a", "/x", "**/*.md")]),
+        ("warming up [1/2]\n" + '["a"]', [QmdListing("a")]),
+        ("notes\n  Path:     /x y\n  Pattern:  **/*.md\n", [QmdListing("notes", "/x y", "**/*.md")]),
+        ("- a\n- b\n", [QmdListing("a"), QmdListing("b")]),
     ],
 )
-def test_every_shape_of_a_list_is_read(stdout: str, listed: list[Listed]) -> None:
+def test_every_shape_of_a_list_is_read(stdout: str, listed: list[QmdListing]) -> None:
     """JSON with names or objects, and the text that versions print in place of it."""
     assert collections(stdout) == listed
 
@@ -240,7 +243,7 @@ def test_a_list_that_is_nothing_is_an_error() -> None:
 def test_a_failure_is_told_by_what_follows_from_it(stderr: str, kind: type[QmdFailed]) -> None:
     """The status is in the message, with what was said last."""
     with pytest.raises(QmdFailed, match="qmd search ended with exit status 1") as failed:
-        parse.checked(Ended(1, "", stderr), "qmd search")
+        parse.checked(ProcessEnded(1, "", stderr), "qmd search")
     assert type(failed.value) is kind
 
 
@@ -249,15 +252,15 @@ def test_what_a_search_found_before_it_failed_is_not_repeated(unsaid: tuple[str,
     """It is memory; what another command prints is not."""
     stdout = '[{"snippet":\n"the PIN cannot be changed"}]'
     with pytest.raises(QmdFailed, match=r"^qmd search ended with exit status 1$"):
-        parse.checked(Ended(1, stdout, ""), "qmd search", unsaid)
+        parse.checked(ProcessEnded(1, stdout, ""), "qmd search", unsaid)
     with pytest.raises(QmdFailed, match="cannot be made"):
-        parse.checked(Ended(1, "it cannot be made", ""), "qmd collection add")
+        parse.checked(ProcessEnded(1, "it cannot be made", ""), "qmd collection add")
 
 
 def test_a_crash_names_its_signal() -> None:
     """Whatever was printed before it."""
     with pytest.raises(QmdFailed, match="qmd search was ended by signal 11"):
-        parse.checked(Ended(-11, REAL, ""), "qmd search")
+        parse.checked(ProcessEnded(-11, REAL, ""), "qmd search")
 
 
 @pytest.mark.parametrize(
@@ -303,4 +306,4 @@ def test_any_output_is_read_or_no_answer(printed: str) -> None:
         assert count is None or 0 <= count < 2**63
     parse.version(printed)
     with suppress(QmdFailed):
-        parse.checked(Ended(1, printed, printed), "qmd search", ("which",))
+        parse.checked(ProcessEnded(1, printed, printed), "qmd search", ("which",))

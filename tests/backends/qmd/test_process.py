@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from memd.backends.qmd.errors import QmdFailed, QmdTimedOut
-from memd.backends.qmd.process import MAX_OUTPUT, Ended, run
+from memd.backends.qmd.process import MAX_OUTPUT, ProcessEnded, run
 from tests.backends.qmd.bench import lives
 from tests.wait import until, until_async
 
@@ -25,7 +25,7 @@ time.sleep(600)
 """
 
 
-async def python(code: str, *arguments: str, timeout_s: float = FOREVER_S, **how: Any) -> Ended:
+async def python(code: str, *arguments: str, timeout_s: float = FOREVER_S, **how: Any) -> ProcessEnded:
     return await run(
         (sys.executable, "-ISc", code, *arguments),
         what="qmd search",

@@ -1,6 +1,6 @@
 from datetime import UTC
 
-from memd.backends.qmd.transcript_page import Page, page
+from memd.backends.qmd.transcript_page import TranscriptPage, page
 from memd.model import Turn
 
 
@@ -32,4 +32,4 @@ def test_a_session_without_turns_is_a_page() -> None:
 
 def test_lines_of_a_note_are_their_own() -> None:
     """No numbers are kept for them."""
-    assert Page(("a", "b")).number(2) == 2
+    assert TranscriptPage(("a", "b")).number(2) == 2

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from memd_client import AsyncClient, MemdClientError
-from memd_client.messages import Message, Search
+from memd_client.messages import Search, WireMessage
 from tests.benchmarks import notes
 from tests.benchmarks.load.plan import Plan, Seen
 from tests.benchmarks.load.vitals import look
@@ -129,7 +129,7 @@ class Beside:
     def _client(self) -> AsyncClient:
         return AsyncClient(socket=self._daemon.socket, timeout=_PATIENCE_S)
 
-    async def _ask(self, kind: str, question: Coroutine[Any, Any, Message]) -> None:
+    async def _ask(self, kind: str, question: Coroutine[Any, Any, WireMessage]) -> None:
         try:
             await question
         except MemdClientError as error:

@@ -6,7 +6,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from memd_client.messages import Failure, Hello, Message, Reply, Request
+from memd_client.messages import Failure, Hello, Reply, Request, WireMessage
 
 # As the definition of a failure lists them.
 CODES = (
@@ -23,7 +23,7 @@ CODES = (
 )
 
 
-def samples() -> Iterator[tuple[str, Message]]:
+def samples() -> Iterator[tuple[str, WireMessage]]:
     """(way, message): each kind with all its fields, and again with only those that it must have; each code of failure."""
     yield "hello", _made(Hello, whole=True)
     for way, kinds in (("request", get_args(Request)), ("reply", get_args(Reply))):

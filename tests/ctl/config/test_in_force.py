@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from memd.ctl.config.in_force import Place, masked, origins, text
+from memd.ctl.config.in_force import ValuePlace, masked, origins, text
 from memd.ctl.output.colours import plain
 
 _MAIN: dict[str, Any] = {
@@ -31,7 +31,7 @@ def test_what_is_printed_is_a_configuration() -> None:
 
 def test_places_come_first() -> None:
     """As remarks, one below the other."""
-    places = {"config": Place("~/c", "usual place"), "state": Place("/s", "--state-dir")}
+    places = {"config": ValuePlace("~/c", "usual place"), "state": ValuePlace("/s", "--state-dir")}
     assert text({}, {}, places, plain) == "# config  ~/c  (usual place)\n# state   /s  (--state-dir)"
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memd.ctl.config.installed_agents import Installed, installed
+from memd.ctl.config.installed_agents import InstalledAgent, installed
 from tests.sources.homes import write_homes
 
 
@@ -17,9 +17,9 @@ def test_all_four_are(home: Path) -> None:
     """With how much they keep: each session once, and notes apart."""
     write_homes(home)
     assert installed({}) == (
-        Installed("openclaw", 3, 8),
-        Installed("claude-code", 2, 1),
-        Installed("codex", 2, 2),
-        Installed("gemini", 2, 1),
+        InstalledAgent("openclaw", 3, 8),
+        InstalledAgent("claude-code", 2, 1),
+        InstalledAgent("codex", 2, 2),
+        InstalledAgent("gemini", 2, 1),
     )
     assert installed({"CODEX_HOME": str(home / "elsewhere")})[2].preset == "gemini"

@@ -7,17 +7,17 @@ import pytest
 from memd.config.load import parse
 from memd.config.settings import PresetName
 from memd.ctl.config.edit import example
-from memd.ctl.config.installed_agents import Installed
-from memd.ctl.config.starter import Choice, starter
+from memd.ctl.config.installed_agents import InstalledAgent
+from memd.ctl.config.starter import SourceChoice, starter
 
-FOUND = (Installed("claude-code", 3, 214), Installed("codex", 0, 1), Installed("gemini", 1, 0))
+FOUND = (InstalledAgent("claude-code", 3, 214), InstalledAgent("codex", 0, 1), InstalledAgent("gemini", 1, 0))
 HOME = Path("/home/li")
 
 
 def test_nothing_found_is_the_example() -> None:
     """And so is a no to all of it."""
-    assert starter(example(), Choice(), ()) == example()
-    assert starter(example(), Choice((), ()), FOUND) == example()
+    assert starter(example(), SourceChoice(), ()) == example()
+    assert starter(example(), SourceChoice((), ()), FOUND) == example()
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,9 @@ def test_nothing_found_is_the_example() -> None:
 )
 def test_a_choice_is_in_force(memory: tuple[PresetName, ...], sessions: tuple[PresetName, ...]) -> None:
     """Sessions are a source only if some were chosen."""
-    agent = parse(starter(example(), Choice(memory, sessions), FOUND), HOME / "x.toml", HOME).agents["main"]
+    agent = parse(starter(example(), SourceChoice(memory, sessions), FOUND), HOME / "x.toml", HOME).agents[
+        "main"
+    ]
     assert agent.memory_presets == memory
     assert agent.sessions.presets == sessions
     assert agent.sources == (("memory", "sessions") if sessions else ("memory",))
@@ -34,7 +36,7 @@ def test_a_choice_is_in_force(memory: tuple[PresetName, ...], sessions: tuple[Pr
 
 def test_transcripts_that_nobody_was_asked_about_are_named_in_a_comment() -> None:
     """Nothing changes until somebody takes the mark away."""
-    text = starter(example(), Choice(("gemini",), None), FOUND)
+    text = starter(example(), SourceChoice(("gemini",), None), FOUND)
     assert (
         '\n# Found here: Claude Code (214 transcripts), Codex (1 transcript). With "sessions" in sources above:\n'
         '#presets = ["claude-code", "codex"]\n'

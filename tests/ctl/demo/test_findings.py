@@ -3,13 +3,13 @@
 import pytest
 
 from memd.ctl.demo import findings
-from memd.ctl.demo.findings import Asked, Edited, Grouped, Indexed
-from memd.ctl.demo.questions import Question
+from memd.ctl.demo.findings import DemoAnswer, Edited, Grouped, Indexed
+from memd.ctl.demo.questions import DemoQuestion
 from memd.ctl.output.colours import plain
 from memd_client.messages import Health, Hit, Vectors
 from tests.ctl.answers import HIT, agent
 
-_ASKED = Asked(
+_ASKED = DemoAnswer(
     about="An exact id",
     query="INC-1",
     took_ms=6.2,
@@ -34,7 +34,7 @@ _HIT_TEXT = "memory/2026-02-09.md:3-5  0.715\n    # Retries\n\n    three, with j
 )
 def test_an_answer_is_in_what_comes_back(answer: str | None, found: list[Hit], *, fine: bool) -> None:
     """Or nothing comes back, where there is none."""
-    assert findings.is_answered(Question("", "", answer), found) is fine
+    assert findings.is_answered(DemoQuestion("", "", answer), found) is fine
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_question_is_told_with_what_came_of_it(
     *, has_answer: bool, as_it_should: bool, verdict: str
 ) -> None:
     """Whether that is what should have come."""
-    asked = Asked(
+    asked = DemoAnswer(
         about="Nothing",
         query="?",
         took_ms=6.2,

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from memd.ctl.demo.questions import EDIT, EDIT_QUESTION, QUESTIONS, Question
+from memd.ctl.demo.questions import EDIT, EDIT_QUESTION, QUESTIONS, DemoQuestion
 from memd.ctl.demo.workspace import notes
 from memd.search.query import parse
 from memd.search.terms import held
@@ -13,7 +13,7 @@ _LINES = [line for _, text in notes(date(2026, 3, 2)) for line in text.splitline
 
 
 @pytest.mark.parametrize("question", [one for one in QUESTIONS if one.answer is not None])
-def test_one_line_of_the_notes_has_the_answer(question: Question) -> None:
+def test_one_line_of_the_notes_has_the_answer(question: DemoQuestion) -> None:
     """So a hit that holds it is the right one."""
     assert question.answer is not None
     assert len([line for line in _LINES if question.answer in line]) == 1

@@ -11,7 +11,7 @@ from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.ctl.doctor import daemon
 from memd.ctl.doctor.daemon import Process, judged
-from memd.ctl.doctor.socket_answer import Answer
+from memd.ctl.doctor.socket_answer import SocketAnswer
 from memd.version import VERSION
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, Memory, StatusReport
@@ -33,7 +33,9 @@ def _report(**changed: Any) -> StatusReport:
     return status(agent(sources=["memory"]), **(said | changed))
 
 
-def _bad(answer: Answer | None, process: Process = _PROCESS, config: Config | None = _CONFIG) -> set[str]:
+def _bad(
+    answer: SocketAnswer | None, process: Process = _PROCESS, config: Config | None = _CONFIG
+) -> set[str]:
     found = told(judged(answer, process, config, SCENE, now=_NOW, executable="/venv/bin/python"))
     assert list(found) == [
         "daemon.process",
@@ -63,7 +65,7 @@ def _bad(answer: Answer | None, process: Process = _PROCESS, config: Config | No
 )
 def test_a_daemon_that_answers_is_compared_with_this_client(changed: dict[str, Any], bad: set[str]) -> None:
     """Its version, its configuration, and that it is the one that keeps the state directory."""
-    assert _bad(Answer(report=_report(**changed))) == bad
+    assert _bad(SocketAnswer(report=_report(**changed))) == bad
 
 
 @pytest.mark.parametrize(
@@ -73,13 +75,15 @@ def test_a_daemon_that_answers_is_compared_with_this_client(changed: dict[str, A
 def test_a_daemon_older_than_its_code_is_told(code_at: float, *, ok: bool) -> None:
     """It was started 11,520 s ago. Code from the future tells nothing."""
     process = msgspec.structs.replace(_PROCESS, code_at=code_at)
-    assert _bad(Answer(report=_report()), process) == (set() if ok else {"version"})
+    assert _bad(SocketAnswer(report=_report()), process) == (set() if ok else {"version"})
 
 
 def test_a_daemon_of_another_installation_of_the_same_version_is_named() -> None:
     """That is no fault."""
     process = msgspec.structs.replace(_PROCESS, interpreters={4711: "/old/bin/python"})
-    found = judged(Answer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python")
+    found = judged(
+        SocketAnswer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
+    )
     assert "/old/bin/python" in found[1].detail
     assert found[1].ok
 
@@ -100,13 +104,15 @@ def _others(settings: msgspec.Struct) -> Iterator[tuple[str, msgspec.Struct]]:
 def test_a_configuration_that_was_not_read_again_is_told(name: str, settings: AgentSettings) -> None:
     """Whatever of it is another."""
     config = msgspec.structs.replace(_CONFIG, agents={"main": settings})
-    assert _bad(Answer(report=_report()), config=config) == {"config"}, name
+    assert _bad(SocketAnswer(report=_report()), config=config) == {"config"}, name
 
 
 def test_what_waits_is_named_with_the_command_that_brings_it_into_force() -> None:
     """A person changed it, or an agent that may write the file."""
     report = _report(config_waiting=["agents.main.scope.default", "agents.main.provider"])
-    found = judged(Answer(report=report), _PROCESS, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python")
+    found = judged(
+        SocketAnswer(report=report), _PROCESS, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
+    )
     assert "agents.main.scope.default, agents.main.provider" in found[2].detail
     assert "reload" in (found[2].fix or "")
 
@@ -115,19 +121,21 @@ def test_what_waits_is_named_with_the_command_that_brings_it_into_force() -> Non
 def test_one_installation_has_several_names(name: str) -> None:
     """A service is started under another than a console script."""
     process = msgspec.structs.replace(_PROCESS, interpreters={4711: f"/venv/bin/{name}"})
-    found = judged(Answer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python")
+    found = judged(
+        SocketAnswer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
+    )
     assert "another installation" not in found[1].detail
 
 
 def test_a_daemon_that_cannot_be_seen_from_here_is_no_second_one() -> None:
     """It runs in a container whose state directory and socket are shared."""
     process = Process(is_state_held=True, others=())
-    assert _bad(Answer(report=_report(pid=1)), process) == set()
+    assert _bad(SocketAnswer(report=_report(pid=1)), process) == set()
 
 
 def test_a_configuration_that_is_wrong_is_told_elsewhere() -> None:
     """The daemon goes on with the one it has."""
-    assert _bad(Answer(report=_report()), config=None) == set()
+    assert _bad(SocketAnswer(report=_report()), config=None) == set()
 
 
 @pytest.mark.parametrize(
@@ -147,8 +155,8 @@ def test_why_no_daemon_answers_is_told(
 ) -> None:
     """By what came from the socket, and by who holds the state directory."""
     process = msgspec.structs.replace(_PROCESS, state_holder=holder, socket_holder=holder)
-    assert _bad(Answer(error=error), process) == bad
-    found = judged(Answer(error=error), process, _CONFIG, SCENE, now=_NOW, executable="x")
+    assert _bad(SocketAnswer(error=error), process) == bad
+    found = judged(SocketAnswer(error=error), process, _CONFIG, SCENE, now=_NOW, executable="x")
     assert says in found[0].detail
 
 
@@ -160,9 +168,9 @@ def test_an_attempt_without_an_end_is_told() -> None:
 def test_two_daemons_that_hold_one_half_each_are_told() -> None:
     """One the socket, the other the state directory; others elsewhere are only named."""
     crossed = msgspec.structs.replace(_PROCESS, socket_holder=9)
-    assert _bad(Answer(error=TimedOut(5.0)), crossed) == {"process", "sole"}
+    assert _bad(SocketAnswer(error=TimedOut(5.0)), crossed) == {"process", "sole"}
     beside = msgspec.structs.replace(_PROCESS, others=(4711, 9))
-    assert _bad(Answer(report=_report()), beside) == set()
+    assert _bad(SocketAnswer(report=_report()), beside) == set()
 
 
 def test_the_newest_code_is_that_of_this_installation() -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from memd.ctl.doctor.inspect import Answer, ask, command_for
+from memd.ctl.doctor.inspect import InspectionAnswer, ask, command_for
 from memd.inspection.facts import Disk, End, Engine, Question
 
 _QUESTION = Question(config=None, home="/", state="/nowhere", patience_s=5.0, now=0.0)
@@ -14,7 +14,7 @@ _DISK = '{"fact":"disk","kind":"ext4","point":"/","is_remote":false}'
 _SAY = f"""print('{{"fact":"begun"}}'); print('{_DISK}', flush=True);"""
 
 
-def _asked(script: str, patience_s: float = 30.0) -> Answer:
+def _asked(script: str, patience_s: float = 30.0) -> InspectionAnswer:
     return ask([sys.executable, "-c", f"import os, sys, time; {script}"], _QUESTION, os.environ, patience_s)
 
 

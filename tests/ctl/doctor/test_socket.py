@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from memd.ctl.doctor import socket as listening
-from memd.ctl.doctor.socket import Place
-from memd.ctl.doctor.socket_answer import Answer, Peer
+from memd.ctl.doctor.socket import SocketPlace
+from memd.ctl.doctor.socket_answer import Peer, SocketAnswer
 from memd_client.errors import ConnectionLost, DaemonNotRunning, ProtocolMismatch, TimedOut
 from tests.ctl.answers import agent, status
 from tests.ctl.doctor.scenes import SCENE, STATE, told
 
-_GOOD = Place(kind="socket", owner=1000, directory=STATE, directory_owner=1000)
-_WELL = Answer(report=status(agent()), peer=Peer(4711, 1000))
+_GOOD = SocketPlace(kind="socket", owner=1000, directory=STATE, directory_owner=1000)
+_WELL = SocketAnswer(report=status(agent()), peer=Peer(4711, 1000))
 
 
 @pytest.mark.parametrize(
@@ -42,26 +42,33 @@ def test_a_directory_where_others_could_put_a_socket_is_told(changed: dict[str, 
     [
         (_WELL, {}, True, "our daemon listens (pid 4711)"),
         (
-            Answer(error=DaemonNotRunning("/s")),
+            SocketAnswer(error=DaemonNotRunning("/s")),
             {"kind": None, "owner": None},
             True,
             "not checked: there is no socket",
         ),
-        (Answer(error=DaemonNotRunning("/s")), {}, False, "a dead socket"),
+        (SocketAnswer(error=DaemonNotRunning("/s")), {}, False, "a dead socket"),
         (
-            Answer(error=DaemonNotRunning("/s", "no permission")),
+            SocketAnswer(error=DaemonNotRunning("/s", "no permission")),
             {"owner": 0},
             False,
             "the socket of user 0: no permission",
         ),
-        (Answer(error=TimedOut(5.0), peer=Peer(4711, 1000)), {}, False, "never answers"),
-        (Answer(error=ConnectionLost("x"), peer=Peer(4711, 1000)), {}, False, "does not speak the protocol"),
-        (Answer(error=ProtocolMismatch(1, 2), peer=Peer(4711, 1000)), {}, True, "our daemon"),
-        (Answer(error=TimedOut(5.0), peer=Peer(4711, 33)), {}, False, "a process of user 33"),
+        (SocketAnswer(error=TimedOut(5.0), peer=Peer(4711, 1000)), {}, False, "never answers"),
+        (
+            SocketAnswer(error=ConnectionLost("x"), peer=Peer(4711, 1000)),
+            {},
+            False,
+            "does not speak the protocol",
+        ),
+        (SocketAnswer(error=ProtocolMismatch(1, 2), peer=Peer(4711, 1000)), {}, True, "our daemon"),
+        (SocketAnswer(error=TimedOut(5.0), peer=Peer(4711, 33)), {}, False, "a process of user 33"),
         (None, {}, False, "has no end"),
     ],
 )
-def test_who_listens_is_told(answer: Answer | None, place: dict[str, Any], says: str, *, ok: bool) -> None:
+def test_who_listens_is_told(
+    answer: SocketAnswer | None, place: dict[str, Any], says: str, *, ok: bool
+) -> None:
     """Our daemon, nobody, another program, or somebody else's."""
     found = told(listening.judged(msgspec.structs.replace(_GOOD, **place), answer, SCENE))
     assert found["socket.listener"].ok is ok

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from memd.embedding.queue.agent_backlog import Customer
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.embedding.queue.cache import CacheBound
@@ -31,7 +31,7 @@ from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async
 
 TEXTS = [f"note {number} about {number % 17}" for number in range(600)]
-SETTINGS = Batch(enabled=True, poll_interval_ms=5)
+SETTINGS = BatchSettings(enabled=True, poll_interval_ms=5)
 
 
 @pytest.fixture
@@ -56,7 +56,9 @@ class Desk(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def desk(tmp_path: Path, server: EmbeddingServer, settings: Batch = SETTINGS) -> AsyncIterator[Desk]:
+async def desk(
+    tmp_path: Path, server: EmbeddingServer, settings: BatchSettings = SETTINGS
+) -> AsyncIterator[Desk]:
     cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await cache.open()
     async with provider_at(server) as provider:
@@ -143,7 +145,7 @@ async def test_what_is_written_while_a_job_runs_is_embedded_at_once(
 async def test_a_job_that_nobody_waits_for_is_told(tmp_path: Path, server: EmbeddingServer) -> None:
     """With wait = false a sync ends as soon as the texts are handed over."""
     server.batch_outcome = "never"
-    async with desk(tmp_path, server, Batch(enabled=True, poll_interval_ms=5, wait=False)) as at:
+    async with desk(tmp_path, server, BatchSettings(enabled=True, poll_interval_ms=5, wait=False)) as at:
         index = await at.served(tmp_path, TEXTS)
         assert await at.queue.wait_for(index) == (600, "handed over to a batch job of 600 texts")
         server.batch_outcome = "completed"
@@ -182,14 +184,14 @@ async def test_jobs_that_fail_are_nobodys_loss(tmp_path: Path, server: Embedding
 @pytest.mark.parametrize(
     ("settings", "use_cache"),
     [
-        (Batch(enabled=False), True),
-        (Batch(enabled=True, min_chunks=601), True),
+        (BatchSettings(enabled=False), True),
+        (BatchSettings(enabled=True, min_chunks=601), True),
         (SETTINGS, False),
     ],
     ids=["off", "too few", "no cache"],
 )
 async def test_there_are_no_jobs_where_none_are_wanted(
-    tmp_path: Path, server: EmbeddingServer, settings: Batch, use_cache: bool
+    tmp_path: Path, server: EmbeddingServer, settings: BatchSettings, use_cache: bool
 ) -> None:
     """By the configuration, for few texts, and where their vectors would have no place."""
     async with desk(tmp_path, server, settings) as at:
@@ -203,7 +205,7 @@ async def test_there_are_no_jobs_where_none_are_wanted(
 
 async def test_texts_of_several_agents_share_a_job(tmp_path: Path, server: EmbeddingServer) -> None:
     """None of them has enough for one by itself; what both have is in it once."""
-    async with desk(tmp_path, server, Batch(enabled=True, poll_interval_ms=5, min_chunks=700)) as at:
+    async with desk(tmp_path, server, BatchSettings(enabled=True, poll_interval_ms=5, min_chunks=700)) as at:
         await at.queue.pause("one")
         one = await at.served(tmp_path, TEXTS[:400], "one")
         await until_async(lambda: at.queue._served["one"].is_idle)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd_client import Client, MemdClientError
 from memd_client.messages import AgentStatus, Found
 from tests.faults.differential.places import Form, Places
@@ -102,8 +102,12 @@ def started(places: Places, state: Path, socket: Path, log: Path) -> Process:
 def _serve(places: Places, state: Path, socket: Path) -> int:
     places.move_in()
 
-    def choose(wanted: AgentSettings) -> Choice:
-        return Choice(None, "provider = none") if wanted.provider == "none" else Choice(embedder(), None)
+    def choose(wanted: AgentSettings) -> ProviderChoice:
+        return (
+            ProviderChoice(None, "provider = none")
+            if wanted.provider == "none"
+            else ProviderChoice(embedder(), None)
+        )
 
     return daemon.main(config=places.config, state_dir=state, socket=socket, choose=choose)
 

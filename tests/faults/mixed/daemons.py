@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.providers.choose import Choice
+from memd.providers.choose import ProviderChoice
 from memd_client import Client, ConnectionLost, DaemonNotRunning, TimedOut
 from tests.fakes import hashing_worker
 from tests.faults.death import Death, arm
@@ -46,8 +46,8 @@ def serve(household: Household, death: Death | None) -> int:
     faulthandler.enable()  # into the log: who crashes is to say where
     provider = hashing_worker.provider(household.directory, hashing_worker.Provider)
 
-    def choose(_: AgentSettings) -> Choice:
-        return Choice(provider, None)
+    def choose(_: AgentSettings) -> ProviderChoice:
+        return ProviderChoice(provider, None)
 
     fate = arm(death, household.marker) if death is not None else None
     status = daemon.main(

@@ -7,18 +7,20 @@ from itertools import pairwise
 import pytest
 
 from memd.indexing.changes.pending import Dirty
-from memd.indexing.changes.periodic_scan import Reading, Timetable, read_clocks, scan_now_and_then
+from memd.indexing.changes.periodic_scan import ScanReading, Timetable, read_clocks, scan_now_and_then
 from memd.runtime.debounce import Debouncer
 from tests.bounds import shipped
 from tests.wait import until_async
 
-START = Reading(awake=1000.0, elapsed=5000.0, wall=1_700_000_000.0)
+START = ScanReading(awake=1000.0, elapsed=5000.0, wall=1_700_000_000.0)
 DAY = 86_400.0
 
 
-def after(awake: float, *, asleep: float = 0.0, set_by: float = 0.0) -> Reading:
+def after(awake: float, *, asleep: float = 0.0, set_by: float = 0.0) -> ScanReading:
     """The clocks after some time awake and asleep, the wall clock set forward by something."""
-    return Reading(START.awake + awake, START.elapsed + awake + asleep, START.wall + awake + asleep + set_by)
+    return ScanReading(
+        START.awake + awake, START.elapsed + awake + asleep, START.wall + awake + asleep + set_by
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def after(awake: float, *, asleep: float = 0.0, set_by: float = 0.0) -> Reading:
         (after(600, set_by=-DAY), "the clock was set"),
     ],
 )
-def test_due(reading: Reading, reason: str | None) -> None:
+def test_due(reading: ScanReading, reason: str | None) -> None:
     """A scan is due after the interval, whenever the machine slept, and when its clock was set by more than a trifle."""
     assert Timetable(600, START).due(reading) == reason
 
@@ -101,6 +103,6 @@ async def test_scans_at_once_after_sleep() -> None:
 def test_clocks_differ_by_a_little_on_a_busy_machine(beyond_s: float) -> None:
     """What is more is a sleep, or somebody who set one."""
     apart_s = shipped("memd.indexing.changes.periodic_scan._SLACK_S") + beyond_s
-    slept = Timetable(0, Reading(0.0, 0.0, 0.0)).due(Reading(10.0, 10.0 + apart_s, 10.0 + apart_s))
-    was_set = Timetable(0, Reading(0.0, 0.0, 0.0)).due(Reading(10.0, 10.0, 10.0 + apart_s))
+    slept = Timetable(0, ScanReading(0.0, 0.0, 0.0)).due(ScanReading(10.0, 10.0 + apart_s, 10.0 + apart_s))
+    was_set = Timetable(0, ScanReading(0.0, 0.0, 0.0)).due(ScanReading(10.0, 10.0, 10.0 + apart_s))
     assert (slept is not None, was_set is not None) == (beyond_s > 0, beyond_s > 0)

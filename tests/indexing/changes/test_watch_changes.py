@@ -14,7 +14,7 @@ from memd.indexing.changes.watch_changes import follow
 from memd.model import Stamp
 from memd.runtime.debounce import Debouncer
 from memd.text.memory_paths import Tree
-from memd.watch.raw_events import Batch
+from memd.watch.raw_events import EventBatch
 from memd.watch.watch_plan import Survey
 from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth, Ways, watch
 from tests.wait import until_async
@@ -115,9 +115,9 @@ class Deaf:
     async def start(self, ground: Survey) -> None:
         pass
 
-    async def next(self, until: float) -> Batch:
+    async def next(self, until: float) -> EventBatch:
         await asyncio.sleep(until - asyncio.get_running_loop().time())
-        return Batch()
+        return EventBatch()
 
     async def watch_files(self, _: Iterable[Path]) -> frozenset[Path]:
         return frozenset()

@@ -18,7 +18,7 @@ from typing import Self
 
 import msgspec
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from tests.providers.batch.rig import Rig, batching, texts_of
 from tests.wait import until_async
 
@@ -85,7 +85,7 @@ class Lives:
 async def live(orders: Orders) -> None:
     """Submit what has no vector yet and is in no job, until everything has one."""
     texts = texts_of(orders.texts)
-    settings = Batch(enabled=True, poll_interval_ms=2)
+    settings = BatchSettings(enabled=True, poll_interval_ms=2)
     async with batching(
         orders.provider,
         orders.base_url,

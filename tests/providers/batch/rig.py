@@ -11,7 +11,7 @@ from random import Random
 import msgspec
 import numpy as np
 
-from memd.config.settings import Batch, Remote
+from memd.config.settings import BatchSettings, Remote
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.model import TextHash
 from memd.providers.api_keys.account import Home, account
@@ -22,7 +22,7 @@ from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.jobs import Batches
 from memd.providers.batch.ledger import Ledger
 from memd.providers.batch.openai import OpenAIBatches
-from memd.providers.centring import Bias, Line
+from memd.providers.centring import Bias, BiasLine
 from memd.providers.provider import Calibration, Vectors
 from memd.providers.remote import gemini, openai, voyage
 from memd.providers.remote.dialect import Dialect
@@ -102,7 +102,7 @@ async def batching(
     base_url: str,
     file: Path,
     *,
-    settings: Batch | None = None,
+    settings: BatchSettings | None = None,
     most: int = 50_000,
     most_bytes: int = 90_000_000,
     key: str = KEY,
@@ -111,7 +111,7 @@ async def batching(
     patience: BatchTimeouts = SOON,
     delivery: Exception | None = None,
     clock: Callable[[], float] = time.time,
-    without: Line | None = None,
+    without: BiasLine | None = None,
 ) -> AsyncIterator[Rig]:
     """One life of a daemon, as far as batches go."""
     home, _, header = _DIALECTS[name]
@@ -135,7 +135,7 @@ async def batching(
         session,
         key,
         ledger,
-        settings or Batch(enabled=True, poll_interval_ms=2),
+        settings or BatchSettings(enabled=True, poll_interval_ms=2),
         dimensions,
         deliver,
         without=without,

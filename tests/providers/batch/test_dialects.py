@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers.batch.dialect import BatchDialect, BatchLimits, Ended, Listed, Result, Running
+from memd.providers.batch.dialect import BatchDialect, BatchLimits, BatchResult, JobEnded, JobListing, Running
 from memd.providers.batch.dialects import offered
 from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.openai import OpenAIBatches
@@ -99,13 +99,13 @@ def test_an_id_is_as_long_as_it_may_be(name: str) -> None:
         ("finalizing", Running("finalizing")),
         ("cancelling", Running("cancelling")),
         ("paused", Running("paused")),
-        ("completed", Ended(("out", "err"))),
-        ("expired", Ended(("out", "err"), "the job has expired")),
-        ("cancelled", Ended(("out", "err"), "the job has cancelled")),
-        ("failed", Ended(("out", "err"), "the job has failed (a, b)")),
+        ("completed", JobEnded(("out", "err"))),
+        ("expired", JobEnded(("out", "err"), "the job has expired")),
+        ("cancelled", JobEnded(("out", "err"), "the job has cancelled")),
+        ("failed", JobEnded(("out", "err"), "the job has failed (a, b)")),
     ],
 )
-def test_the_states_of_openai(status: str, seen: Running | Ended) -> None:
+def test_the_states_of_openai(status: str, seen: Running | JobEnded) -> None:
     """Results come before errors; codes are told, words are not."""
     faults = [{"code": "b", "message": "secret"}, {"code": "a"}, {"message": "secret"}, {"code": None}]
     errors = {"data": faults} if status == "failed" else None
@@ -124,21 +124,21 @@ _RESPONSE = {"responsesFile": "files/r"}
         ({"metadata": {"state": "BATCH_STATE_PENDING"}}, Running("BATCH_STATE_PENDING")),
         ({"metadata": {"state": "BATCH_STATE_RUNNING"}, "done": False}, Running("BATCH_STATE_RUNNING")),
         ({"metadata": {"state": "JOB_STATE_PAUSED"}}, Running("JOB_STATE_PAUSED")),
-        ({"metadata": {"state": "BATCH_STATE_SUCCEEDED"} | _METADATA, "done": True}, Ended(("files/m",))),
-        ({"metadata": {"state": "JOB_STATE_SUCCEEDED"}, "response": _RESPONSE}, Ended(("files/r",))),
-        ({"state": "SUCCEEDED", "response": _RESPONSE}, Ended(("files/r",))),
-        ({"done": True, "response": _RESPONSE}, Ended(("files/r",))),
-        ({"done": True}, Ended((), "the job names no file with results")),
-        ({"metadata": {"state": "BATCH_STATE_FAILED"}, "done": True}, Ended((), "the job has failed")),
+        ({"metadata": {"state": "BATCH_STATE_SUCCEEDED"} | _METADATA, "done": True}, JobEnded(("files/m",))),
+        ({"metadata": {"state": "JOB_STATE_SUCCEEDED"}, "response": _RESPONSE}, JobEnded(("files/r",))),
+        ({"state": "SUCCEEDED", "response": _RESPONSE}, JobEnded(("files/r",))),
+        ({"done": True, "response": _RESPONSE}, JobEnded(("files/r",))),
+        ({"done": True}, JobEnded((), "the job names no file with results")),
+        ({"metadata": {"state": "BATCH_STATE_FAILED"}, "done": True}, JobEnded((), "the job has failed")),
         (
             {"metadata": {"state": "BATCH_STATE_EXPIRED"} | _METADATA, "done": True},
-            Ended(("files/m",), "the job has expired"),
+            JobEnded(("files/m",), "the job has expired"),
         ),
-        ({"metadata": {"state": "BATCH_STATE_CANCELLED"}}, Ended((), "the job has cancelled")),
-        ({"done": True, "error": {"code": 13, "message": "secret"}}, Ended((), "the job has failed")),
+        ({"metadata": {"state": "BATCH_STATE_CANCELLED"}}, JobEnded((), "the job has cancelled")),
+        ({"done": True, "error": {"code": 13, "message": "secret"}}, JobEnded((), "the job has failed")),
     ],
 )
-def test_the_states_of_gemini(operation: dict[str, object], seen: Running | Ended) -> None:
+def test_the_states_of_gemini(operation: dict[str, object], seen: Running | JobEnded) -> None:
     """In the metadata with a prefix, or beside it, with the file in either place."""
     body = msgspec.json.encode({"name": "batches/x"} | operation)
     assert made("gemini").state(body) == seen
@@ -150,30 +150,30 @@ def test_the_states_of_gemini(operation: dict[str, object], seen: Running | Ende
         (
             "openai",
             {"custom_id": ID, "response": {"status_code": 200, "body": {"data": [{"embedding": [1, 2.5]}]}}},
-            Result(ID, [1.0, 2.5]),
+            BatchResult(ID, [1.0, 2.5]),
         ),
         (
             "openai",
             {"custom_id": ID, "response": {"status_code": 200, "body": {"data": []}}, "error": None},
-            Result(ID, None, "no vector"),
+            BatchResult(ID, None, "no vector"),
         ),
         (
             "voyage",
             {"custom_id": ID, "response": {"status_code": 400, "body": "Input cannot contain that."}},
-            Result(ID, None, "HTTP 400"),
+            BatchResult(ID, None, "HTTP 400"),
         ),
         (
             "openai",
             {"custom_id": ID, "response": None, "error": {"code": "batch_expired", "message": "secret"}},
-            Result(ID, None, "batch_expired"),
+            BatchResult(ID, None, "batch_expired"),
         ),
-        ("gemini", {"key": ID, "response": {"embedding": {"values": [1.5]}}}, Result(ID, [1.5])),
-        ("gemini", {"key": ID, "embedding": {"values": [1.5]}}, Result(ID, [1.5])),
-        ("gemini", {"key": ID, "response": {"embedding": {}}}, Result(ID, None, "no vector")),
-        ("gemini", {"key": ID, "error": {"code": 3, "message": "secret"}}, Result(ID, None, "error 3")),
+        ("gemini", {"key": ID, "response": {"embedding": {"values": [1.5]}}}, BatchResult(ID, [1.5])),
+        ("gemini", {"key": ID, "embedding": {"values": [1.5]}}, BatchResult(ID, [1.5])),
+        ("gemini", {"key": ID, "response": {"embedding": {}}}, BatchResult(ID, None, "no vector")),
+        ("gemini", {"key": ID, "error": {"code": 3, "message": "secret"}}, BatchResult(ID, None, "error 3")),
     ],
 )
-def test_lines_of_results(name: str, line: dict[str, object], seen: Result) -> None:
+def test_lines_of_results(name: str, line: dict[str, object], seen: BatchResult) -> None:
     """A vector, or why there is none; never in the provider's words, which may quote the text."""
     assert made(name).result(msgspec.json.encode(line)) == seen
 
@@ -185,15 +185,15 @@ def test_jobs_are_listed_by_their_labels(name: str) -> None:
     if name == "gemini":
         ours = {"name": "batches/1", "metadata": {"displayName": "memd-1"}}
         operations: dict[str, object] = {"operations": [ours, {"name": "batches/2"}], "nextPageToken": "t/1"}
-        assert dialect.listed(msgspec.json.encode(operations)) == Listed({"memd-1": "batches/1"}, "t/1")
-        assert dialect.listed(b"{}") == Listed({}, None)
+        assert dialect.listed(msgspec.json.encode(operations)) == JobListing({"memd-1": "batches/1"}, "t/1")
+        assert dialect.listed(b"{}") == JobListing({}, None)
         assert dialect.list("t/1").path == "batches?pageSize=100&pageToken=t/1"
         return
     job = {"id": "b1", "status": "completed"}
     data = [job | {"metadata": {"memd": "memd-1"}}, job | {"metadata": {"who": "else"}}, job | {"id": "b3"}]
     page: dict[str, object] = {"data": data, "has_more": True}
-    assert dialect.listed(msgspec.json.encode(page)) == Listed({"memd-1": "b1"}, "b3")
-    assert dialect.listed(msgspec.json.encode({"data": data})) == Listed({"memd-1": "b1"}, None)
+    assert dialect.listed(msgspec.json.encode(page)) == JobListing({"memd-1": "b1"}, "b3")
+    assert dialect.listed(msgspec.json.encode({"data": data})) == JobListing({"memd-1": "b1"}, None)
     assert dialect.list("b3").path == "batches?limit=100&after=b3"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from memd.providers.batch.batch_state import COOL_DOWN_S
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
@@ -174,7 +174,7 @@ async def test_nobody_waits_for_a_job_where_that_is_not_wanted(
     """With wait = false the next job is created while the first ones run, and none is ever late."""
     texts = texts_of(40)
     server.batch_outcome = "never"
-    settings = Batch(enabled=True, wait=False, poll_interval_ms=2, timeout_minutes=0.0001)
+    settings = BatchSettings(enabled=True, wait=False, poll_interval_ms=2, timeout_minutes=0.0001)
     url = server.base_url("openai")
     async with batching("openai", url, tmp_path / "e.sqlite", most=10, settings=settings) as rig:
         await rig.batches.submit(texts)
@@ -449,7 +449,7 @@ async def test_a_job_that_never_ends_is_cancelled_and_what_it_did_fetched(
     """Once that is forgiven, and its texts may be tried in another job; the second time batches are off."""
     texts = texts_of(10)
     server.batch_outcome, server.done_before_end, server.polls_until_cancelled = "never", 4, 3
-    settings = Batch(enabled=True, poll_interval_ms=2, timeout_minutes=0.001)
+    settings = BatchSettings(enabled=True, poll_interval_ms=2, timeout_minutes=0.001)
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", settings=settings) as rig:
         await through(rig, texts)
         assert len(await rig.kept(texts)) == 4
@@ -469,7 +469,7 @@ async def test_a_job_that_nobody_waits_for_is_not_waited_for_without_end(
     """Its texts would never get their vectors."""
     texts = texts_of(10)
     server.batch_outcome = "never"
-    settings = Batch(enabled=True, wait=False, poll_interval_ms=2)
+    settings = BatchSettings(enabled=True, wait=False, poll_interval_ms=2)
     patience = msgspec.structs.replace(SOON, end_s=0.2)
     url = server.base_url("openai")
     async with batching("openai", url, tmp_path / "e.sqlite", settings=settings, patience=patience) as rig:
@@ -483,7 +483,7 @@ async def test_jobs_that_are_late_together_are_forgiven_together(
 ) -> None:
     """The second attempt is one that began after the first was late."""
     server.batch_outcome = "never"
-    settings = Batch(enabled=True, poll_interval_ms=2, timeout_minutes=0.001)
+    settings = BatchSettings(enabled=True, poll_interval_ms=2, timeout_minutes=0.001)
     url = server.base_url("openai")
     async with batching("openai", url, tmp_path / "e.sqlite", settings=settings, most=5) as rig:
         await through(rig, texts_of(10))
@@ -506,7 +506,7 @@ async def test_a_job_that_ends_while_it_is_cancelled_is_a_success(
         return None
 
     server.plan = end
-    settings = Batch(enabled=True, poll_interval_ms=2, timeout_minutes=0.0005)
+    settings = BatchSettings(enabled=True, poll_interval_ms=2, timeout_minutes=0.0005)
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", settings=settings) as rig:
         await through(rig, texts)
         assert len(await rig.kept(texts)) == 6

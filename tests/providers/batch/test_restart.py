@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.config.settings import Batch
+from memd.config.settings import BatchSettings
 from memd.errors import MemdError
 from memd.model import TextHash
 from memd.providers.batch.batch_state import BatchState
 from memd.providers.batch.ledger import File, Job, Ledger
-from memd.providers.centring import Bias, Line
+from memd.providers.centring import Bias, BiasLine
 from memd.store import migrations
 from memd.store.errors import StoreFull, StoreNewer
 from memd.store.read_only import look_at_cache
@@ -291,7 +291,7 @@ async def test_files_that_could_not_be_deleted_are_tried_again(
 def bias_of() -> Bias:
     """Such as no text is without."""
     rows = np.random.default_rng(3).normal(0, 0.2, (2, 32)).astype("<f4")
-    return Bias(passages=Line(rows[0].tobytes(), rows[1].tobytes()), questions=Line(b"", b""))
+    return Bias(passages=BiasLine(rows[0].tobytes(), rows[1].tobytes()), questions=BiasLine(b"", b""))
 
 
 MANY_SCRIPTS = (
@@ -652,7 +652,7 @@ async def test_a_job_that_two_have_taken_up_is_no_failure_of_the_second(
     async with batching(provider, url, file) as rig:
         await rig.batches.submit(texts)
         await until_async(lambda: server.requests("poll"), 20)
-    slow = Batch(enabled=True, poll_interval_ms=400)
+    slow = BatchSettings(enabled=True, poll_interval_ms=400)
     polls = len(server.requests("poll"))
     async with batching(provider, url, file, settings=slow) as second:
         await until_async(lambda: len(server.requests("poll")) > polls, 20)

@@ -5,9 +5,9 @@ from memd.providers.local.protocol import (
     MAX_FRAME_BYTES,
     BrokenFrame,
     Embedded,
-    FrameReader,
     Passage,
     Ready,
+    WorkerFrameReader,
     encode,
 )
 
@@ -22,7 +22,7 @@ MESSAGES: tuple[Ready | Passage | Embedded, ...] = (
 def test_frames_survive_any_cut(step: int) -> None:
     """Messages come out as they went in, however the bytes are cut on their way."""
     stream = b"".join(encode(message) for message in MESSAGES)
-    reader = FrameReader()
+    reader = WorkerFrameReader()
     bodies = [body for at in range(0, len(stream), step) for body in reader.feed(stream[at : at + step])]
     decoded = [msgspec.msgpack.decode(body, type=Ready | Passage | Embedded) for body in bodies]
     assert tuple(decoded) == MESSAGES
@@ -31,10 +31,10 @@ def test_frames_survive_any_cut(step: int) -> None:
 def test_a_length_no_message_has_is_refused() -> None:
     """A stray print on the pipe is told from a frame before anything is collected."""
     with pytest.raises(BrokenFrame):
-        list(FrameReader().feed(b"Traceback (most recent call last):"))
+        list(WorkerFrameReader().feed(b"Traceback (most recent call last):"))
 
 
 def test_the_longest_frame_passes() -> None:
     """The limit itself is allowed."""
     body = bytes(MAX_FRAME_BYTES)
-    assert list(FrameReader().feed(len(body).to_bytes(4, "big") + body)) == [body]
+    assert list(WorkerFrameReader().feed(len(body).to_bytes(4, "big") + body)) == [body]

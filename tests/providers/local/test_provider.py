@@ -452,21 +452,22 @@ def test_a_killed_daemon_leaves_no_worker() -> None:
 def test_the_identity_names_what_shapes_a_vector() -> None:
     """Another version of the package is another space of vectors."""
     one, other = (
-        LocalProvider(bundled_model.Installed(version), Random(1)).identity for version in ("0.3.0", "0.4.0")
+        LocalProvider(bundled_model.InstalledModel(version), Random(1)).identity
+        for version in ("0.3.0", "0.4.0")
     )
     assert (one.provider, one.model, one.dimensions) == ("local", "multilingual-e5-small-q4", 384)
     assert one.key != other.key
-    assert one.key == LocalProvider(bundled_model.Installed("0.3.0"), Random(2)).identity.key
+    assert one.key == LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(2)).identity.key
 
 
 def test_another_bias_is_another_space_of_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is measured by hand, and nothing else says that it is another one."""
-    one, other = (LocalProvider(bundled_model.Installed("0.3.0"), Random(1)) for _ in range(2))
+    one, other = (LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(1)) for _ in range(2))
     assert one.identity == other.identity
     file = tmp_path / "bias.npy"
     file.write_bytes(bundled_model.bias_file().read_bytes() + b"\0")
     monkeypatch.setattr(bundled_model, "bias_file", lambda: file)
-    assert LocalProvider(bundled_model.Installed("0.3.0"), Random(1)).identity != one.identity
+    assert LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(1)).identity != one.identity
 
 
 def test_an_unknown_model_is_refused() -> None:

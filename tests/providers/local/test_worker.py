@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from memd.providers.local import bundled_model, worker
-from memd.providers.local.protocol import Embedded, FrameReader, Passage, Ready, encode
+from memd.providers.local.protocol import Embedded, Passage, Ready, WorkerFrameReader, encode
 from memd.providers.local.provider import COMMAND
 from tests.providers import standin
 from tests.providers.processes import has_ended
@@ -43,7 +43,7 @@ def _running(command: tuple[str, ...]) -> Iterator[Process]:
 def receive(process: Process) -> Ready | Embedded:
     """The next message of a worker."""
     assert process.stdout is not None
-    reader = FrameReader()
+    reader = WorkerFrameReader()
     while data := process.stdout.read(65_536):
         for body in reader.feed(data):
             message: Ready | Embedded = msgspec.msgpack.decode(body, type=Ready | Embedded)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from memd.errors import MemdError
 from memd.providers.remote.error_replies import complaint, failure, retry_after_s
 from memd.providers.remote.request import (
-    Answer,
+    HttpAnswer,
     KeyRefused,
     NotSupported,
     RateLimited,
@@ -21,7 +21,7 @@ PROVIDERS = ["openai", "gemini", "voyage", "ollama"]
 
 
 def meant(response: Response, provider: str = "openai", key: str | None = None) -> MemdError:
-    answer = Answer(response.status, dict(response.headers), response.body)
+    answer = HttpAnswer(response.status, dict(response.headers), response.body)
     return failure(answer, provider=provider, model="a-model", key=key)
 
 
@@ -137,7 +137,7 @@ def test_no_message_tells_a_key() -> None:
 )
 def test_no_message_quotes_a_text(message: str, is_told: bool) -> None:
     """A dozen characters in a row are a quotation, and so is a short text as a whole."""
-    answer = Answer(500, {}, f'{{"error": "{message}"}}'.replace("\t", "\\t").encode())
+    answer = HttpAnswer(500, {}, f'{{"error": "{message}"}}'.replace("\t", "\\t").encode())
     texts = ["Remember:\nthe vault\nis behind the clock.", "pin 12", "a"]
     told = str(failure(answer, provider="ollama", model="m", texts=texts))
     assert (message[:20] in told) is is_told

@@ -21,7 +21,14 @@ from cryptography.x509.oid import NameOID
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Account
 from memd.providers.remote.http import BROKEN_OFF, LARGEST_REFUSAL, LONGEST_LINE, Session
-from memd.providers.remote.request import Answer, BadReply, Call, Refused, RequestTimedOut, Unanswered
+from memd.providers.remote.request import (
+    BadReply,
+    HttpAnswer,
+    HttpRequest,
+    Refused,
+    RequestTimedOut,
+    Unanswered,
+)
 from tests.fakes.http import Request, Response, Server
 from tests.wait import until_async
 
@@ -62,12 +69,12 @@ async def talking(server: Server) -> AsyncIterator[Session]:
         await session.close()
 
 
-def refused(answer: Answer) -> RefusedError:
+def refused(answer: HttpAnswer) -> RefusedError:
     return RefusedError(answer.status, len(answer.body), answer.headers.get("x-why"))
 
 
 async def read(session: Session, timeout_s: float = 10.0) -> list[bytes]:
-    return [line async for line in session.lines(Call("file", method="GET"), timeout_s, refused)]
+    return [line async for line in session.lines(HttpRequest("file", method="GET"), timeout_s, refused)]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +119,7 @@ async def test_a_file_that_breaks_off_gives_its_whole_lines_and_says_so(
     seen: list[bytes] = []
 
     async def watch(session: Session) -> None:
-        async for line in session.lines(Call("file", method="GET"), 10, refused):
+        async for line in session.lines(HttpRequest("file", method="GET"), 10, refused):
             seen.extend([line])
 
     async with talking(server) as session:
@@ -133,7 +140,9 @@ async def test_who_stops_early_closes_the_connection(server: Server, told: Told)
     """The provider is not left sending."""
     told.response = Response(body=b"ab\ncd\n" * 1000, hold_after=3000)
     async with talking(server) as session:
-        async with contextlib.aclosing(session.lines(Call("file", method="GET"), 10, refused)) as lines:
+        async with contextlib.aclosing(
+            session.lines(HttpRequest("file", method="GET"), 10, refused)
+        ) as lines:
             async for _ in lines:
                 break
         await until_async(lambda: server.open_connections == 0)
@@ -155,7 +164,7 @@ async def test_a_large_request_is_sent_in_pieces(server: Server, told: Told) -> 
     """Its length is told beforehand: many servers take no other."""
     more = [bytes([number]) * 100_000 for number in range(30)]
     async with talking(server) as session:
-        await session.send(Call("files", b"head", content_type="x/y", more=more), 10)
+        await session.send(HttpRequest("files", b"head", content_type="x/y", more=more), 10)
     [request] = told.requests
     assert request.body == b"head" + b"".join(more)
     assert request.headers["content-length"] == str(4 + 3_000_000)
@@ -175,7 +184,7 @@ async def test_of_a_refusal_the_beginning_is_read(server: Server, told: Told) ->
     """Whoever refuses must not fill the memory."""
     told.response = Response(502, b"x" * (LARGEST_REFUSAL * 40))
     async with talking(server) as session:
-        answer = await session.send(Call("embeddings", b"{}"), 10)
+        answer = await session.send(HttpRequest("embeddings", b"{}"), 10)
     assert answer.status == 502
     assert LARGEST_REFUSAL < len(answer.body) < LARGEST_REFUSAL * 3
 
@@ -193,7 +202,7 @@ async def test_of_a_refusal_the_beginning_is_read(server: Server, told: Told) ->
 async def test_a_key_goes_to_its_own_server_alone(server: Server, told: Told, path: str, target: str) -> None:
     """Whatever a path says."""
     session = Session("openai", Account(f"{server.url}/v1", "key"), None, 2)
-    await session.send(Call(path, method="GET"), 10)
+    await session.send(HttpRequest(path, method="GET"), 10)
     await session.close()
     assert [request.target for request in told.requests] == [target]
 
@@ -202,7 +211,7 @@ async def test_no_redirect_is_followed(server: Server, told: Told) -> None:
     """The key would go along."""
     told.response = Response(307, headers={"location": f"{server.url}/elsewhere"})
     async with talking(server) as session:
-        assert (await session.send(Call("embeddings", b"{}"), 10)).status == 307
+        assert (await session.send(HttpRequest("embeddings", b"{}"), 10)).status == 307
     assert len(told.requests) == 1
 
 
@@ -214,7 +223,7 @@ async def test_what_is_near_is_asked_without_a_proxy(
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("ALL_PROXY", proxy.url)
         async with talking(server) as session:
-            assert (await session.send(Call("embeddings", b"a memory"), 10)).is_success
+            assert (await session.send(HttpRequest("embeddings", b"a memory"), 10)).is_success
     assert [request.body for request in told.requests] == [b"a memory"]
 
 
@@ -224,7 +233,7 @@ async def test_what_is_far_is_asked_through_the_proxy(
     """The one that the environment names."""
     monkeypatch.setenv("HTTP_PROXY", server.url)
     session = Session("openai", Account("http://embeddings.example/v1", None), None, 2)
-    assert (await session.send(Call("embeddings", b"{}"), 10)).is_success
+    assert (await session.send(HttpRequest("embeddings", b"{}"), 10)).is_success
     await session.close()
     assert [request.target for request in told.requests] == ["http://embeddings.example/v1/embeddings"]
 
@@ -236,7 +245,7 @@ async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("ALL_PROXY", proxy)
     session = Session("openai", Account("https://api.openai.com/v1", "key"), None, 2)
     with pytest.raises(Refused, match="proxy that the environment names") as seen:
-        await session.send(Call("embeddings", b"{}"), 10)
+        await session.send(HttpRequest("embeddings", b"{}"), 10)
     assert proxy not in str(seen.value)
     assert "secret" not in str(seen.value)
 
@@ -245,13 +254,13 @@ async def test_after_the_end_nothing_is_asked(server: Server, told: Told) -> Non
     """Neither a request that is under way nor a later one is answered, and neither crashes."""
     told.response = Response(hold_after=0, body=b"x")
     async with talking(server) as session:
-        asking = asyncio.ensure_future(session.send(Call("embeddings", b"{}"), 10))
+        asking = asyncio.ensure_future(session.send(HttpRequest("embeddings", b"{}"), 10))
         await until_async(lambda: len(told.requests) == 1)
         await session.close()
         with pytest.raises(Unanswered):
             await asking
         with pytest.raises(Unanswered):
-            await session.send(Call("embeddings", b"{}"), 10)
+            await session.send(HttpRequest("embeddings", b"{}"), 10)
         with pytest.raises(Unanswered):
             await read(session)
     assert len(told.requests) == 1
@@ -268,7 +277,7 @@ async def test_requests_that_are_broken_off_at_any_moment_take_no_place_from_lat
     async def one(session: Session) -> None:
         with contextlib.suppress(MemdError):
             body = b"{}" * rng.randrange(1, 20_000)
-            await session.send(Call("embeddings", body), rng.choice([0.002, 0.01, 5.0]))
+            await session.send(HttpRequest("embeddings", body), rng.choice([0.002, 0.01, 5.0]))
 
     with Server(answer) as server:
         async with talking(server) as session:
@@ -278,7 +287,9 @@ async def test_requests_that_are_broken_off_at_any_moment_take_no_place_from_lat
                 for task in rng.sample(asking, 8):
                     task.cancel()
                 await asyncio.wait(asking)
-            answers = await asyncio.gather(*(session.send(Call("embeddings", b"{}"), 5) for _ in range(20)))
+            answers = await asyncio.gather(
+                *(session.send(HttpRequest("embeddings", b"{}"), 5) for _ in range(20))
+            )
             assert all(answer.is_success for answer in answers)
             await until_async(lambda: server.open_connections <= BROKEN_OFF + 2)
 
@@ -297,7 +308,7 @@ async def test_no_more_requests_are_under_way_than_there_may_be(told: Told) -> N
 
     with Server(answer) as server:
         async with talking(server) as session:
-            await asyncio.gather(*(session.send(Call("embeddings", b"{}"), 5) for _ in range(12)))
+            await asyncio.gather(*(session.send(HttpRequest("embeddings", b"{}"), 5) for _ in range(12)))
     assert most == 2
 
 
@@ -314,7 +325,7 @@ async def test_a_damaged_connection_is_no_answer(told: Told) -> None:
     session = Session("openai", Account(f"https://127.0.0.1:{port}/v1", "key"), None, 2)
     for _ in range(2):
         with pytest.raises(Unanswered):
-            await session.send(Call("embeddings", b"{}"), 5)
+            await session.send(HttpRequest("embeddings", b"{}"), 5)
         with pytest.raises(Unanswered):
             await read(session)
     await session.close()
@@ -335,7 +346,7 @@ async def test_whatever_the_library_lets_through_is_no_answer(
     async with talking(server) as session:
         monkeypatch.setattr("httpx.AsyncHTTPTransport.handle_async_request", broken)
         with pytest.raises(Unanswered) as seen:
-            await session.send(Call("embeddings", b"{}"), 5)
+            await session.send(HttpRequest("embeddings", b"{}"), 5)
         assert str(failure.args[-1]) not in str(seen.value)
         with pytest.raises(Unanswered):
             await read(session)
@@ -371,7 +382,7 @@ async def told_by(url: str) -> str:
     """What a person reads of a request to there."""
     session = Session("openai", Account(url, "key"), None, 2)
     with pytest.raises(Unanswered) as seen:
-        await session.send(Call("embeddings", b"{}"), 20)
+        await session.send(HttpRequest("embeddings", b"{}"), 20)
     await session.close()
     return str(seen.value)
 
@@ -402,7 +413,7 @@ async def test_an_address_that_no_host_can_have_is_told(told: Told) -> None:
     """It is found out when it is asked for."""
     session = Session("openai", Account("https://xn--zz.example.org/v1", "key"), None, 2)
     with pytest.raises(Unanswered):
-        await session.send(Call("embeddings", b"{}"), 5)
+        await session.send(HttpRequest("embeddings", b"{}"), 5)
     await session.close()
 
 
@@ -411,7 +422,7 @@ async def test_a_file_of_tls_that_cannot_be_used_is_told(monkeypatch: pytest.Mon
     monkeypatch.setenv("SSLKEYLOGFILE", "/nonexistent/keys.log")
     session = Session("openai", Account("https://api.openai.com/v1", "key"), None, 2)
     with pytest.raises(Refused, match="SSLKEYLOGFILE"):
-        await session.send(Call("embeddings", b"{}"), 5)
+        await session.send(HttpRequest("embeddings", b"{}"), 5)
 
 
 async def test_an_answer_larger_than_any_is_not_read_to_its_end(
@@ -421,7 +432,7 @@ async def test_an_answer_larger_than_any_is_not_read_to_its_end(
     monkeypatch.setattr("memd.providers.remote.http.LARGEST_ANSWER", 1 << 20)
     told.response = Response(body=b"x" * (1 << 20))
     async with talking(server) as session:
-        assert len((await session.send(Call("embeddings", b"{}"), 5)).body) == 1 << 20
+        assert len((await session.send(HttpRequest("embeddings", b"{}"), 5)).body) == 1 << 20
         told.response = Response(body=b"x" * (1 << 20) + b"y")
         with pytest.raises(BadReply, match="larger than 1 MB"):
-            await session.send(Call("embeddings", b"{}"), 5)
+            await session.send(HttpRequest("embeddings", b"{}"), 5)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from memd.sources.safe_open import Missing
+from memd.sources.safe_open import FileMissing
 from memd.sources.transcripts.growth import Growth, growth
 from tests.sources.transcripts.transcripts import Follower, append, replace, said
 
@@ -93,5 +93,5 @@ def test_a_compressed_transcript_is_new_when_it_changes(follower: Follower) -> N
 def test_a_file_that_is_gone_is_an_error(follower: Follower) -> None:
     """Of that file."""
     follower.file.unlink()
-    with pytest.raises(Missing):
+    with pytest.raises(FileMissing):
         _growth(follower)

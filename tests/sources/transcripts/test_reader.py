@@ -18,12 +18,12 @@ from memd.config.settings import Redact
 from memd.model import Stamp, Turn
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge
-from memd.sources.safe_open import Missing, OutsideFence, SourceError, Unreadable
+from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, SourceError
 from memd.sources.transcripts import zstd_stream as packing
 from memd.sources.transcripts.lines import MAX_LINE_BYTES
 from memd.sources.transcripts.progress import EDGE_BYTES, encoded
 from memd.sources.transcripts.reader import read_transcript
-from memd.text.memory_paths import Sessions, Tree
+from memd.text.memory_paths import SessionPaths, Tree
 from memd.text.tokens import fts_text
 from tests.awkward import transcripts as awkward
 from tests.awkward.streams import pieces
@@ -434,7 +434,7 @@ def test_a_damaged_compressed_file_is_an_error_of_that_file(packed: Follower) ->
         raw[:2000] + bytes(byte ^ 1 for byte in raw[2000:2010]) + raw[2010:],
     ):
         packed.file.write_bytes(damaged)
-        with pytest.raises(Unreadable, match="decompress"):
+        with pytest.raises(FileUnreadable, match="decompress"):
             packed.read()
     assert packed.kept == kept
 
@@ -619,22 +619,22 @@ def test_only_transcripts_of_a_root_are_opened(follower: Follower) -> None:
         )
 
     read()
-    with pytest.raises(Missing):
+    with pytest.raises(FileMissing):
         read(None, Tree(directory))
-    with pytest.raises(Missing):
-        read(None, Sessions(directory, "elsewhere", "plain"))
-    with pytest.raises(Missing):
+    with pytest.raises(FileMissing):
+        read(None, SessionPaths(directory, "elsewhere", "plain"))
+    with pytest.raises(FileMissing):
         read(msgspec.structs.replace(follower.found, path="sessions/here/b.jsonl"))
     secret = directory / "secret.txt"
     secret.write_bytes(said("secret"))
-    with pytest.raises(Missing):
+    with pytest.raises(FileMissing):
         read(msgspec.structs.replace(follower.found, file=secret))
     follower.file.unlink()
     follower.file.symlink_to(secret)
     with pytest.raises(OutsideFence):
         read()
     follower.file.unlink()
-    with pytest.raises(Missing):
+    with pytest.raises(FileMissing):
         read()
     os.mkfifo(follower.file)
     with pytest.raises(SourceError):
@@ -804,7 +804,7 @@ def test_whatever_is_in_a_compressed_transcript_it_is_read_or_refused(content: b
         follower = Follower(file, redactor=_REDACTOR)
         try:
             follower.read()
-        except (Unreadable, TooLarge):
+        except (FileUnreadable, TooLarge):
             return
         assert follower.read() == "Same"
     _are_sound(follower.turns)

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from memd.model import FoundFile, Kind, Stamp, Turn
-from memd.sources.transcripts.parser import Redactor
+from memd.sources.transcripts.parser import TurnRedactor
 from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
-from memd.sources.transcripts.reader import Grown, Reading, Same, Whole, read_transcript
-from memd.text.memory_paths import Root, Sessions
+from memd.sources.transcripts.reader import Grown, Reading, Same, WholeTranscript, read_transcript
+from memd.text.memory_paths import Root, SessionPaths
 
 LATER_NS = 4_000_000_000_000_000_000
 
@@ -43,9 +43,9 @@ class Hider:
 class Follower:
     """Reads one transcript again and again, as a daemon does: progress goes through bytes in between."""
 
-    def __init__(self, file: Path, *, redactor: Redactor | None = None, subagents: bool = False) -> None:
+    def __init__(self, file: Path, *, redactor: TurnRedactor | None = None, subagents: bool = False) -> None:
         self.file = file
-        self.roots: tuple[Root, ...] = (Sessions(file.parent, "here", "plain"),)
+        self.roots: tuple[Root, ...] = (SessionPaths(file.parent, "here", "plain"),)
         self.redactor = redactor
         self.subagents = subagents
         self.kept: bytes | None = None
@@ -85,7 +85,7 @@ class Follower:
             case Grown():
                 assert reading.turns_from <= len(self.turns)
                 self.turns[reading.turns_from :] = reading.turns
-            case Whole():
+            case WholeTranscript():
                 self.turns = list(reading.turns)
             case Same():
                 pass
