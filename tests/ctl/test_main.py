@@ -29,7 +29,8 @@ _HEAVY = existing(
     "apsw",
     "watchfiles",
     "uvloop",
-    "memd.config",
+    "memd.config.load",
+    "memd.config.check",
 )
 
 _ASK = f"""

@@ -153,7 +153,7 @@ def test_a_socket_that_cannot_be_bound_just_now_is_bound_a_moment_later(
         listening = Listening(home / "s", None)
         acceptor = Acceptor(listening.socket, lambda: pytest.fail("nobody connects"), set(), lambda: 8)
         (home / "s").unlink()
-        monkeypatch.setattr("memd.server.listener.sockets.is_listened_on", lambda _: False)
+        monkeypatch.setattr("memd.server.listener.sock_diag.is_listened_on", lambda _: False)
         monkeypatch.setattr("socket.socket", refused_at_first)
         await for_s(10 * LOOK_S, _keep_listening(listening, acceptor))
         await acceptor.close()

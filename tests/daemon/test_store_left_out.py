@@ -146,7 +146,7 @@ async def test_while_another_program_writes_searches_answer(
 
 @pytest.mark.parametrize(
     "step",
-    ["Index.open", "Index.fingerprint", "Index.counts", "_roots", "treatment_of", "SyncLoop", "chosen"],
+    ["Index.open", "Index.fingerprint", "Index.counts", "_roots", "treatment_of", "IndexService", "chosen"],
 )
 async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
     home: Path, monkeypatch: pytest.MonkeyPatch, step: str

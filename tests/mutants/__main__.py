@@ -59,10 +59,10 @@ def noticing(file: str, root: Path) -> list[str]:
         package = package.parent
     named = sorted(str(one.relative_to(root)) for one in (root / "tests").rglob(f"test_{path.stem}*.py"))
     inside = [one for one in named if Path(one).is_relative_to(package)]
-    if len(parts) == 1 and path.parts[0] != "client":  # of no package: memd/runtime/local_time.py
+    if len(parts) == 1 and path.parts[0] != "client":  # of no package: memd/index_service.py
         return inside or named
     while package.parent != Path("tests") and package != Path("tests"):
-        package = package.parent  # memd/sources/redact is tested by tests/sources, too
+        package = package.parent  # memd/sources/transcripts is tested by tests/sources, too
     return [*inside, *(one for one in _OF_ALL if (root / one).exists()), str(package)]
 
 

@@ -36,7 +36,7 @@ def test_the_faults_of_a_source(source: str, expected: set[str]) -> None:
 
 def test_every_fault_of_the_product_is_a_program() -> None:
     """A source that does not parse would be noticed by anything."""
-    file = ROOT / "memd" / "sync" / "intake.py"
+    file = ROOT / "memd" / "indexing" / "run_pass.py"
     source = file.read_text("utf-8")
     found = faults(source)
     assert len(found) > 50
@@ -50,12 +50,8 @@ def test_every_fault_of_the_product_is_a_program() -> None:
     ("file", "first", "last"),
     [
         ("memd/chunk/chunk_size.py", "tests/chunk/test_chunk_size.py", "tests/chunk"),
-        ("memd/redact/redactor.py", "tests/redact/test_redactor.py", "tests/sources"),
-        (
-            "memd/runtime/local_time.py",
-            "tests/runtime/test_local_time.py",
-            "tests/runtime/test_local_time.py",
-        ),
+        ("memd/sources/transcripts/codex.py", "tests/sources/transcripts/test_codex.py", "tests/sources"),
+        ("memd/index_service.py", "tests/test_index_service.py", "tests/test_index_service.py"),
         ("client/memd_client/context/days.py", "tests/client/context/test_days.py", "tests/client"),
         ("memd/store/files.py", "tests/store", "tests/store"),
     ],
@@ -63,9 +59,9 @@ def test_every_fault_of_the_product_is_a_program() -> None:
 def test_tests_of_the_same_package_are_to_notice(tmp_path: Path, file: str, first: str, last: str) -> None:
     """Those named for the file first, as most faults are noticed by them."""
     for test in (
-        "chunk/test_room",
-        "sources/redact/test_engine",
-        "test_zone",
+        "chunk/test_chunk_size",
+        "sources/transcripts/test_codex",
+        "test_index_service",
         "client/context/test_days",
         "store/test_x",
     ):

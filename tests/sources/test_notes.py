@@ -242,4 +242,4 @@ def test_unreadable() -> None:
         file.write_text("closed")
         assert as_other_user(__name__, read_by_other_user.__name__, str(workspace)) == "read"
         file.chmod(0)
-        assert as_other_user(__name__, read_by_other_user.__name__, str(workspace)) == "Unreadable"
+        assert as_other_user(__name__, read_by_other_user.__name__, str(workspace)) == "FileUnreadable"

@@ -236,7 +236,7 @@ def test_permissions() -> None:
         (root / "closed").chmod(0)
         (root / "passage").chmod(0o711)
         seen = as_other_user(__name__, opened_by_other_user.__name__, str(root))
-    assert seen == "open Unreadable Unreadable passed"
+    assert seen == "open FileUnreadable FileUnreadable passed"
 
 
 def _link_instead(place: Path, target: Path) -> None:

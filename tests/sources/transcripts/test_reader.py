@@ -46,7 +46,7 @@ def follower(file: Path) -> Follower:
     """Of a transcript of two turns that has been read."""
     append(file, said("one"), said("two", "assistant"))
     follower = Follower(file)
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["one", "two"]
     return follower
 
@@ -130,7 +130,7 @@ def test_what_comes_behind_a_whole_object_makes_its_line_another(follower: Follo
     append(follower.file, said("three", end=b""))
     follower.read()
     append(follower.file, more)
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     first = Follower(follower.file)
     first.read()
     assert follower.texts == first.texts == ["one", "two"]
@@ -225,7 +225,7 @@ def test_a_line_of_just_the_limit_is_read(file: Path, excess: int, texts: int) -
 def test_a_file_that_was_cut_short_is_read_anew(follower: Follower) -> None:
     """What is gone from it is gone."""
     os.truncate(follower.file, len(said("one")))
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["one"]
 
 
@@ -239,7 +239,7 @@ def test_a_file_that_is_written_anew_in_its_place_is_read_anew(follower: Followe
         whole.replace(b"one", b"1") + said("more") * 10,
     ):
         follower.file.write_bytes(other)
-        assert follower.read() == "Whole"
+        assert follower.read() == "WholeTranscript"
         first = Follower(follower.file)
         first.read()
         assert first.turns == follower.turns
@@ -250,10 +250,10 @@ def test_a_file_that_is_written_anew_in_its_place_is_read_anew(follower: Followe
 def test_another_file_with_the_same_beginning_is_read_anew(follower: Follower) -> None:
     """As programs that write a temporary one and rename it leave it; the bytes may be the same ones."""
     replace(follower.file, follower.file.read_bytes())
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.read() == "Same"
     replace(follower.file, follower.file.read_bytes() + said("three"))
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["one", "two", "three"]
 
 
@@ -276,7 +276,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_to_its_end(
     assert len(follower.turns) == 3000
     assert follower.last is not None
     assert follower.last.stamp.size == len(before)
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["other"]
 
 
@@ -295,7 +295,7 @@ def test_a_file_that_is_cut_short_while_it_is_read(file: Path, monkeypatch: pyte
     follower = Follower(file)
     follower.read()
     assert len(follower.turns) == MIB // len(said("x" * 1000))
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert len(follower.turns) == 5
 
 
@@ -324,7 +324,7 @@ def test_progress_that_cannot_be_gone_on_from_is_not(follower: Follower) -> None
     for change in ({"format": "gone"}, {"state": b"\xc1"}):
         follower.kept = encoded(msgspec.structs.replace(follower.progress, **change))
         append(follower.file, said("three"))
-        assert follower.read() == "Whole"
+        assert follower.read() == "WholeTranscript"
     assert follower.texts == ["one", "two", "three", "three"]
 
 
@@ -381,7 +381,7 @@ def packed(follower: Follower) -> Follower:
 def test_a_compressed_transcript_says_what_it_said(packed: Follower) -> None:
     """Its turns are those of the plain one; the same bytes are not read twice."""
     before = list(packed.turns)
-    assert packed.read() == "Whole"
+    assert packed.read() == "WholeTranscript"
     assert packed.turns == before
     assert packed.read() == "Same"
     assert packed.progress.packed
@@ -393,7 +393,7 @@ def test_a_transcript_that_is_unpacked_again_goes_on(packed: Follower) -> None:
     raw = zstandard.ZstdDecompressor().decompress(packed.file.read_bytes())
     packed.file = packed.file.with_name("a.jsonl")
     append(packed.file, raw, said("three"))
-    assert packed.read() == "Whole"
+    assert packed.read() == "WholeTranscript"
     append(packed.file, said("four"))
     assert packed.read() == "Grown"
     assert packed.texts == ["one", "two", "three", "four"]
@@ -464,7 +464,7 @@ def test_a_small_file_may_not_hold_very_much(packed: Follower) -> None:
     with pytest.raises(TooLarge, match=f"{most >> 20} MiB"):
         packed.read()
     packed.file.write_bytes(lines * 20)
-    assert packed.read() == "Whole"
+    assert packed.read() == "WholeTranscript"
     assert len(packed.turns) == 20_000
 
 
@@ -475,11 +475,11 @@ def test_an_unknown_format_says_nothing_and_is_counted(file: Path) -> None:
     """It is looked at again when it grows: the first lines may have been too few to tell."""
     append(file, b'{"some":"thing"}\n')
     follower = Follower(file)
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert (follower.turns, follower.progress.tally) == ([], {"sessions.unknown_format": 1})
     assert follower.read() == "Same"
     append(file, said("one"))
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["one"]
     assert "sessions.unknown_format" not in follower.progress.tally
 
@@ -542,10 +542,10 @@ def test_whether_subagents_count_is_asked_at_each_reading(file: Path) -> None:
     follower = Follower(file)
     follower.read()
     follower.subagents = True
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["reduce 429s"]
     follower.subagents = False
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.turns == []
     assert follower.read() == "Same"
 
@@ -561,7 +561,7 @@ def test_a_session_that_only_began_like_a_subagent_is_heard(file: Path) -> None:
     follower.read()
     assert follower.progress.tally == {"sessions.subagent": 1}
     append(file, line % (2, b"false", 2), line % (3, b"false", 3))
-    assert follower.read() == "Whole"
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["said 2", "said 3"]
     assert follower.progress.tally == {}
     append(file, line % (4, b"false", 4))
