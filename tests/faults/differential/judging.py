@@ -20,6 +20,8 @@ from tests.wait import until
 
 # No search waits for transcripts: their directories may have come a moment ago, and nobody watches them yet.
 _HEARD_S = 10.0
+# Directories that came back just before a sync are watched a moment after it: until then something might be missed.
+_SETTLES_S = 2.0
 HEALS_S = 30.0  # a stale answer that is wrong must have become right by then, without anybody's help
 _ASKED = 8  # tokens of each kind, after one step
 _QUESTIONS = (
@@ -116,6 +118,9 @@ class Judge:
             took_s = time.monotonic() - began
             if wrong is None:
                 wrong = self._wrong_about_itself(found, now, synced=synced)
+                if wrong is not None and found.stale and took_s <= _SETTLES_S:
+                    time.sleep(0.05)
+                    continue
                 if wrong is not None:
                     raise Diverged(f"{wrong}: {_told(found)}")
                 break
