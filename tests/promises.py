@@ -1,4 +1,4 @@
-"""Writes into memd/ARCHITECTURE.md how the tests behind each promise went.
+"""Writes into tests/PROMISES.md how the tests behind each promise went.
 
     pytest --junit-xml=FILE
     python -m tests.promises FILE
@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 ROOT = Path(__file__).parents[1]
-MAP = ROOT / "memd" / "ARCHITECTURE.md"
+PROMISES = ROOT / "tests" / "PROMISES.md"
 _HEAD = "| promise | test | last measured |"
 _RESULT = re.compile(r"\d[\d,]* passed(; )?")
 _PLACE = re.compile(r"`([\w/.]+(?:\.py|/))`")
@@ -105,11 +105,11 @@ def main(arguments: Sequence[str]) -> int:
     """Read a report, and write the page."""
     [report] = arguments
     try:
-        page = written(MAP.read_text("utf-8"), outcomes(Path(report).read_text("utf-8")))
+        page = written(PROMISES.read_text("utf-8"), outcomes(Path(report).read_text("utf-8")))
     except ValueError as trouble:
         sys.stderr.write(f"{trouble}\n")
         return 1
-    MAP.write_text(page, encoding="utf-8")
+    PROMISES.write_text(page, encoding="utf-8")
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.promises import MAP, ROOT, outcomes, promises, written
+from tests.promises import PROMISES, ROOT, outcomes, promises, written
 
 PAGE = """before
 
@@ -23,7 +23,7 @@ REPORT = """<testsuites><testsuite>
 
 def test_each_promise_names_tests_that_are_there() -> None:
     """No line of the real table is without a test, and without a result."""
-    made = promises(MAP.read_text("utf-8"))
+    made = promises(PROMISES.read_text("utf-8"))
     assert made
     assert [one.text for one in made if not one.tests or not one.measured] == []
     gone = [place for one in made for place in one.tests if not (ROOT / "tests" / place).exists()]
