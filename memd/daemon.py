@@ -59,7 +59,8 @@ from memd.search.searcher import Searcher
 from memd.server import listener
 from memd.server.acceptor import Acceptor, most_agents, most_connections
 from memd.server.connection import Connection
-from memd.server.handlers import Control, Handlers
+from memd.server.handlers import Handlers
+from memd.server.requests.control import Control
 from memd.server.single_instance import sole_daemon
 from memd.server.status.report import Facts
 from memd.sources.roots import roots_as_written, roots_of

@@ -16,7 +16,7 @@ from memd.indexing.changes.pending import Dirty
 from memd.providers.provider import space_of
 from memd.store.index import Index
 from memd.text.memory_paths import Root
-from memd_client import session_key
+from memd_client.session_key import SessionKey
 
 
 class UnknownAgent(MemdError):
@@ -130,7 +130,7 @@ class Agents:
         """The agents that cannot run at this moment."""
         return self._left_out
 
-    async def meant_by(self, name: str | None, raw_key: str | None) -> RunningAgent:
+    async def meant_by(self, name: str | None, key: SessionKey | None) -> RunningAgent:
         """The agent named, else the session key's, else the only one, else main; once it does not change.
 
         Raises:
@@ -140,7 +140,7 @@ class Agents:
         """
         while True:
             try:
-                agent = self._find(name, raw_key)
+                agent = self._find(name, key)
             except (UnknownAgent, AgentUnavailable):
                 if not self._changing:
                     raise
@@ -149,8 +149,8 @@ class Agents:
                     return agent
             await self._settled.wait()
 
-    def _find(self, name: str | None, raw_key: str | None) -> RunningAgent:
-        of_key = session_key.parse(raw_key).agent if raw_key is not None else None
+    def _find(self, name: str | None, key: SessionKey | None) -> RunningAgent:
+        of_key = None if key is None else key.agent
         if name is not None and of_key not in {None, name}:
             raise ForeignSession("the session belongs to another agent")
         wanted = of_key if name is None else name
@@ -158,14 +158,14 @@ class Agents:
         known = ", ".join(sorted(configured)) or "none"
         if wanted is not None:
             if wanted not in configured:
-                others = f"; the configuration has: {known}" if raw_key is None else ""
+                others = f"; the configuration has: {known}" if key is None else ""
                 raise UnknownAgent(f"there is no agent {wanted[:80]!r}{others}")
             return self._get(wanted)
         if len(configured) == 1:
             return self._get(next(iter(configured)))
         if "main" in configured:
             return self._get("main")
-        hint = f"name one of {known}" if raw_key is None else "use a session key that names one"
+        hint = f"name one of {known}" if key is None else "use a session key that names one"
         raise UnknownAgent(f"several agents are configured and none is main: {hint}")
 
     def _get(self, agent_id: str) -> RunningAgent:

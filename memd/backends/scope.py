@@ -7,7 +7,6 @@ import msgspec
 
 from memd.config.settings import PathMatch, Scope
 from memd.model import Kind, Source
-from memd_client import session_key
 from memd_client.session_key import SessionKey
 
 _CHAT_TYPES = {"direct": "direct", "dm": "direct", "group": "group", "channel": "channel", "room": "channel"}
@@ -32,7 +31,12 @@ Access = Denied | Granted
 
 
 def access(
-    scope: Scope, raw_key: str | None, *, agent: str, source: Source | None, sources: tuple[Source, ...]
+    scope: Scope,
+    key: SessionKey | None,
+    *,
+    agent: str,
+    source: Source | None,
+    sources: tuple[Source, ...],
 ) -> Access:
     """What a request may see.
 
@@ -43,15 +47,14 @@ def access(
 
     Args:
         scope: The agent's rules.
-        raw_key: As the caller gave it; None for the owner.
+        key: Of the caller; None for the owner.
         agent: The agent that is asked.
         source: What the caller wants to search; None for all.
         sources: What the agent has.
     """
     kinds = frozenset(kind for kind in Kind if kind.source in sources and source in (None, kind.source))
-    if raw_key is None:
+    if key is None:
         return Granted(kinds, direct=True)
-    key = session_key.parse(raw_key)
     if key.agent is not None and key.agent != agent:
         return Denied("the session belongs to another agent")
     if _action(scope, key) == "deny":

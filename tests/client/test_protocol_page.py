@@ -9,7 +9,8 @@ import pytest
 
 from memd.server.acceptor import Manners
 from memd.server.connection import Bounds
-from memd.server.handlers import LEAST_CHARS, MAX_RESULTS
+from memd.server.requests.get import LEAST_CHARS
+from memd.server.requests.search import MAX_RESULTS
 from memd_client import codec, frames, messages
 from memd_client.conversation import IN_FLIGHT
 from memd_client.messages import PROTOCOL, Hello, Reply, Request, WireMessage

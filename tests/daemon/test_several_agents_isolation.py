@@ -24,7 +24,8 @@ from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice
 from memd.runtime.threads import Threads
-from memd.server.handlers import Control, Handlers
+from memd.server.handlers import Handlers
+from memd.server.requests.control import Control
 from memd.server.status.report import Facts
 from memd.store.embeddings import EmbeddingStore
 from memd_client import messages as wire

@@ -22,7 +22,9 @@ from memd.embedding.for_agent import Supply
 from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
-from memd.server.handlers import AT_WORK, CHANGES, RELOADS, ConnectedClient, Control, Handlers
+from memd.server.handlers import CHANGES, RELOADS, Handlers
+from memd.server.requests.control import Control
+from memd.server.requests.search import AT_WORK, ConnectedClient
 from memd.server.slow_requests import Slow
 from memd.server.status.report import Facts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable

@@ -1,5 +1,6 @@
 """How an agent's embedding stands, as a client is told."""
 
+from memd.agent.agents import RunningAgent
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
@@ -15,28 +16,21 @@ _NAMES: dict[type[State], str] = {
 }
 
 
-def embedding(
-    queue: EmbeddingQueue | None, agent: str, *, use_cache: bool, trouble: str | None
-) -> wire.Embedding:
-    """Whether an agent's chunks get their vectors.
-
-    Args:
-        queue: What serves it; None: nothing does.
-        agent: Its id.
-        use_cache: Whether it has the cache, without which there are no batch jobs for it.
-        trouble: Why nothing serves it, where nothing does.
-    """
+def embedding(agent: RunningAgent) -> wire.Embedding:
+    """Whether an agent's chunks get their vectors."""
+    queue = agent.queue
     if queue is None:
-        return wire.Embedding(state="none", reason=trouble)
-    state = queue.state_of(agent)
+        return wire.Embedding(state="none", reason=agent.supply.trouble)
+    state = queue.state_of(agent.id)
     asked = state if isinstance(state, WaitingForConfirmation) else None
     return wire.Embedding(
         state=_NAMES[type(state)],
-        reason=queue.trouble_of(agent) or queue.note_of(agent),
-        next_try_s=queue.next_try_s(agent),
+        reason=queue.trouble_of(agent.id) or queue.note_of(agent.id),
+        next_try_s=queue.next_try_s(agent.id),
         chunks=None if asked is None else asked.chunks,
         tokens=None if asked is None else asked.tokens,
-        batch=_batch(queue.bulk, use_cache=use_cache),
+        # Without the cache there are no batch jobs.
+        batch=_batch(queue.bulk, use_cache=agent.settings.cache.enabled),
     )
 
 

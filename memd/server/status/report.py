@@ -133,11 +133,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         progress=None if progress is None else wire.Progress(done=progress[0], total=progress[1]),
         store=_health(broken or health.store),
         damaged=[str(file) for file in agent.index.damaged_files()],
-        embedding=None
-        if agent.queue is None or agent.sync.vectors_rest
-        else embedding(
-            agent.queue, agent.id, use_cache=agent.settings.cache.enabled, trouble=agent.supply.trouble
-        ),
+        embedding=None if agent.queue is None or agent.sync.vectors_rest else embedding(agent),
         endpoint=provider.endpoint(agent),
         chosen=agent.supply.engine.choice.because,
         passed_over=provider.passed_over(agent),

@@ -1,0 +1,48 @@
+"""Answers `get`: lines of an indexed file."""
+
+from memd.backends.backend import MAX_CHARS
+from memd.server.requests.caller import BadRequest, Caller
+from memd.server.slow_requests import Slow
+from memd_client import messages as wire
+
+MAX_LINES = 120
+LEAST_CHARS = 100  # of an excerpt: fewer would take forever to read on
+
+
+async def get(request: wire.Get, caller: Caller, slow: Slow) -> wire.Note:
+    """Read lines; a file that is not there and one that the caller may not see get the same reply.
+
+    Raises:
+        BadRequest: a field is out of its range.
+        UnknownAgent, AgentUnavailable, FilesBlocked.
+    """
+    if request.start_line < 1 or (request.lines is not None and request.lines < 1):
+        raise BadRequest("start_line and lines count from 1")
+    if request.max_chars is not None and request.max_chars < LEAST_CHARS:
+        raise BadRequest(f"max_chars is {request.max_chars}; it must be {LEAST_CHARS} or more")
+    missing = wire.Note(path=request.path, missing=True, start_line=request.start_line)
+    with slow.timed("get") as timed:
+        allowed = await caller.agent(request.agent)
+        if allowed is None:
+            return missing
+        timed.agent = allowed.agent.id
+        excerpt = await allowed.agent.backend.get(
+            request.path,
+            start_line=request.start_line,
+            lines=min(request.lines or MAX_LINES, MAX_LINES),
+            kinds=allowed.granted.kinds,
+            max_chars=min(request.max_chars or MAX_CHARS, MAX_CHARS),
+        )
+        if excerpt is None:
+            return missing
+        # Only here: what is not indexed is no name of a file, but whatever a model has written in its place.
+        timed.facts |= {"path": request.path, "chars": len(excerpt.text)}
+    return wire.Note(
+        path=request.path,
+        text=excerpt.text,
+        start_line=excerpt.start_line,
+        end_line=excerpt.end_line,
+        next_line=excerpt.next_line,
+        max_chars=allowed.agent.settings.limits.max_injected_chars,
+        total_lines=excerpt.total_lines,
+    )

@@ -1,0 +1,121 @@
+"""Answers `sync`: has the index brought up to date with the disk."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from memd.agent.agents import Agents, LeftOut, RunningAgent
+from memd.indexing.passes import PassFailed, PassReport
+from memd.server.requests.caller import Caller
+from memd_client import messages as wire
+
+REVIVE_MS = 6000  # for an agent that could not be started: a store may be locked for some seconds
+
+T = TypeVar("T")
+
+
+class RequestDeadline:
+    """How long a caller waits in all, over several waits."""
+
+    def __init__(self, timeout_ms: int | None) -> None:
+        loop = asyncio.get_running_loop()
+        self._deadline = None if timeout_ms is None else loop.time() + timeout_ms / 1000
+
+    async def gather(self, *waits: Awaitable[T]) -> list[T] | None:
+        """The results of all, or None where there was not enough time.
+
+        Raises:
+            the first failure of any, once all have ended: nobody is left waiting for what another failed at.
+        """
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                done = await asyncio.gather(*waits, return_exceptions=True)
+        except TimeoutError:
+            return None
+        for outcome in done:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return [outcome for outcome in done if not isinstance(outcome, BaseException)]
+
+
+async def sync(request: wire.Sync, caller: Caller, agents: Agents) -> wire.SyncReport | wire.Failure:
+    """Have files indexed, and wait for it if that is asked for."""
+    if caller.key is None:
+        await _try_left_out(request, agents)
+    meant = await caller.agents_to_change(request.agent, "only its owner may have memory brought up to date")
+    report = await _sync(meant, request)
+    if isinstance(report, wire.SyncReport) and caller.means_all(request.agent):
+        report = _with_left_out(report, agents.left_out())
+    return report
+
+
+async def _try_left_out(request: wire.Sync, agents: Agents) -> None:
+    """Try again to start agents: who asks for all to be up to date may have mended what was in the way."""
+    wanted = [each for name, each in agents.left_out().items() if request.agent in {None, name}]
+    if wanted:
+        await RequestDeadline(REVIVE_MS).gather(*(each.try_again() for each in wanted))
+
+
+async def _sync(agents: Sequence[RunningAgent], request: wire.Sync) -> wire.SyncReport | wire.Failure:
+    tickets = [agent.sync.request(force=request.force) for agent in agents]
+    if not request.wait:
+        return await sync_report(agents)
+    deadline = RequestDeadline(request.patience_ms)
+    passes = await deadline.gather(
+        *(_settled(agent, ticket) for agent, ticket in zip(agents, tickets, strict=True))
+    )
+    if passes is None:
+        return wire.Failure(
+            code="timed_out",
+            message="not all text is searchable yet; indexing goes on",
+            hint="memd-ctl status shows how far it is.",
+        )
+    if request.vectors:
+        await deadline.gather(*(agent.sync.wait_for_vectors() for agent in agents))
+    return await sync_report(agents, passes)
+
+
+async def _settled(agent: RunningAgent, ticket: int) -> PassReport:
+    try:
+        return await agent.sync.settled(ticket)
+    except PassFailed as failure:
+        raise PassFailed(f"agent {agent.id}: {failure}") from failure
+
+
+def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> wire.SyncReport:
+    reasons = [f"agent {name} cannot run: {each.reason}" for name, each in left_out.items()]
+    if not reasons:
+        return report
+    return msgspec.structs.replace(report, reason="; ".join(filter(None, [report.reason, *reasons])))
+
+
+async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:
+    """How far the indexes of some agents are.
+
+    Args:
+        agents: Whose indexes.
+        passes: What was done for this request.
+    """
+    counts = [await agent.sync.counts() for agent in agents]
+    waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
+    embedding = [agent for agent in agents if not agent.sync.vectors_rest]
+    queues = [(agent.id, agent.queue) for agent in embedding if agent.queue is not None]
+    troubles = [queue.trouble_of(agent_id) for agent_id, queue in queues]
+    troubles += [agent.supply.trouble for agent in embedding if agent.queue is None]
+    notes = [queue.note_of(agent_id) for agent_id, queue in queues]
+    return wire.SyncReport(
+        files=sum(count.files for count in counts),
+        chunks=sum(count.chunks for count in counts),
+        changed=sum(one.changed for one in passes),
+        removed=sum(one.removed for one in passes),
+        took_s=max((one.took_s for one in passes), default=0.0),
+        vectors="waiting" if waiting else "complete",
+        waiting_chunks=waiting,
+        reason=_joined(troubles) or (_joined(notes) or "embedding is under way" if waiting else None),
+    )
+
+
+def _joined(reasons: Sequence[str | None]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
