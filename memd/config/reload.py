@@ -77,8 +77,7 @@ class Configuration:
                 if now != await self._thread.run(self._stamp):
                     continue
                 self._seen = None
-                new = await self._read()
-                if now == await self._thread.run(self._stamp):
+                if (new := await self._read(now)) is not None:
                     break
             else:
                 raise ConfigError(
@@ -114,12 +113,14 @@ class Configuration:
             # One that is wrong is not read again until it changes; one that could not be read, or brought into force, is.
             self._seen = None
             try:
-                new = await self._read()
+                new = await self._read(now)
             except ConfigUnreadable:
                 raise
             except ConfigError:
                 self._seen = now
                 raise
+            if new is None:
+                return
             harmless = followed(self.in_force, new)
             if harmless != self.in_force:
                 changed = changed_settings(self.in_force, harmless)
@@ -142,16 +143,25 @@ class Configuration:
             await self._apply(self.in_force, new)
             self.in_force = new
 
-    async def _read(self) -> Config:
+    async def _read(self, settled: Stamp) -> Config | None:
+        """What the file says; None if it has changed since it had this stamp: what was read may be the half of it.
+
+        Raises:
+            ConfigError: it cannot be used.
+        """
         try:
-            new = await self._thread.run(self._load_again)
+            read: Config | ConfigError = await self._thread.run(self._load_again)
         except ConfigError as error:
-            if self.error != str(error):
-                log.error("config.reload_refused", reason=str(error))
-            self.error = str(error)
-            raise
+            read = error
+        if settled != await self._thread.run(self._stamp):
+            return None
+        if isinstance(read, ConfigError):
+            if self.error != str(read):
+                log.error("config.reload_refused", reason=str(read))
+            self.error = str(read)
+            raise read
         self.error = None
-        return new
+        return read
 
     def _load_again(self) -> Config:
         """What the file says.

@@ -189,21 +189,59 @@ async def test_a_reload_waits_until_the_file_is_whole(tmp_path: Path) -> None:
     """Whoever tells of a change may do so at the first byte; what is cut off is the rules."""
     world = _World(tmp_path)
     world.write("citations = 'off'")
+    whole = world.file.read_bytes() + b"[agents.main.scope]\ndefault = 'deny'\nrules = []\n"
+    lengths = iter([0, 40, 80, 120, len(whole)])
+
+    def write_on() -> tuple[int, ...]:
+        if (length := next(lengths, None)) is not None:
+            world.file.write_bytes(whole[:length])
+        return stamp_of(world.file)
+
     world.configuration = Configuration(
-        load(world.file, {}, tmp_path),
+        world.configuration.in_force,
         lambda: load(world.file, {}, tmp_path),
+        write_on,  # between two looks at its stamp
+        world._apply,
+        settle_s=0.0,
+    )
+    await world.configuration.reload()
+    assert [config.agents["main"].scope.rules for config in world.applied] == [()]
+
+
+@pytest.mark.parametrize("half", [b"", b"[agents.main]\nworkspace = '/w'\n", b"[agents.main]\nworksp"])
+@pytest.mark.parametrize("first", ["look", "reload"])
+async def test_what_was_read_while_the_file_was_written_is_not_taken(
+    tmp_path: Path, first: str, half: bytes
+) -> None:
+    """A file that had been quiet may be written at just that moment; what the half of it says is no error either."""
+    world = _World(tmp_path)
+    world.write("citations = 'off'")
+    whole = world.file.read_bytes()
+    reads = 0
+
+    def read_while_it_is_written() -> Config:
+        nonlocal reads
+        reads += 1
+        if reads > 1:
+            return load(world.file, {}, tmp_path)
+        world.file.write_bytes(half)
+        try:
+            return load(world.file, {}, tmp_path)
+        finally:
+            world.file.write_bytes(whole + b"# saved once more\n")
+
+    world.configuration = Configuration(
+        world.configuration.in_force,
+        read_while_it_is_written,
         lambda: stamp_of(world.file),
         world._apply,
-        settle_s=0.05,
+        settle_s=0.0,
     )
-    whole = world.file.read_bytes() + b"[agents.main.scope]\ndefault = 'deny'\nrules = []\n"
-    with world.file.open("wb", buffering=0) as stream:
-        reloading = asyncio.create_task(world.configuration.reload())
-        for at in range(0, len(whole), 8):
-            stream.write(whole[at : at + 8])
-            await asyncio.sleep(0.005)
-    await reloading
-    assert [config.agents["main"].scope.rules for config in world.applied] == [()]
+    await getattr(world.configuration, first)()
+    assert world.configuration.error is None
+    assert [config.agents["main"].citations for config in world.applied] == ["off"] * (first == "reload")
+    await world.configuration.look()
+    assert [config.agents["main"].citations for config in world.applied] == ["off"]
 
 
 async def test_a_file_that_is_written_without_end_is_not_read(tmp_path: Path) -> None:
