@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -52,7 +53,7 @@ async def running(
 
 
 def configure(home: Path, settings: str = "") -> None:
-    """Write the configuration; SIGHUP to this process brings it into force."""
+    """Write the configuration; reload() brings it into force."""
     text = f'[agents.main]\nworkspace = "{home}/workspace"\n{settings}\n'
     (home / "config.toml").write_text(text, encoding="utf-8")
 
@@ -65,10 +66,14 @@ def write(home: Path, path: str, text: str) -> Path:
     return file
 
 
+async def reload(client: AsyncClient) -> list[Any]:
+    """Have what the file says brought into force, and wait for it; what was logged meanwhile."""
+    with structlog.testing.capture_logs() as logs:
+        await client.reload()
+        return list(logs)
+
+
 async def reloaded(home: Path, settings: str, client: AsyncClient) -> None:
     """Bring other settings into force."""
     configure(home, settings)
-    with structlog.testing.capture_logs() as logs:
-        os.kill(os.getpid(), signal.SIGHUP)
-        await until_async(lambda: any(event["event"].startswith("config.reload") for event in logs), 10)
-    assert (await client.status()).config_error is None
+    assert (await client.reload()).error is None

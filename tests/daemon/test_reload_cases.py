@@ -13,22 +13,13 @@ import structlog
 
 from memd_client import AsyncClient
 from memd_client.messages import AgentStatus
-from tests.daemon.inprocess import configure, running, write
+from tests.daemon.inprocess import configure, reload, running, write
 from tests.daemon.process import Daemon
 from tests.fakes import HashingProvider
 from tests.wait import until, until_async
 
 RED = "The lighthouse was painted red.\n"
 BLUE = "The chapel was painted blue.\n"
-
-
-async def hang_up(*, times: int = 1) -> list[Any]:
-    """Send SIGHUP, and wait until it is dealt with; what was logged meanwhile."""
-    with structlog.testing.capture_logs() as logs:
-        for _ in range(times):
-            os.kill(os.getpid(), signal.SIGHUP)
-        await until_async(lambda: any(event["event"].startswith("config.reload") for event in logs), 20)
-        return list(logs)
 
 
 def started(logs: Sequence[Any]) -> list[str]:
@@ -66,7 +57,7 @@ async def test_a_bad_file_changes_nothing(home: Path, text: str | None, complain
             (home / "config.toml").unlink()
         else:
             (home / "config.toml").write_text(text, encoding="utf-8")
-        assert started(await hang_up()) == []
+        assert started(await reload(client)) == []
         status = await client.status()
         assert status.config_error is not None
         assert complaint in status.config_error
@@ -74,7 +65,7 @@ async def test_a_bad_file_changes_nothing(home: Path, text: str | None, complain
         assert status.agents["main"].last_pass == before.last_pass
         assert await paths(client, "lighthouse red") == ["memory/a.md"]
         configure(home)
-        assert started(await hang_up()) == []
+        assert started(await reload(client)) == []
         assert (await client.status()).config_error is None
 
 
@@ -91,13 +82,13 @@ async def test_an_agent_that_does_not_change_is_not_disturbed(home: Path) -> Non
         await client.sync(agent="main", vectors=False)
         before = await main_status(client)
         configure(home, f'[agents.work]\nworkspace = "{home}/work"')
-        assert started(await hang_up()) == ["work"]
+        assert started(await reload(client)) == ["work"]
         await client.sync(agent="work", vectors=False)
         assert await paths(client, "chapel", agent="work") == ["memory/b.md"]
         configure(home, f'[agents.work]\nworkspace = "{home}/work"\nmax_file_mb = 1')
-        assert started(await hang_up()) == ["work"]
+        assert started(await reload(client)) == ["work"]
         configure(home)
-        logs = await hang_up()
+        logs = await reload(client)
         assert [event["agent"] for event in logs if event["event"] == "agent.stopped"] == ["work"]
         after = await main_status(client)
         assert (after.last_pass, after.files) == (before.last_pass, 1)
@@ -118,7 +109,7 @@ async def test_another_workspace_is_searched_in_place_of_the_old(home: Path) -> 
         await client.sync()
         config = home / "config.toml"
         config.write_text(f'[agents.main]\nworkspace = "{home}/other"\n', encoding="utf-8")
-        await hang_up()
+        await reload(client)
         await client.sync()
         assert (await main_status(client)).workspace == f"{home}/other"
         assert await paths(client, "lighthouse red") == ["memory/moved.md"]
@@ -138,12 +129,12 @@ async def test_extra_paths_come_and_go(home: Path) -> None:
         await client.sync()
         assert await paths(client, "chapel blue") == [str(extra)]
         configure(home)
-        await hang_up()
+        await reload(client)
         await client.sync()
         assert await paths(client, "chapel blue", min_score=0.0) == ["memory/a.md"]
         assert (await client.get(str(extra))).missing
         configure(home, f'extra_paths = ["{extra}"]')
-        await hang_up()
+        await reload(client)
         await client.sync()
         assert await paths(client, "chapel blue") == [str(extra)]
 
@@ -155,7 +146,7 @@ async def test_other_chunks_are_built_beside_the_old(home: Path) -> None:
         await client.sync()
         before = await main_status(client)
         configure(home, "chunking = { tokens = 20, overlap = 0 }")
-        await hang_up()
+        await reload(client)
         assert await paths(client, "lighthouse") != []
         async with asyncio.timeout(20):
             while (await main_status(client)).rebuild is not None:
@@ -182,7 +173,7 @@ async def test_another_scope_holds_from_the_next_request_on(
         await client.sync()
         assert (await client.search("lighthouse", session_key=session_key)).scope_denied is not expected
         configure(home, settings)
-        await hang_up()
+        await reload(client)
         assert (await client.search("lighthouse", session_key=session_key)).scope_denied is expected
 
 
@@ -198,7 +189,7 @@ async def test_other_defaults_of_queries_hold_from_the_next_request_on(home: Pat
             "query = { max_results = 2, min_score = 0.1, hybrid = { vector_weight = 0.0 } }\n"
             "limits = { max_snippet_chars = 80 }",
         )
-        await hang_up()
+        await reload(client)
         found = (await client.explain("lighthouse painted")).found
         told = await client.explain("lighthouse painted")
         assert len(found.results) == 2
@@ -215,7 +206,7 @@ async def test_other_times_of_syncing_hold_from_then_on(home: Path) -> None:
     async with running(home, settings=slow) as client:
         await client.sync()
         configure(home, "sync = { watch_debounce_ms = 0, watch_max_wait_ms = 0 }")
-        await hang_up()
+        await reload(client)
         await client.sync()
         write(home, "memory/b.md", BLUE)
         async with asyncio.timeout(20):
@@ -228,7 +219,9 @@ async def test_many_hang_ups_at_once_end_with_what_the_file_says(home: Path) -> 
     write(home, "memory/a.md", RED)
     async with running(home) as client:
         await client.sync()
-        assert started(await hang_up(times=50)) == []
+        for _ in range(50):
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert started(await reload(client)) == []
         for number in range(1, 20):
             configure(home, f"query = {{ max_results = {number} }}")
             os.kill(os.getpid(), signal.SIGHUP)
@@ -246,9 +239,9 @@ async def test_a_hang_up_in_the_middle_of_a_rebuild_ends_it_cleanly(home: Path) 
     async with running(home, settings='provider = "none"') as client:
         await client.sync()
         configure(home, 'provider = "none"\nchunking = { tokens = 20, overlap = 0 }')
-        await hang_up()
+        await reload(client)
         configure(home, 'provider = "none"\nchunking = { tokens = 30, overlap = 0 }')
-        await hang_up()
+        await reload(client)
         async with asyncio.timeout(30):
             while (await main_status(client)).rebuild is not None:
                 assert (await client.search("lighthouse")).results
