@@ -18,6 +18,7 @@ from memd.maintenance.optimize_keywords import MANY
 from memd.model import Chunk, Document
 from memd.rebuild import rebuilder
 from memd.rebuild.build_and_swap import beside
+from memd.runtime import backoff
 from memd.sources.scan import Skip
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
@@ -245,7 +246,7 @@ async def test_who_asks_for_everything_has_a_rebuild_tried_again(
         raise StoreUnavailable("something is in the way")
 
     monkeypatch.setattr(rebuilder, "rebuild", fails)
-    monkeypatch.setattr(rebuilder, "delay_s", lambda *_, **__: 3600.0)
+    monkeypatch.setattr(backoff, "delay_s", lambda *_, **__: 3600.0)
     bench.loop.rebuild("a person wishes it")
     await until_async(lambda: bench.loop.health.store)
     assert len(attempts) == 1

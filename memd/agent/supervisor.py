@@ -14,7 +14,8 @@ from memd.config.settings import AgentSettings, Config, differences
 from memd.embedding.for_agent import Supply
 from memd.embedding.registry import ProviderRegistry
 from memd.errors import TransientError
-from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
+from memd.runtime.changed import ChangeNotifier
 from memd.store.errors import StoreDamaged, StoreNewer
 
 log = structlog.get_logger()
@@ -36,14 +37,13 @@ class _Absent:
         self.settings = settings
         self.reason = reason
         self.hurried = asyncio.Event()
-        self.tried = asyncio.Event()  # set, and replaced, at the end of each attempt
+        self.tried = ChangeNotifier()  # at the end of each attempt
         self.task: asyncio.Task[None] | None = None
 
     async def try_again(self) -> None:
         """Try now, and wait for the end of that attempt."""
-        tried = self.tried
         self.hurried.set()
-        await tried.wait()
+        await self.tried.next()
 
 
 class Fleet:
@@ -156,11 +156,10 @@ class Fleet:
         )
 
     async def _keep_trying(self, agent_id: str, absent: _Absent) -> None:
-        failures = 0
+        backoff = Backoff(self._rng, cap_s=LONGEST_WAIT_S)
         while True:
-            failures += 1
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(delay_s(failures, self._rng, cap_s=LONGEST_WAIT_S)):
+                async with asyncio.timeout(backoff.failed()):
                     await absent.hurried.wait()
             absent.hurried.clear()
             async with self._starting:
@@ -170,8 +169,7 @@ class Fleet:
                 else:
                     absent.reason = reason
                 self._swap()
-            absent.tried.set()
-            absent.tried = asyncio.Event()
+            absent.tried.notify()
             if reason is None:
                 return
 
@@ -180,7 +178,7 @@ class Fleet:
         self._give_back(agent_id)
         if absent.task is not None:
             absent.task.cancel()
-        absent.tried.set()
+        absent.tried.notify()
 
     def _give_back(self, agent_id: str) -> None:
         """Have nothing embed for an agent any more, where something did."""

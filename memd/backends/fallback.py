@@ -14,6 +14,7 @@ from memd.backends.backend import MAX_CHARS, Backend, BackendAnswer, BackendQues
 from memd.backends.fallback_state import FallenBack, Primary
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
+from memd.runtime.tasks import is_cancelled
 from memd.runtime.timing import spent
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
@@ -239,7 +240,7 @@ class Fallback(Generic[E]):
                 return None
             except asyncio.CancelledError:
                 # Its engine was closed under it; unless it is the caller who went, which is no failure of anybody's.
-                if _is_cancelled():
+                if is_cancelled():
                     raise
                 self._lose(engine, f"{self.name} was closed")
                 return None
@@ -361,9 +362,3 @@ class Fallback(Generic[E]):
         is_fallen = isinstance(after, FallenBack)
         if is_fallen != isinstance(before, FallenBack):
             self._leaned_on(is_fallen)
-
-
-def _is_cancelled() -> bool:
-    """Whether the task itself is to end, and not only what it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -12,7 +12,7 @@ from memd.errors import FatalError, TransientError
 from memd.indexing.changes.pending import Dirty, Taken
 from memd.indexing.run_pass import PassResult
 from memd.indexing.slow_passes import SlowPasses
-from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.safe_traceback import told
 from memd.runtime.timing import TimeTrace
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -71,12 +71,11 @@ class Passes:
         self._dirty = dirty
         self._make = make
         self._lock = lock
-        self._rng = rng
         self._clock = clock
         self._damaged = damaged
         self._succeeded = succeeded
         self._slow = SlowPasses(agent)
-        self._failures = 0
+        self._backoff = Backoff(rng, cap_s=LONGEST_WAIT_S)
         self._outcomes: dict[int, PassReport] = {}
         self._retry: asyncio.TimerHandle | None = None  # of a pass that failed
 
@@ -123,7 +122,8 @@ class Passes:
         try:
             with account:
                 done = await self._make(taken)
-            self._failures, self.trouble = 0, None
+            self._backoff.reset()
+            self.trouble = None
             if (
                 not self._dirty.pending
             ):  # else a pass that went in between has failed, and its marks wait for the retry
@@ -164,8 +164,7 @@ class Passes:
         self._take_back_retry()
 
     def _back_off(self, reason: str) -> None:
-        self._failures += 1
-        wait_s = delay_s(self._failures, self._rng, cap_s=LONGEST_WAIT_S)
+        wait_s = self._backoff.failed()
         log.warning("sync.retry_scheduled", agent=self._agent, reason=reason, wait_s=round(wait_s, 1))
         self._take_back_retry()
         self._retry = asyncio.get_running_loop().call_later(wait_s, self._try_again)

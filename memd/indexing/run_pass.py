@@ -21,7 +21,7 @@ from memd.indexing.plan import PassPlan, groups, plan
 from memd.indexing.rules import Treatment
 from memd.indexing.transcript_schedule import Growing
 from memd.model import FoundFile, Kind, Stamp
-from memd.runtime.first_completed import first_of
+from memd.runtime.tasks import first_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.sources.safe_open import FileMissing, FileUnreadable, Held, NoRoot

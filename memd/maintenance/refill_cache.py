@@ -47,5 +47,5 @@ async def keep_filled(index: Index, cache: EmbeddingStore) -> None:
         await refill(index, cache)
     seen = 0  # also what was lost before this index was opened
     while True:
-        seen = await cache.renewed_since(seen)
+        seen = await cache.renewed.since(seen)
         await refill(index, cache)

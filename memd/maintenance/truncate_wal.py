@@ -6,7 +6,7 @@ from random import Random
 import structlog
 
 from memd.errors import TransientError
-from memd.runtime.backoff import delay_s
+from memd.runtime.backoff import Backoff
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 
@@ -27,18 +27,18 @@ async def keep_wiping(index: Index, left_over: asyncio.Event, *, again_s: float 
         left_over: Set by whoever has put another index in its place, or taken the last of some text out of it.
         again_s: Between two attempts, where searches leave no moment for it; longer and longer where the disk fails.
     """
-    failures = 0
+    backoff = Backoff(Random(), first_s=again_s, cap_s=_LONGEST_WAIT_S)
     while True:
         await left_over.wait()
         left_over.clear()
         try:
             is_empty = await index.empty_log()
         except (TransientError, StoreDamaged) as trouble:
-            failures += 1
-            wait_s = delay_s(failures, Random(), first_s=again_s, cap_s=_LONGEST_WAIT_S)
+            wait_s = backoff.failed()
             log.warning("sync.log_not_emptied", reason=str(trouble), wait_s=round(wait_s, 1))
         else:
-            failures, wait_s = 0, again_s
+            backoff.reset()
+            wait_s = again_s
             if is_empty:
                 continue
         asyncio.get_running_loop().call_later(wait_s, left_over.set)

@@ -13,8 +13,8 @@ from memd.rebuild.confirm_cost import Permission
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.rebuild.rebuilder import Renewal
 from memd.runtime.backoff import LONGEST_WAIT_S
-from memd.runtime.first_completed import first_of
 from memd.runtime.safe_traceback import told
+from memd.runtime.tasks import first_of
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors

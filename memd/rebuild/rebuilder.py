@@ -13,9 +13,10 @@ import structlog
 from memd.errors import FatalError, MemdError
 from memd.maintenance.refill_cache import refill
 from memd.rebuild.build_and_swap import discard, rebuild
-from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
+from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.malloc import give_back_beside
 from memd.runtime.safe_traceback import told
+from memd.runtime.tasks import is_cancelled
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
@@ -82,7 +83,7 @@ class Renewal:
         self._attempt: asyncio.Task[None] | None = None
         self._swapping: str | None = None  # why, once the attempt is given up no more
         self._damage: str | None = None  # of the file, which is set aside when another is there
-        self._damages = 0  # one soon after the other
+        self._calm = Backoff(rng, cap_s=CALM_S)  # of damages, one soon after the other
         self._mended_at: float | None = None
 
     @property
@@ -165,11 +166,12 @@ class Renewal:
         """Build whenever it is wanted, for ever."""
         with contextlib.suppress(StoreUnavailable):
             discard(self._index)  # what an attempt left that was killed, even where it is not wanted any more
-        failures = 0
+        backoff = Backoff(self._rng, cap_s=LONGEST_WAIT_S)
         while True:
             self._wanted.clear()
             if self.reason is None:
-                failures, self.trouble = 0, None
+                backoff.reset()
+                self.trouble = None
                 await self._wanted.wait()
                 continue
             await self._let_calm_down()
@@ -180,11 +182,10 @@ class Renewal:
             except Exception as failure:
                 if not isinstance(failure, MemdError):  # it must be the trouble of no other agent
                     log.error("rebuild.failed", agent=self._agent, exc_info=failure)
-                failures += 1
-                await self._back_off(failure, failures)
+                await self._back_off(failure, backoff)
                 continue
             if is_done:
-                failures = 0
+                backoff.reset()
                 self._done()
                 # What was built beside took as much memory again, which the allocator would keep for the next time.
                 await give_back_beside()
@@ -197,7 +198,7 @@ class Renewal:
         try:
             await self._attempt
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             log.info("rebuild.given_up", agent=self._agent, reason=reason)
             return False
@@ -217,11 +218,14 @@ class Renewal:
         if self._damage is None:
             return
         is_soon = self._mended_at is not None and time.monotonic() - self._mended_at < CALM_S
-        self._damages = self._damages + 1 if is_soon else 0
-        if self._damages > 1:
-            await self._pause(delay_s(self._damages, self._rng, cap_s=CALM_S))
+        if not is_soon:
+            self._calm.reset()
+            return
+        wait_s = self._calm.failed()
+        if self._calm.failures > 1:
+            await self._pause(wait_s)
 
-    async def _back_off(self, failure: Exception, failures: int) -> None:
+    async def _back_off(self, failure: Exception, backoff: Backoff) -> None:
         """Wait, and where there is no room go on waiting until there is more: a rebuild reads and cuts every file."""
         if self.reason is None:
             return  # it is wanted no more
@@ -230,7 +234,7 @@ class Renewal:
         # What took the room may have given it back already, and there will never be more than now.
         needs_room = isinstance(failure, StoreFull) and free < ROOM * self._index.store_bytes
         while True:
-            wait_s = delay_s(failures, self._rng, cap_s=LONGEST_WAIT_S)
+            wait_s = backoff.failed()
             log.warning(
                 "rebuild.retry_scheduled", agent=self._agent, reason=self.trouble, wait_s=round(wait_s, 1)
             )
@@ -239,7 +243,6 @@ class Renewal:
                 return
             if time.monotonic() - began > CALM_S:
                 return  # no figure tells all: a quota is none of the disk's
-            failures += 1
 
     async def _pause(self, wait_s: float) -> bool:
         """Wait, unless somebody hurries; whether somebody did."""
@@ -281,9 +284,3 @@ class Renewal:
     def _about_to_swap(self) -> str | None:
         self._swapping = self.reason
         return self._damage
-
-
-def _is_cancelled() -> bool:
-    """Whether the task itself is to end, and not only what it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -20,3 +20,23 @@ def delay_s(failures: int, rng: Random, *, first_s: float = 1.0, cap_s: float = 
     """
     full = min(cap_s, first_s * 2.0 ** min(failures - 1, 30))
     return full / 2 + rng.uniform(0, full / 2)
+
+
+class Backoff:
+    """Counts the failures in a row of one piece of work."""
+
+    def __init__(self, rng: Random, *, first_s: float = 1.0, cap_s: float = 60.0) -> None:
+        """See delay_s for the parameters."""
+        self._rng = rng
+        self._first_s = first_s
+        self._cap_s = cap_s
+        self.failures = 0  # in a row
+
+    def failed(self) -> float:
+        """Count one more failure; how long to wait before the next attempt, in seconds."""
+        self.failures += 1
+        return delay_s(self.failures, self._rng, first_s=self._first_s, cap_s=self._cap_s)
+
+    def reset(self) -> None:
+        """The work has succeeded: the next failure is a first one again."""
+        self.failures = 0

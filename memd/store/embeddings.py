@@ -12,7 +12,8 @@ import apsw
 import structlog
 
 from memd.model import TextHash
-from memd.runtime.backoff import delay_s
+from memd.runtime.backoff import Backoff
+from memd.runtime.changed import ChangeNotifier
 from memd.store import quarantine, salvage
 from memd.store.backups import Copy
 from memd.store.database import Database
@@ -54,7 +55,9 @@ class EmbeddingStore:
         """
         self.file = file
         self.trouble: str | None = None  # why it is done without
-        self.generation = 0  # how often a new file took the place of a damaged one
+        self.renewed = (
+            ChangeNotifier()
+        )  # whenever a new file took the place of a damaged one, and lacks what indexes still have
         self._clock = clock
         self._rng = rng or Random()
         self._needed = 0  # how many indexes are built from it
@@ -65,7 +68,6 @@ class EmbeddingStore:
         self._open_again_at: float | None = 0.0  # None: it is open
         self._unopened: StoreUnavailable | StoreNewer | None = None  # why it is not, when that was tried last
         self._mending = asyncio.Lock()
-        self._renewed = asyncio.Condition()
         self._vectors: dict[
             tuple[Space, TextHash], tuple[bytes, float]
         ] = {}  # not written yet, the oldest first
@@ -87,16 +89,15 @@ class EmbeddingStore:
 
     async def run(self) -> None:
         """Write what could not be written as soon as it can be, for ever."""
-        failures = 0
+        backoff = Backoff(self._rng, cap_s=REOPEN_S)
         while True:
             await self._troubled.wait()
-            failures += 1
-            await asyncio.sleep(delay_s(failures, self._rng, cap_s=REOPEN_S))
+            await asyncio.sleep(backoff.failed())
             if self._open_again_at is not None:
                 self._open_again_at = 0.0
             await self._attempt(self._save)
             if self.trouble is None:
-                failures = 0
+                backoff.reset()
 
     @property
     def ended_cleanly(self) -> bool:
@@ -123,25 +124,12 @@ class EmbeddingStore:
             StoreDamaged: it was.
             StoreUnavailable, StoreNewer, StoreClosed.
         """
-        database, seen = await self._opened(), self.generation
+        database, seen = await self._opened(), self.renewed.version
         try:
             await database.check()
         except StoreDamaged as damage:
             await self._mended(seen, damage)
             raise
-
-    async def renewed_since(self, generation: int) -> int:
-        """Wait for a new file in the place of a damaged one, which lacks what the indexes still have.
-
-        Args:
-            generation: The one that is known already.
-
-        Returns:
-            The generation of now.
-        """
-        async with self._renewed:
-            await self._renewed.wait_for(lambda: self.generation != generation)
-        return self.generation
 
     # --- vectors and refusals
 
@@ -265,14 +253,12 @@ class EmbeddingStore:
 
     async def _start_anew(self, damage: StoreDamaged) -> None:
         await self._database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
-        async with self._renewed:
-            self.generation += 1
-            self._counted = None
-            self._renewed.notify_all()
+        self._counted = None
+        self.renewed.notify()
 
     async def _mended(self, seen: int, damage: StoreDamaged) -> None:
         async with self._mending:
-            if self.generation == seen:  # else another request met the same damage first
+            if self.renewed.version == seen:  # else another request met the same damage first
                 await self._start_anew(damage)
 
     async def read(
@@ -317,7 +303,7 @@ class EmbeddingStore:
 
     async def _relying(self, use: Callable[[Database], Awaitable[T]]) -> T:
         """What comes of a use of the file; of another one, where it is damaged."""
-        database, seen = await self._opened(), self.generation
+        database, seen = await self._opened(), self.renewed.version
         # What was paid for is not given up because a disk has failed for a moment.
         with contextlib.suppress(StoreDamaged):
             return await use(database)

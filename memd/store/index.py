@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
+from memd.runtime.changed import ChangeNotifier
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.store import (
     chunks,
@@ -87,8 +88,9 @@ class Index:
         self._under_way: set[asyncio.Task[Any]] = set()  # changes of the file and of what is in memory
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
-        self.version = 0  # another one whenever its files have changed; of this object alone
-        self._changed = asyncio.Event()  # set, and replaced, with each version
+        self.changed = (
+            ChangeNotifier()
+        )  # whenever its files have changed; its versions are of this object alone
 
     async def open(self) -> None:
         """Open the file; one that is damaged is set aside under another name, and a new one made.
@@ -110,17 +112,7 @@ class Index:
         await self._database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
         self._held = self._space = None
         self.begun_anew = str(damage)
-        self._note_change()
-
-    def _note_change(self) -> None:
-        self.version += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def changed_since(self, version: int) -> None:
-        """Wait until its files have changed since it had that version."""
-        while self.version == version:
-            await self._changed.wait()
+        self.changed.notify()
 
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
@@ -327,7 +319,7 @@ class Index:
                 return [files.replace(connection, one, usable, unusable) for one in changes]
 
             done = await self._database.write_more(_size(changes, usable), replace_each)
-            self._note_change()
+            self.changed.notify()
             await self._follow_all(done)
             return done
 
@@ -376,7 +368,7 @@ class Index:
                 return [files.replace_session(connection, one, usable, unusable) for one in changes]
 
             done = await self._database.write_more(_size(changes, usable), replace_each)
-            self._note_change()
+            self.changed.notify()
             await self._follow_all([replaced for replaced in done if replaced is not None])
             return done
 
@@ -419,7 +411,7 @@ class Index:
 
         async def change() -> None:
             removed = await self._database.write(files.remove, paths)
-            self._note_change()
+            self.changed.notify()
             await self._follow(removed, ())
 
         await self._carried_through(change)
@@ -729,7 +721,7 @@ class Index:
             with contextlib.suppress(StoreUnavailable):  # they are searched on disk
                 await self._load_if_wanted()
         self._unwritten = self.begun_anew = None
-        self._note_change()
+        self.changed.notify()
         # Only now: until the vectors fit the content, searches find by keywords alone.
         with contextlib.suppress(StoreUnavailable):  # no room: the log is as good
             await self._database.checkpoint(wait=False)

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from memd.runtime import safe_traceback
-from memd.runtime.backoff import delay_s
+from memd.runtime.backoff import Backoff
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Starved, Threads
 from memd.runtime.ticks import until_beat_s
@@ -129,7 +129,7 @@ async def watch(
     threads = Threads(1, "memd-watch")
     clock = asyncio.get_running_loop().time
     reason = "watching began"
-    failures, broken = 0, ""
+    broken, backoff = "", Backoff(rng, first_s=pace.retry_s, cap_s=pace.retry_cap_s)
     names = Names(backlog)
     backlog.pauses()
     while True:
@@ -140,7 +140,8 @@ async def watch(
                     if isinstance(event, WatcherHealth):
                         armed_at = clock()
                     yield event
-            reason, failures, broken = "other directories are watched now", 0, ""
+            reason, broken = "other directories are watched now", ""
+            backoff.reset()
             continue
         except (FeedBroken, Starved, OSError) as failure:
             if str(failure) != broken:  # it may stay broken for days
@@ -152,16 +153,15 @@ async def watch(
                 _log.exception("watch.failed")
         reason = "watching began again"
         if armed_at is not None and clock() - armed_at >= pace.trusted_s:
-            failures = 0
+            backoff.reset()
             continue
-        failures += 1
         backlog.ends(frozenset(_place(root) for root in _notes(roots)))
         yield WatcherHealth(
             ok=False,
             reason=f"changes are looked for every few seconds, not seen as they happen: {broken}",
             unseen=frozenset(_place(root) for root in roots),
         )
-        await asyncio.sleep(delay_s(failures, rng, first_s=pace.retry_s, cap_s=pace.retry_cap_s))
+        await asyncio.sleep(backoff.failed())
 
 
 async def _watched(

@@ -36,16 +36,16 @@ async def test_replaced_file_is_found_by_its_new_words_only(index: Index) -> Non
 
 async def test_a_change_of_files_is_a_new_version(index: Index) -> None:
     """Whoever waits for one is told, also of a removal; what changes nothing is none."""
-    waiting = asyncio.create_task(index.changed_since(index.version))
+    waiting = asyncio.create_task(index.changed.since(index.changed.version))
     await index.restamp([found_file("memory/a.md", size=2)])
     await asyncio.sleep(0)
     assert not waiting.done()
     await index.replace(found_file("memory/a.md"), b"1", [chunk_of("text")], {}, frozenset())
     await waiting
-    before = index.version
+    before = index.changed.version
     await index.remove(["memory/a.md"])
-    await index.changed_since(before)
-    assert index.version > before
+    await index.changed.since(before)
+    assert index.changed.version > before
 
 
 async def test_unchanged_chunk_keeps_id_and_vector(index: Index) -> None:
@@ -281,7 +281,7 @@ async def test_what_is_in_memory_follows_the_file_though_who_changes_it_is_cance
     """From the moment that the transaction is over; and whoever waits for a change is told of this one."""
     old = chunk_of("old")
     await index.replace(FILE, b"1", [old], {old.hash: vector_of(1)}, frozenset())
-    version = index.version
+    version = index.changed.version
     is_written, may_end = asyncio.Event(), asyncio.Event()
     write = getattr(Database, step)
 
@@ -306,7 +306,7 @@ async def test_what_is_in_memory_follows_the_file_though_who_changes_it_is_cance
             len(matrix.nearest(_resident(index), np.frombuffer(vector_of(1), np.float32), 10, EVERYTHING))
             == left
         )
-    assert index.version != version
+    assert index.changed.version != version
 
 
 def transcript(chunk: Chunk) -> SessionChange:
@@ -419,7 +419,7 @@ async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path:
     await beside.start_ids_at(5000)
     built = chunk_of("new words")
     await beside.replace(found_file("memory/b.md"), b"1", [built], {built.hash: vector_of(3)}, frozenset())
-    waiting = asyncio.create_task(index.changed_since(index.version))
+    waiting = asyncio.create_task(index.changed.since(index.changed.version))
     await index.become(beside)
     await asyncio.wait_for(waiting, 5)
     assert await index.keywords('"old"', 10, EVERYTHING) == []

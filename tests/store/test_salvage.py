@@ -53,7 +53,7 @@ async def test_a_cache_that_cannot_be_brought_up_to_date_loses_nothing(tmp_path:
     assert store.trouble is None
     assert [path.name for path in store.damaged_files()] == ["embeddings.sqlite.damaged-1"]
     assert [copy.schema for copy in store.copies] == [1]
-    assert store.generation == 1  # indexes put back what they have beyond it
+    assert store.renewed.version == 1  # indexes put back what they have beyond it
     await store.close()
     assert schema_of(file) == migrations.newest("embeddings")
     told = [event["event"] for event in logs]

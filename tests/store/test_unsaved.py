@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memd.model import TextHash
-from memd.store import embeddings
+from memd.runtime import backoff
 from memd.store.embeddings import UNSAVED, EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.wait import until_async
@@ -85,7 +85,7 @@ async def test_a_save_is_tried_again_after_pauses_that_grow(
             store.is_locked = False
         return 0.0
 
-    monkeypatch.setattr(embeddings, "delay_s", pause_s)
+    monkeypatch.setattr(backoff, "delay_s", pause_s)
     running = asyncio.create_task(store.run())
     for trouble in (1, 2):
         store.is_locked = True
@@ -98,11 +98,11 @@ async def test_a_save_is_tried_again_after_pauses_that_grow(
 
 async def test_a_cache_that_is_damaged_is_replaced_by_a_check(store: Failing) -> None:
     """And whoever fills it hears of that."""
-    before = store.generation
+    before = store.renewed.version
     other = apsw.Connection(str(store.file))
     other.execute("DROP TABLE set_aside")
     other.close()
     with pytest.raises(StoreDamaged):
         await store.check()
-    assert store.generation == before + 1
+    assert store.renewed.version == before + 1
     await store.check()

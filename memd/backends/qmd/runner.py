@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memd.backends.qmd import parse, process
 from memd.backends.qmd.errors import QmdFailed
+from memd.runtime.tasks import is_cancelled
 from memd.runtime.timing import QUEUED, spent
 
 SEARCHES = 4  # at a time: each is a process of its own that takes a processor for 0.15 s
@@ -96,7 +97,7 @@ class Runner:
         try:
             ended = await task
         except asyncio.CancelledError:
-            if self._was_closed() and not _is_cancelled():
+            if self._was_closed() and not is_cancelled():
                 raise QmdFailed(f"{what} was ended: memd has closed this qmd") from None
             raise
         finally:
@@ -114,12 +115,6 @@ class Runner:
             task.cancel()
         if running:
             await asyncio.wait(running)
-
-
-def _is_cancelled() -> bool:
-    """Whether the task itself is to end, and not only what it waits for."""
-    current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0
 
 
 def _called(arguments: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from memd.backends.qmd.schedule import Cleanings, Embeddings, ScheduleSettings, 
 from memd.config.settings import QmdSettings as Settings
 from memd.errors import TransientError
 from memd.model import Kind
+from memd.runtime.changed import ChangeNotifier
 from memd.runtime.threads import Threads
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.files import KnownFile
@@ -125,7 +126,7 @@ class Upkeep:
         self._cleanings = Cleanings(soiled=self._born)
         self._nudged = asyncio.Event()  # what is due must be looked at again
         self._is_hurried = False
-        self._ended = asyncio.Event()  # set, and replaced, at the end of each update
+        self._ended = ChangeNotifier()  # at the end of each update
         self._added: dict[str, Added] | None = None  # None: not read yet
         self._seen: Mapping[str, bytes] = {}  # file -> its hash, as qmd has it
         self._seen_version: int | None = None
@@ -163,7 +164,7 @@ class Upkeep:
     @property
     def is_behind(self) -> bool:
         """Whether files have changed since qmd was told to look."""
-        return self._seen_version != self._index.version
+        return self._seen_version != self._index.changed.version
 
     async def caught_up(self, wait_s: float) -> None:
         """Have qmd take in what has changed, and wait for it, but no longer than so many seconds.
@@ -181,7 +182,7 @@ class Upkeep:
             async with asyncio.timeout(wait_s):
                 while self.is_behind:
                     failures = self._updates.failures
-                    await self._ended.wait()
+                    await self._ended.next()
                     if self._updates.failures > failures:
                         return
 
@@ -195,7 +196,7 @@ class Upkeep:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, self._born + wait_s - self._clock())):
                 while not self.state.collections and self._updates.ended is None:
-                    await self._ended.wait()
+                    await self._ended.next()
 
     async def unknown(self) -> frozenset[str]:
         """The files of the index that qmd does not know, or not as they are now."""
@@ -231,10 +232,9 @@ class Upkeep:
                 tasks.create_task(self._keep_embedded())
 
     async def _notice(self) -> None:
-        version = self._index.version
+        version = self._index.changed.version
         while True:
-            await self._index.changed_since(version)
-            version = self._index.version
+            version = await self._index.changed.since(version)
             self._updates = schedule.noticed(self._updates, self._clock())
             self._nudged.set()
 
@@ -280,8 +280,7 @@ class Upkeep:
             self._updates = schedule.ended(
                 self._updates, self._clock(), took_s=took_s, failed=failed is not None, passing=passing
             )
-            self._ended.set()
-            self._ended = asyncio.Event()
+            self._ended.notify()
         if failed is None:
             self._become(last_update=time.time(), update_failure=None)
             log.debug("qmd.updated", agent=self._agent, took_s=round(took_s, 3))
@@ -291,7 +290,7 @@ class Upkeep:
         self._nudged.set()
 
     async def _bring_up_to_date(self) -> None:
-        version = self._index.version
+        version = self._index.changed.version
         known = await self._index.known()
         if await self._export.bring(known):
             await self._drop_index("what it was made of was redacted by other rules")
@@ -462,7 +461,7 @@ class Upkeep:
         while True:
             at = schedule.clean_at(self._cleanings, self._pace, self._runner.searched_at)
             if at is None or self.state.last_update is None:
-                await self._ended.wait()
+                await self._ended.next()
             elif at > self._clock():
                 await asyncio.sleep(at - self._clock())  # and look again: somebody may search meanwhile
             else:
@@ -487,7 +486,7 @@ class Upkeep:
         await self.count_vectors()
         while True:
             while self.state.last_update is None:
-                await self._ended.wait()
+                await self._ended.next()
             at = schedule.embed_at(self._embeddings, self._pace)
             if at is None:
                 return

@@ -9,7 +9,7 @@ from memd.embedding.queue.agent_backlog import Served
 from memd.embedding.queue.cache import Cached
 from memd.embedding.queue.states import WaitingForConfirmation
 from memd.embedding.queue.user_switches import UserSwitches
-from memd.runtime.change_event import ChangeEvent
+from memd.runtime.changed import ChangeNotifier
 from memd.text.tokens import estimate_tokens
 
 log = structlog.get_logger()
@@ -20,7 +20,9 @@ SAMPLE = 400  # chunks by which the tokens of many are estimated
 class Confirmations:
     """Who is asked, and for how much, before texts are sent to one provider."""
 
-    def __init__(self, above: int | None, wishes: UserSwitches, cached: Cached, moves: ChangeEvent) -> None:
+    def __init__(
+        self, above: int | None, wishes: UserSwitches, cached: Cached, moves: ChangeNotifier
+    ) -> None:
         """Nobody is asked yet.
 
         Args:
@@ -56,9 +58,9 @@ class Confirmations:
             if self.asks_before(texts) and not wish.confirmed:
                 log.info("embed.confirmation_wanted", agent=agent, texts=texts, tokens=tokens)
                 self._rebuilds[agent] = WaitingForConfirmation(texts, tokens)
-                self._moves.tell()
+                self._moves.notify()
                 while not self._wishes.of(agent).confirmed:
-                    await self._moves.next.wait()
+                    await self._moves.next()
             self._rebuilding[agent] = self._rebuilding.get(agent, 0) + 1
         finally:
             self._rebuilds.pop(agent, None)

@@ -14,7 +14,7 @@ from memd.embedding.queue.results import Storing
 from memd.embedding.queue.states import BackingOff
 from memd.model import TextHash
 from memd.providers.provider import ProviderLimits
-from memd.runtime.change_event import ChangeEvent
+from memd.runtime.changed import ChangeNotifier
 
 
 class UnderWay:
@@ -45,7 +45,7 @@ class Lanes:
         bulk: Bulk,
         cached: Cached,
         storing: Storing,
-        moves: ChangeEvent,
+        moves: ChangeNotifier,
         may_send: Callable[[Served], bool],
         under_way: UnderWay,
     ) -> None:
@@ -186,7 +186,7 @@ class Lanes:
         served.out.difference_update(request.texts)
         served.wake()
         self._under_way.ended(request.texts if request.customer.use_cache else ())
-        self._moves.tell()
+        self._moves.notify()
 
     async def _lane(self, served: Served, request: Request) -> None:
         outcome = await self._ask(served, request)

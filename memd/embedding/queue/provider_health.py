@@ -14,7 +14,7 @@ from memd.embedding.queue.throughput import Rate
 from memd.model import TextHash
 from memd.providers.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vector, Vectors
 from memd.runtime.backoff import delay_s
-from memd.runtime.change_event import ChangeEvent
+from memd.runtime.changed import ChangeNotifier
 
 log = structlog.get_logger()
 
@@ -37,7 +37,7 @@ class Respondent:
     def __init__(
         self,
         provider: Provider,
-        moves: ChangeEvent,
+        moves: ChangeNotifier,
         rng: Random,
         clock: Callable[[], float],
         first_wait_s: float,
@@ -68,16 +68,15 @@ class Respondent:
     async def changed(self, seen: Provided) -> Provided:
         """Wait until it stands otherwise than it did; how it stands then."""
         while self.state == seen:
-            await self._moves.next.wait()
+            await self._moves.next()
         return self.state
 
     async def due(self) -> None:
         """Wait until it may be asked again."""
         while isinstance(self.state, BackingOff) and (left_s := self.state.until - self._clock()) > 0:
-            moved = self._moves.next
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
-                    await moved.wait()
+                    await self._moves.next()
 
     def hurry(self) -> None:
         """It may be asked once now, though it is backed off: what it failed at is not what is asked for next."""
@@ -146,7 +145,7 @@ class Respondent:
 
     def _enter(self, state: Provided) -> None:
         self.state = state
-        self._moves.tell()
+        self._moves.notify()
 
 
 def _checked(vectors: Vectors, count: int) -> Vectors:

@@ -8,7 +8,7 @@ from memd.embedding.queue.agent_backlog import Customer, Request, Served, rows
 from memd.embedding.queue.cache import Cached
 from memd.embedding.queue.provider_health import Partly
 from memd.model import ChunkId, TextHash
-from memd.runtime.change_event import ChangeEvent
+from memd.runtime.changed import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import Space
 
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 class Storing:
     """Keeps the vectors of one space, and what is refused there."""
 
-    def __init__(self, space: Space, cached: Cached, moves: ChangeEvent) -> None:
+    def __init__(self, space: Space, cached: Cached, moves: ChangeNotifier) -> None:
         """Nothing came yet.
 
         Args:
@@ -40,7 +40,7 @@ class Storing:
         if found:
             await self.store(served, rows(waiting, found))
         if found or refused:
-            self._moves.tell()
+            self._moves.notify()
         return refused.union(found)
 
     async def settle(self, served: Served, request: Request, outcome: dict[TextHash, bytes] | Partly) -> None:

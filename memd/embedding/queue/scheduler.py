@@ -31,7 +31,7 @@ from memd.errors import TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
-from memd.runtime.change_event import ChangeEvent
+from memd.runtime.changed import ChangeNotifier
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index
@@ -87,7 +87,7 @@ class EmbeddingQueue:
             burst_s: After so long without any being sent, texts that were sent before do not count for confirm_above.
         """
         self._clock = clock
-        self._moves = ChangeEvent()
+        self._moves = ChangeNotifier()
         self._respondent = Respondent(provider, self._moves, rng, clock, first_wait_s)
         self._rng = rng
         self._burst_s = burst_s
@@ -191,7 +191,7 @@ class EmbeddingQueue:
         try:
             await self._wishes.pause(agent, paused=True)
         finally:
-            self._moves.tell()
+            self._moves.notify()
 
     async def resume(self, agent: str) -> None:
         """End a pause; a provider that is waited for, or has refused, is asked again now.
@@ -220,7 +220,7 @@ class EmbeddingQueue:
         try:
             await self._wishes.confirm(agent, confirmed=True)
         finally:
-            self._moves.tell()
+            self._moves.notify()
             self._wake_all()
 
     def asks_before(self, texts: int) -> bool:
@@ -255,7 +255,7 @@ class EmbeddingQueue:
             await asyncio.wait([task])
         self._wishes.forget(agent)
         self._rest()
-        self._moves.tell()
+        self._moves.notify()
 
     def batches_changed(self) -> None:
         """Batches have brought vectors, or let texts go: whoever waits for them looks again."""
@@ -273,7 +273,7 @@ class EmbeddingQueue:
         if self._served.get(served.agent) is served:
             del self._served[served.agent]
         self._rest()
-        self._moves.tell()
+        self._moves.notify()
 
     def _wake_all(self) -> None:
         for served in self._served.values():
@@ -328,7 +328,7 @@ class EmbeddingQueue:
                 self._rest()
                 await self._all_done(served)
                 if served.held:
-                    self._moves.tell()  # all else is done
+                    self._moves.notify()  # all else is done
                 if worked:
                     held = await self._held()
                     # Thousands may be too many after a rebuild: what is written meanwhile does not wait for that.
@@ -380,7 +380,7 @@ class EmbeddingQueue:
         wait_s = delay_s(failures, self._rng)
         log.warning("embed.store_failed", agent=served.agent, reason=reason, wait_s=round(wait_s, 1))
         served.store = BackingOff(since, self._clock() + wait_s, failures, reason)
-        self._moves.tell()
+        self._moves.notify()
         # A pass that went well wrote to the store: there is no need to wait any longer.
         served.anew.clear()
         with contextlib.suppress(TimeoutError):
@@ -405,7 +405,7 @@ class EmbeddingQueue:
         if isinstance(served.store, BackingOff):
             await self._storing.store(served, [])  # before anything is paid for: does it take again?
             served.store = Working()
-            self._moves.tell()
+            self._moves.notify()
         if (is_anew or not served.ahead) and await self._look(served):
             return True  # what came out of the cache may have been all of what was read
         if not served.ahead or not self._may_send(served):
@@ -456,7 +456,7 @@ class EmbeddingQueue:
             if before is None:
                 served.asked_at = self._clock()
             if served.unconfirmed != before:
-                self._moves.tell()
+                self._moves.notify()
         return bool(settled)
 
     async def _hand_over(self, served: Served) -> bool:
@@ -495,7 +495,7 @@ class EmbeddingQueue:
             (chunks that still wait, why), or (0, None).
         """
         while True:
-            moved = self._moves.next
+            version = self._moves.version
             served = next((one for one in self._served.values() if one.customer.index is index), None)
             async with contextlib.nullcontext() if served is None else served.storing:
                 counts = await index.counts()
@@ -509,6 +509,6 @@ class EmbeddingQueue:
                 return counts.waiting, self.bulk.note
             try:
                 async with asyncio.timeout(None if is_in_jobs else STALLED_S):
-                    await moved.wait()
+                    await self._moves.since(version)
             except TimeoutError:
                 return counts.waiting, f"no chunk was embedded in the last {STALLED_S:.0f} s"

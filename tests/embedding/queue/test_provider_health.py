@@ -12,7 +12,7 @@ from memd.embedding.queue.provider_health import Partly, Respondent
 from memd.embedding.queue.states import BackingOff, Stopped, Working
 from memd.model import TextHash
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vectors
-from memd.runtime.change_event import ChangeEvent
+from memd.runtime.changed import ChangeNotifier
 from tests.clock import Clock
 from tests.fakes import HashingProvider
 from tests.wait import until_async
@@ -26,7 +26,7 @@ class Bench:
     def __init__(self, provider: HashingProvider | None = None) -> None:
         self.provider = provider or HashingProvider(dimensions=8)
         self.clock = Clock()
-        self.respondent = Respondent(self.provider, ChangeEvent(), Random(1), self.clock, 1.0)
+        self.respondent = Respondent(self.provider, ChangeNotifier(), Random(1), self.clock, 1.0)
 
 
 async def test_each_text_gets_its_vector() -> None:

@@ -1,4 +1,4 @@
-"""Waiting for one of several things."""
+"""What asyncio lacks about tasks: waiting for the first of several things, and telling whose cancellation it is."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -19,3 +19,9 @@ async def first_of(*waits: Awaitable[object]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+def is_cancelled() -> bool:
+    """Whether the current task itself was cancelled, when it meets a CancelledError: else what it waited for was."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,48 @@
+import asyncio
+
+import pytest
+
+from memd.runtime.tasks import first_of, is_cancelled
+
+
+async def test_the_first_ends_the_wait_for_all_others() -> None:
+    """The others are cancelled, and have ended by then."""
+    ended: list[str] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("other")
+
+    await first_of(wait(), asyncio.sleep(0), wait())
+    assert ended == ["other", "other"]
+
+
+async def test_the_failure_of_the_first_is_raised() -> None:
+    """Nothing that was waited for fails unseen."""
+
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await first_of(asyncio.Event().wait(), fail())
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+async def test_a_task_tells_its_own_cancellation_from_that_of_what_it_waits_for(is_own: bool) -> None:
+    """Both arrive as CancelledError; only the one must end the task."""
+    inner = asyncio.ensure_future(asyncio.Event().wait())
+    told: list[bool] = []
+
+    async def wait() -> None:
+        try:
+            await inner
+        except asyncio.CancelledError:
+            told.append(is_cancelled())
+
+    outer = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    (outer if is_own else inner).cancel()
+    await asyncio.wait([outer])
+    assert told == [is_own]
