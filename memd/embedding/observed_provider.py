@@ -18,23 +18,26 @@ from memd.providers.provider import (
 Failure = EmbedUnavailable | EmbedTerminal
 
 
-def watched(provider: Provider, told: Callable[[Failure | None], None]) -> "Watched":
+def watched(
+    provider: Provider, told: Callable[[Failure | None], None], *, passages: bool = True
+) -> "Watched":
     """A provider whose requests are heard of; it takes several questions at once if the provider does."""
-    return (
-        WatchedTogether(provider, told) if isinstance(provider, EmbedsTogether) else Watched(provider, told)
-    )
+    kind = WatchedTogether if isinstance(provider, EmbedsTogether) else Watched
+    return kind(provider, told, passages=passages)
 
 
 class Watched:
     """Passes everything on, and tells of failures and of answers."""
 
-    def __init__(self, provider: Provider, told: Callable[[Failure | None], None]) -> None:
+    def __init__(self, provider: Provider, told: Callable[[Failure | None], None], *, passages: bool) -> None:
         """Nothing is asked yet.
 
         Args:
             provider: Whom to ask.
             told: Called after each request with what went wrong; None: nothing.
+            passages: Whether requests with documents are heard of, too.
         """
+        self._passages = passages
         self._provider = provider
         self._told = told
 
@@ -59,9 +62,11 @@ class Watched:
             with failures_of(self.identity.provider):
                 vectors = await self._provider.embed_passages(texts)
         except (EmbedUnavailable, EmbedTerminal) as failure:
-            self._told(failure)
+            if self._passages:
+                self._told(failure)
             raise
-        self._told(None)
+        if self._passages:
+            self._told(None)
         return vectors
 
     async def embed_query(self, text: str) -> Vector:

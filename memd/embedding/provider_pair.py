@@ -189,7 +189,6 @@ class ProviderPair:
             candidate,
             self._tools,
             self.settings,
-            has_fallback=self.choice.fallback is not None and candidate is not self.choice.fallback,
             told=told,
             moved=self._changed,
         )

@@ -75,7 +75,6 @@ class RunningProvider:
         tools: ProviderParts,
         settings: AgentSettings,
         *,
-        has_fallback: bool,
         told: Callable[[Trouble | None], None],
         moved: Callable[[], None],
     ) -> None:
@@ -85,7 +84,6 @@ class RunningProvider:
             candidate: As it was chosen.
             tools: What it is made with.
             settings: Of an agent that it is for.
-            has_fallback: Whether another one stands in when it fails for long.
             told: Called with each trouble, and with None when it has answered.
             moved: Called when there is another provider to be used.
         """
@@ -102,7 +100,6 @@ class RunningProvider:
         self._asked = asyncio.Event()  # somebody wants to know how it is
         self._living: list[asyncio.Task[None]] = []  # of the provider that there is
         self._task: asyncio.Task[None] | None = None
-        self._is_watched = has_fallback or isinstance(candidate, Recipe)
         self._is_closed = False
 
     @property
@@ -158,9 +155,8 @@ class RunningProvider:
         candidate = self.candidate
         if not isinstance(candidate, Recipe):
             self._live(candidate)
-            self._living.append(self._start(self._warm(watched(candidate, self._heard))))
-            if self._is_watched:
-                self._task = self._start(self._keep_acquainted(_Known(candidate), None))
+            self._asked.set()  # the model is loaded now, so that the first question does not wait for it
+            self._task = self._start(self._keep_acquainted(_Known(candidate), None))
             return
         # httpx is for who has a remote provider.
         from memd.embedding.model_info import Portraits  # noqa: PLC0415
@@ -224,20 +220,6 @@ class RunningProvider:
         finally:
             await acquaintance.close()
 
-    async def _warm(self, provider: Provider) -> None:
-        """Load the model, so that the first question does not wait for it; try again until somebody has had an answer."""
-        failures = 0
-        while failures == 0 or self.trouble is not None:
-            try:
-                await provider.embed_query("warm-up")
-            except EmbedUnavailable:
-                failures += 1
-                await asyncio.sleep(
-                    delay_s(failures, self._tools.rng, first_s=FIRST_WAIT_S, cap_s=PROBE_CAP_S)
-                )
-            else:
-                return
-
     def _wait_s(self, failures: int, failure: MemdError) -> float | None:
         """Until the next question; None: there is none."""
         if not isinstance(failure, EmbedUnavailable):
@@ -257,11 +239,11 @@ class RunningProvider:
         await _end(before)
 
     def _live(self, provider: Provider) -> None:
-        # One that embeds here says by itself how it is, once it has loaded its model; what it takes to leave it for another
-        # one is seen from here.
         if self.questions is not None:
             self.questions.close()
-        self.provider = watched(provider, self._heard if self._is_watched else self._relieved)
+        # A worker process embeds the passages of a provider that is on this machine: they say nothing about its questions, and
+        # the queue says how they go.
+        self.provider = watched(provider, self._heard, passages=isinstance(self.candidate, Recipe))
         self.questions = QuestionQueue(self.provider)
         self.queue = queue = self._queue(self.provider)
         self._living.append(self._start(queue.run()))
@@ -315,11 +297,6 @@ class RunningProvider:
         if is_new or isinstance(failure, BadReply):
             self._asked.set()
 
-    def _relieved(self, failure: Failure | None) -> None:
-        """Somebody had an answer of a provider that could not be warmed up."""
-        if failure is None and self.trouble is not None and not self._is_closed:
-            self._answered()
-
     def _failed(self, failure: MemdError) -> None:
         is_final = not isinstance(failure, EmbedUnavailable)
         since = self._tools.clock() if self.trouble is None else self.trouble.since
@@ -342,12 +319,12 @@ class _Known:
         self._provider = provider
 
     async def ask(self) -> None:
-        """Have it embed a word.
+        """Have it embed a question.
 
         Raises:
             EmbedUnavailable: it does not.
         """
-        await self._provider.embed_query("hello")
+        await self._provider.embed_query("warm-up")
 
     async def close(self) -> None:
         """Nothing was opened for this."""

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import structlog
 
+from memd.providers.provider import EmbedUnavailable, Vector
 from memd_client import AsyncClient, RequestFailed
+from memd_client.messages import Health
 from tests.daemon.contents import contents, differences
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
@@ -92,6 +94,41 @@ async def test_a_question_without_a_vector_is_answered_by_keywords(home: Path) -
         assert (found.mode, found.results[0].path) == ("keyword", "memory/a.md")
         found = await client.search("lighthouse red")
         assert (found.mode, found.degraded) == ("hybrid", [])
+
+
+class StuckAtQuestions(HashingProvider):
+    """Embeds passages in one place and questions in another, as the bundled model does."""
+
+    is_stuck = False
+
+    async def embed_query(self, text: str) -> Vector:
+        if self.is_stuck:
+            raise EmbedUnavailable("The bundled model has been at one question for 3 s.")
+        return await super().embed_query(text)
+
+
+async def test_a_model_that_is_stuck_at_a_question_is_shown_until_it_answers(home: Path) -> None:
+    """Also where passages go on being embedded; it recovers although nobody asks anything more."""
+    provider = StuckAtQuestions()
+    write(home, "memory/a.md", RED)
+    async with running(home, provider) as client:
+        assert (await client.sync()).vectors == "complete"
+        provider.is_stuck = True
+        assert (await client.search("lighthouse red")).mode == "keyword"
+        write(home, "memory/b.md", BLUE)
+        assert (await client.sync()).vectors == "complete"
+        status = (await client.status()).agents["main"]
+        assert status.provider_health == Health(
+            ok=False, reason="The bundled model has been at one question for 3 s."
+        )
+        assert (status.vector.available, status.vector.reason) == (False, status.provider_health.reason)
+        provider.is_stuck = False
+
+        async def is_healthy() -> bool:
+            return (await client.status()).agents["main"].provider_health.ok
+
+        await comes_true(is_healthy)
+        assert set(provider.questions) == {"warm-up"}
 
 
 async def test_text_is_searchable_while_the_provider_is_down(home: Path) -> None:
