@@ -27,7 +27,8 @@ COMMANDS: Mapping[str, str] = {
     "redact": "show what would be taken out of a text as secret",
     "service": "have the system start memd at login, and look after it",
     "mcp": "give an MCP client memd's tools",
-    "hook": "bring memory into the sessions of an agent's program",
+    "hook": "bring memory into the conversations of an agent's program",
+    "help": "show a page of the documentation, or list the pages",
 }
 """Every command, with what it does."""
 
@@ -132,6 +133,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_service(parsers["service"], common)
     _add_mcp(parsers["mcp"], common)
     _add_hook(parsers["hook"], common)
+    parsers["help"].add_argument(
+        "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
+    )
     return top
 
 

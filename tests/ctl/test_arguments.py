@@ -1,7 +1,6 @@
 """What can be typed."""
 
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
@@ -10,14 +9,6 @@ from memd.ctl.arguments import COMMANDS
 from memd.ctl.failures import UsageError
 from tests.bounds import shipped
 from tests.ctl.conftest import Run
-
-_README = Path(__file__).parents[2] / "README.md"
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_in_the_readme(command: str) -> None:
-    """Who reads about memd finds all it can do."""
-    assert f"memd-ctl {command}" in _README.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -43,6 +43,7 @@ class Screen:
         self.shows_progress = err.isatty() and environ.get("TERM") != "dumb"
         self.paint = colours.choose(environ, terminal=self.is_terminal, wanted=wants_color)
         self.paint_err = colours.choose(environ, terminal=err.isatty(), wanted=wants_color)
+        self.colors = self.paint is colours.ansi
         self.colors_err = self.paint_err is colours.ansi
 
     @property
