@@ -23,27 +23,27 @@ import structlog
 import uvloop
 
 from memd.agent.agents import Agents, RunningAgent
-from memd.agent.supervisor import Fleet
+from memd.agent.supervisor import AgentSupervisor
 from memd.backends.builtin import Builtin
-from memd.backends.choice import Around, chosen
-from memd.backends.qmd.embed_slot import EmbedTurn
+from memd.backends.choice import BackendEnvironment, chosen
+from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.embedding.registry import Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError, MemdError
 from memd.index_service import IndexService
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.changes.periodic_scan import scan_now_and_then
 from memd.indexing.changes.poll import look_by_scan
 from memd.indexing.changes.watch_changes import follow
 from memd.indexing.rules import treatment_of
 from memd.memory_limit.limit import MemoryLimit
 from memd.providers.api_keys.key_file import read_small
-from memd.providers.api_keys.logins import Surroundings
+from memd.providers.api_keys.logins import ChoiceInputs
 from memd.providers.api_keys.systemd_credentials import with_credentials
 from memd.providers.choose import ProviderChoice, choose
 from memd.rebuild.build_and_swap import discard_all
@@ -53,16 +53,16 @@ from memd.runtime.debounce import Debouncer
 from memd.runtime.log_file import LogFile
 from memd.runtime.msgspec_warmup import learn_types
 from memd.runtime.signals import SignalAction, Signals
-from memd.runtime.threads import Starved, Threads
+from memd.runtime.threads import ResourceShortage, Threads
 from memd.runtime.ticks import until_beat_s
 from memd.search.searcher import Searcher
 from memd.server import listener
 from memd.server.acceptor import Acceptor, most_agents, most_connections
 from memd.server.connection import Connection
 from memd.server.handlers import Handlers
-from memd.server.requests.control import Control
+from memd.server.requests.control import DaemonControl
 from memd.server.single_instance import sole_daemon
-from memd.server.status.report import Facts
+from memd.server.status.report import ProcessFacts
 from memd.sources.roots import roots_as_written, roots_of
 from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreDamaged
@@ -90,7 +90,7 @@ STOP_S = 1.5  # from the signal to the end, at most
 SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
 
 
-class Loop(uvloop.Loop):
+class DaemonEventLoop(uvloop.Loop):
     """The event loop, which has names of hosts looked up on threads of memd's own.
 
     libuv starts threads for that at the first look-up, and ends the process where it cannot
@@ -114,7 +114,7 @@ class Loop(uvloop.Loop):
         """Like that of any loop; an OSError where no thread can be started."""
         try:
             return await self._lookups.run(socketlib.getaddrinfo, host, port, family, type, proto, flags)
-        except Starved as failure:
+        except ResourceShortage as failure:
             raise OSError(errno.EAGAIN, str(failure)) from failure
 
 
@@ -148,7 +148,10 @@ def main(
     safe_traceback.catch_strays(_stray_failed)
     try:
         places = _places(config, state_dir, socket)
-        uvloop.run(serve(places, os.environ, choose or _choose_here, on_stop=_end_in_time), loop_factory=Loop)
+        uvloop.run(
+            serve(places, os.environ, choose or _choose_here, on_stop=_end_in_time),
+            loop_factory=DaemonEventLoop,
+        )
     except MemdError as error:
         return _last_word(error)
     except BaseExceptionGroup as failures:
@@ -179,7 +182,7 @@ def _callback_failed(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 
 def _choose_here(settings: AgentSettings) -> ProviderChoice:
     """The provider that the settings mean, with the keys of this process's user."""
-    return choose(settings, Surroundings(with_credentials(os.environ, read_small), Path.home(), read_small))
+    return choose(settings, ChoiceInputs(with_credentials(os.environ, read_small), Path.home(), read_small))
 
 
 def _leave_the_loop_room() -> None:
@@ -276,13 +279,13 @@ async def serve(
             engines = ProviderRegistry(ProviderParts(embeddings, tasks, Random(), patience), choose)
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
-            around = Around(environ, Path.home(), EmbedTurn())
+            around = BackendEnvironment(environ, Path.home(), EmbedSlot())
             limit = MemoryLimit(
                 lambda: {agent.id: agent.index for agent in agents.all().values()},
                 lambda: engines.worker_pids,
             )
             limit.follow(config.daemon.memory_limit_mb)
-            fleet = Fleet(
+            fleet = AgentSupervisor(
                 agents,
                 engines,
                 tasks,
@@ -298,8 +301,8 @@ async def serve(
             configuration = _configuration(places, environ, config, fleet, limit)
             reload = partial(_reload, configuration, engines, notifier)
             following = tasks.create_task(configuration.run())
-            facts = Facts(VERSION, places.socket, configuration, cache=embeddings, memory=limit)
-            control = Control(stop=partial(signals.want, SignalAction.STOP), reload=reload)
+            facts = ProcessFacts(VERSION, places.socket, configuration, cache=embeddings, memory=limit)
+            control = DaemonControl(stop=partial(signals.want, SignalAction.STOP), reload=reload)
             handlers = Handlers(agents, facts, control)
             async with _listening(places.socket, given, handlers, agents, tasks):
                 manager = tasks.create_task(
@@ -330,7 +333,7 @@ async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object
             await reload()
         except ConfigError:
             is_put_off = False  # status and the log tell
-        except Starved as failure:
+        except ResourceShortage as failure:
             if not is_put_off:
                 log.warning("config.reload_put_off", reason=str(failure))
             is_put_off = True
@@ -342,10 +345,10 @@ async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object
 async def build_agent(
     state: Path,
     computing: Threads,
-    around: Around,
+    around: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
-    supply: Supply,
+    supply: AgentProviders,
     *,
     resident: bool = True,
 ) -> RunningAgent:
@@ -375,10 +378,10 @@ async def _built_on(
     index: Index,
     state: Path,
     computing: Threads,
-    around: Around,
+    around: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
-    supply: Supply,
+    supply: AgentProviders,
 ) -> RunningAgent:
     wanted = wanted_fingerprint(settings, supply.wanted)
     rebuild = await _opened(index, wanted, embeds=supply.embeds)
@@ -387,7 +390,7 @@ async def _built_on(
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
             wanted = with_vectors(wanted, stored)  # what it is to have is not known yet
     roots = await _roots(agent_id, settings, state)
-    dirty = Dirty(
+    dirty = PendingChanges(
         Debouncer(
             quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
         ),
@@ -486,7 +489,11 @@ async def _scan_now_and_then(agent: RunningAgent) -> None:
 
 
 def _configuration(
-    places: DaemonPlaces, environ: MutableMapping[str, str], config: Config, fleet: Fleet, limit: MemoryLimit
+    places: DaemonPlaces,
+    environ: MutableMapping[str, str],
+    config: Config,
+    fleet: AgentSupervisor,
+    limit: MemoryLimit,
 ) -> Configuration:
     """What is in force, and how another configuration comes into force."""
 

@@ -8,38 +8,38 @@ from random import Random
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.embedding.queue.spaces import Spaces
-from memd.indexing.changes.check_recent_files import Peek
-from memd.indexing.changes.pending import Dirty, Taken
+from memd.indexing.changes.check_recent_files import RecentFileCheck
+from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.changes.poll import look_by_scan
-from memd.indexing.changes.recent_files import Glance
+from memd.indexing.changes.recent_files import RecentFiles
 from memd.indexing.freshness import Freshness
 from memd.indexing.passes import Passes, PassReport
-from memd.indexing.rules import Treatment
-from memd.indexing.run_pass import Intake, PassResult
+from memd.indexing.rules import IndexingRules
+from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.delete_backups import keep_proving
 from memd.maintenance.integrity_check import keep_checking
-from memd.maintenance.optimize_keywords import Tidy
+from memd.maintenance.optimize_keywords import KeywordOptimizer
 from memd.maintenance.refill_cache import keep_filled
 from memd.maintenance.truncate_wal import keep_wiping
 from memd.providers.provider import space_of
-from memd.rebuild.confirm_cost import Permission
-from memd.rebuild.cost import Cost, cost
-from memd.rebuild.embed_new_index import Beside
+from memd.rebuild.confirm_cost import RebuildPermission
+from memd.rebuild.cost import RebuildCost, cost
+from memd.rebuild.embed_new_index import NewIndexEmbedding
 from memd.rebuild.fingerprint import embeds_parts
-from memd.rebuild.follow_model import Adaptation
-from memd.rebuild.rebuilder import Renewal
+from memd.rebuild.follow_model import ModelFollower
+from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.threads import Threads
 from memd.store.chunks import Counts
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.watch.event_barrier import Backlog
+from memd.watch.event_barrier import EventBarrier
 
 READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild
 # What a pass is about that fills an index built beside.
-EVERYTHING = Taken(0, frozenset(), everything=True, force=False, eager=True)
+EVERYTHING = TakenChanges(0, frozenset(), everything=True, force=False, eager=True)
 LOOK_S = 0.2  # between two looks whether an index that is built for other vectors is there
 BLOCKED_S = 5.0  # a look that takes longer is waiting for a disk that does not answer
 
@@ -62,11 +62,11 @@ class IndexService:
         self,
         agent: str,
         settings: AgentSettings,
-        treatment: Treatment,
+        treatment: IndexingRules,
         index: Index,
         fingerprint: Fingerprint,
         *,
-        dirty: Dirty,
+        dirty: PendingChanges,
         spaces: Spaces | None,
         rng: Random,
         clock: Callable[[], float] = time.monotonic,
@@ -95,16 +95,16 @@ class IndexService:
         self._whole = asyncio.Event()  # a pass over everything has succeeded
         self.watcher_trouble: str | None = None
         self.watcher_note: str | None = None
-        self.backlog = Backlog()  # for whoever follows the files
+        self.backlog = EventBarrier()  # for whoever follows the files
         # Threads of this agent's own: what its disk does not answer holds up nobody else.
         self._files = Threads(READERS, f"memd-files-{agent}")
-        self._peek = Peek(
-            Glance(treatment.roots),
+        self._peek = RecentFileCheck(
+            RecentFiles(treatment.roots),
             Threads(1, f"memd-look-{agent}"),
             look_by_scan(treatment.roots, treatment.max_bytes),
         )
-        self._embedders = Embedders(agent, spaces, use_cache=settings.cache.enabled)
-        self._tidy = Tidy(index, self.damaged, self._left_over.set)
+        self._embedders = AgentQueues(agent, spaces, use_cache=settings.cache.enabled)
+        self._tidy = KeywordOptimizer(index, self.damaged, self._left_over.set)
         writing = asyncio.Lock()
         self._passes = Passes(
             agent,
@@ -116,7 +116,7 @@ class IndexService:
             damaged=self.damaged,
             succeeded=self._succeeded,
         )
-        self._intake = Intake(
+        self._intake = PassRunner(
             agent,
             settings.sessions,
             treatment,
@@ -131,9 +131,9 @@ class IndexService:
         self._freshness = Freshness(
             dirty, self._passes, self._peek, self.backlog, settings.sync.wait_ms / 1000
         )
-        self._beside = Beside(index, self._embedders, self._fill)
-        permission = Permission(agent, self._embedders, lambda force: self.cost(force=force))
-        self._renewal = Renewal(
+        self._beside = NewIndexEmbedding(index, self._embedders, self._fill)
+        permission = RebuildPermission(agent, self._embedders, lambda force: self.cost(force=force))
+        self._renewal = Rebuilder(
             agent,
             index,
             fingerprint,
@@ -145,7 +145,7 @@ class IndexService:
             rng=rng,
             done=self._renewed,
         )
-        self._adaptation = Adaptation(
+        self._adaptation = ModelFollower(
             agent,
             settings,
             index,
@@ -297,7 +297,7 @@ class IndexService:
         """
         self._renewal.want(reason, force=force)
 
-    async def cost(self, *, force: bool) -> Cost:
+    async def cost(self, *, force: bool) -> RebuildCost:
         """What a rebuild would have to embed."""
         spaces = self._embedders.spaces
         wanted = None if spaces is None else spaces.wanted
@@ -361,7 +361,7 @@ class IndexService:
     def _is_busy(self) -> bool:
         return self.progress is not None or self.pending > 0 or self._renewal.reason is not None
 
-    async def _make(self, taken: Taken) -> PassResult:
+    async def _make(self, taken: TakenChanges) -> PassResult:
         await self._index.settle()
         done = await self._intake.run(self._index, taken)
         await self._index.mistrust()  # afterwards: what is new is found meanwhile, whatever the disk keeps
@@ -370,7 +370,7 @@ class IndexService:
     async def _fill(self, beside: Index) -> None:
         await self._intake.run(beside, EVERYTHING)
 
-    def _succeeded(self, taken: Taken, done: PassResult) -> None:
+    def _succeeded(self, taken: TakenChanges, done: PassResult) -> None:
         """A pass went well."""
         if taken.everything:
             self._refills = False

@@ -19,7 +19,7 @@ from memd.model import Chunk, Document
 from memd.rebuild import rebuilder
 from memd.rebuild.build_and_swap import beside
 from memd.runtime import backoff
-from memd.sources.scan import Skip
+from memd.sources.scan import SkipReason
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from tests.between import before_call
@@ -155,7 +155,7 @@ async def test_a_file_that_memd_fails_at_is_counted_and_the_loop_lives_on(
     bench.write("memory/a.md", "pears")
     bench.write("memory/b.md", "plums")
     await bench.settle()
-    assert bench.loop.health.skipped == {Skip.FAILED: 1}
+    assert bench.loop.health.skipped == {SkipReason.FAILED: 1}
     assert await bench.paths("apples") == {"memory/a.md"}
     assert await bench.paths("plums") == {"memory/b.md"}
     told.clear()
@@ -290,5 +290,5 @@ async def test_a_file_that_is_passed_over_is_counted_beside_one_that_has_its_nam
     other.hardlink_to(linked)
     for _ in range(2):  # whether or not a file is read by the same pass
         await bench.settle()
-        assert dict(bench.loop.health.skipped) == {Skip.SAME_FILE: 1}
+        assert dict(bench.loop.health.skipped) == {SkipReason.SAME_FILE: 1}
     assert await bench.paths("apples") == {composed}

@@ -9,9 +9,9 @@ from hatchling.builders.wheel import WheelBuilder
 
 from memd.config.load import parse
 from memd.config.settings import Config
-from memd.providers.api_keys.logins import Surroundings
+from memd.providers.api_keys.logins import ChoiceInputs
 from memd.providers.choose import choose
-from memd.providers.remote.spec import Recipe
+from memd.providers.remote.spec import ProviderSpec
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -50,12 +50,12 @@ def test_there_are_configurations_in_it() -> None:
 def test_a_configuration_can_be_used_as_it_is(block: str) -> None:
     """It is right, and with the keys that it speaks of its provider can be had, and a fallback that it names."""
     for settings in _config(block).agents.values():
-        choice = choose(settings, Surroundings(ENVIRON, HOME, lambda _: "k-1\n"))
+        choice = choose(settings, ChoiceInputs(ENVIRON, HOME, lambda _: "k-1\n"))
         assert (choice.passed_over, choice.no_fallback) == ((), None)
         match choice.primary:
             case None:
                 assert settings.provider == "none"
-            case Recipe() as recipe:
+            case ProviderSpec() as recipe:
                 assert settings.provider in {recipe.provider, "auto"}
             case provider:
                 assert provider.identity.provider == settings.provider

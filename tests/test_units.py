@@ -17,7 +17,7 @@ from hatchling.builders.wheel import WheelBuilder
 from memd.ctl.places import Places
 from memd.ctl.service import launchd, systemd
 from memd.ctl.service.start_command import launch
-from memd.ctl.service.supervisor import Unit
+from memd.ctl.service.supervisor import ServiceUnit
 from memd.ctl.service.templates import template
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +38,7 @@ sys.stdout.write("".join(map(template, sys.argv[1:])))
 
 def _units(
     home: Path, *, state: str = "state", socket: str = "run/memd.sock", config: str | None = None
-) -> tuple[Unit, ...]:
+) -> tuple[ServiceUnit, ...]:
     """What is installed on Linux for a daemon that /bin/true stands in for."""
     places = Places(home=home, config=None, state=home / state, socket=home / socket)
     command = ["/bin/true", "run", "--state-dir", str(places.state), "--socket", str(places.socket)]
@@ -61,7 +61,7 @@ def _verify(home: Path, *files: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _written(units: tuple[Unit, ...]) -> list[Path]:
+def _written(units: tuple[ServiceUnit, ...]) -> list[Path]:
     for unit in units:
         unit.path.parent.mkdir(parents=True, exist_ok=True)
         unit.path.write_text(unit.text, encoding="utf-8")
@@ -97,7 +97,7 @@ def test_systemd_finds_nothing_to_remark_on_in_the_templates(tmp_path: Path) -> 
 def test_what_systemd_does_not_know_would_be_noticed(tmp_path: Path) -> None:
     """The check can fail."""
     service, *others = _units(tmp_path)
-    spoilt = Unit(service.path, service.text.replace("RestartSec=", "RestartSecs="))
+    spoilt = ServiceUnit(service.path, service.text.replace("RestartSec=", "RestartSecs="))
     assert "RestartSecs" in _verify(tmp_path, *_written((spoilt, *others))).stderr
 
 

@@ -8,11 +8,11 @@ import msgspec
 
 from memd.backends.backend import Backend
 from memd.config.settings import AgentSettings
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError, TransientError
 from memd.index_service import IndexService
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.providers.provider import space_of
 from memd.store.index import Index
 from memd.text.memory_paths import Root
@@ -55,9 +55,9 @@ class RunningAgent:
         index: Index,
         backend: Backend,
         sync: IndexService,
-        dirty: Dirty,
+        dirty: PendingChanges,
         roots: tuple[Root, ...],
-        supply: Supply,
+        supply: AgentProviders,
     ) -> None:
         self.id = agent_id
         self.settings = settings

@@ -11,7 +11,7 @@ import structlog
 
 from memd.agent.agents import Agents, LeftOut, RunningAgent
 from memd.config.settings import AgentSettings, Config, differences
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.embedding.registry import ProviderRegistry
 from memd.errors import TransientError
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
@@ -21,7 +21,7 @@ from memd.store.errors import StoreDamaged, StoreNewer
 log = structlog.get_logger()
 
 
-Build = Callable[[str, AgentSettings, Supply], Awaitable[RunningAgent]]
+Build = Callable[[str, AgentSettings, AgentProviders], Awaitable[RunningAgent]]
 Keep = Callable[[RunningAgent], Awaitable[None]]
 
 
@@ -46,7 +46,7 @@ class _Absent:
         await self.tried.next()
 
 
-class Fleet:
+class AgentSupervisor:
     """The agents that run, and those that wait until they can: one store that cannot be opened is no other agent's trouble."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Fleet:
         self._placed: set[str] = set()  # those that run, or are being started
         self._running: dict[str, _Running] = {}
         self._absent: dict[str, _Absent] = {}
-        self._supplies: dict[str, Supply] = {}  # of both
+        self._supplies: dict[str, AgentProviders] = {}  # of both
         self._starting = asyncio.Lock()
         self._rng = Random()
 

@@ -8,30 +8,30 @@ import msgspec
 from memd.backends.builtin import Builtin
 from memd.backends.fallback import Fallback, FallbackTimeouts
 from memd.backends.qmd.backend import QmdBackend
-from memd.backends.qmd.embed_slot import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.settings import AgentSettings
 from memd.index_service import IndexService
-from memd.indexing.rules import Treatment
+from memd.indexing.rules import IndexingRules
 from memd.store.index import Index
 
 
-class Around(msgspec.Struct, frozen=True):
+class BackendEnvironment(msgspec.Struct, frozen=True):
     """What engines that are programs of their own need to know of this process."""
 
     environ: Mapping[str, str]
     home: Path
-    turn: EmbedTurn  # one of them embeds at a time, whatever the number of agents
+    turn: EmbedSlot  # one of them embeds at a time, whatever the number of agents
 
 
 def chosen(
     agent: str,
     settings: AgentSettings,
-    around: Around,
+    around: BackendEnvironment,
     *,
     builtin: Builtin,
     index: Index,
     sync: IndexService,
-    treatment: Treatment,
+    treatment: IndexingRules,
 ) -> Builtin | Fallback[QmdBackend]:
     """The engine that the settings name, with the built-in one behind it.
 

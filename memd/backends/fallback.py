@@ -11,7 +11,7 @@ import structlog
 
 from memd.backends import fallback_state
 from memd.backends.backend import MAX_CHARS, Backend, BackendAnswer, BackendQuestion, Excerpt
-from memd.backends.fallback_state import FallenBack, Primary
+from memd.backends.fallback_state import BuiltinInUse, PrimaryInUse
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.runtime.tasks import is_cancelled
@@ -95,7 +95,7 @@ class Fallback(Generic[E]):
         """
         self.name = name
         self.second = second
-        self.standing: fallback_state.Standing = Primary()
+        self.standing: fallback_state.Standing = PrimaryInUse()
         self._agent = agent
         self._create = create
         self._patience = patience
@@ -171,12 +171,12 @@ class Fallback(Generic[E]):
     @property
     def engine(self) -> E | None:
         """The first engine, while it is the one that answers, or is about to."""
-        return self._engine if isinstance(self.standing, Primary) else None
+        return self._engine if isinstance(self.standing, PrimaryInUse) else None
 
     @property
     def use(self) -> FallbackUse | None:
         """That the second engine stands in just now, and why; None: it does not."""
-        if isinstance(self.standing, FallenBack):
+        if isinstance(self.standing, BuiltinInUse):
             return FallbackUse(self.name, self.standing.reason)
         if self._engine is None and self._is_late:
             return FallbackUse(self.name, f"{self.name} is not ready yet")
@@ -197,7 +197,7 @@ class Fallback(Generic[E]):
         if self._is_closed or self._is_silent:
             return None
         began = self._clock()
-        is_trial = isinstance(self.standing, FallenBack)
+        is_trial = isinstance(self.standing, BuiltinInUse)
         task = asyncio.create_task(self._answer_of_first(question))
         self._asking.add(task)
         task.add_done_callback(self._asked)
@@ -249,14 +249,14 @@ class Fallback(Generic[E]):
                 log.exception("backend.failed", agent=self._agent, backend=self.name)
                 self._lose(engine, f"memd failed at what {self.name} answered; its log has the details")
                 return None
-            if engine is self._engine and isinstance(self.standing, FallenBack):
-                self._enter(Primary())
+            if engine is self._engine and isinstance(self.standing, BuiltinInUse):
+                self._enter(PrimaryInUse())
             return answer
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[bool]:
         """Whether this search is put to the first engine: all are, but after a failure one after the other."""
-        if isinstance(self.standing, Primary):
+        if isinstance(self.standing, PrimaryInUse):
             yield not self._is_closed
             return
         is_mine = not self._is_tried and fallback_state.may_be_tried(self.standing, self._clock())
@@ -349,7 +349,7 @@ class Fallback(Generic[E]):
     def _enter(self, after: fallback_state.Standing) -> None:
         before, self.standing = self.standing, after
         match after:
-            case FallenBack(reason=reason):
+            case BuiltinInUse(reason=reason):
                 log.warning(
                     "backend.fallen_back",
                     agent=self._agent,
@@ -357,8 +357,8 @@ class Fallback(Generic[E]):
                     reason=reason,
                     retry_in_s=self._patience.cooldown_s,
                 )
-            case Primary():
+            case PrimaryInUse():
                 log.info("backend.recovered", agent=self._agent, backend=self.name)
-        is_fallen = isinstance(after, FallenBack)
-        if is_fallen != isinstance(before, FallenBack):
+        is_fallen = isinstance(after, BuiltinInUse)
+        if is_fallen != isinstance(before, BuiltinInUse):
             self._leaned_on(is_fallen)

@@ -3,11 +3,11 @@
 import msgspec
 
 
-class Primary(msgspec.Struct, frozen=True):
+class PrimaryInUse(msgspec.Struct, frozen=True):
     """The engine that was chosen answers, as far as is known."""
 
 
-class FallenBack(msgspec.Struct, frozen=True):
+class BuiltinInUse(msgspec.Struct, frozen=True):
     """The built-in engine answers, since the one that was chosen has failed."""
 
     since: float  # of the clock: the first failure in a row
@@ -15,10 +15,10 @@ class FallenBack(msgspec.Struct, frozen=True):
     retry_at: float  # of the clock: the first search from then on tries the chosen one
 
 
-Standing = Primary | FallenBack
+Standing = PrimaryInUse | BuiltinInUse
 
 
-def failed(before: Standing, reason: str, now: float, cooldown_s: float) -> FallenBack:
+def failed(before: Standing, reason: str, now: float, cooldown_s: float) -> BuiltinInUse:
     """The engine that was chosen did not answer, or could not be had.
 
     Args:
@@ -27,10 +27,10 @@ def failed(before: Standing, reason: str, now: float, cooldown_s: float) -> Fall
         now: Of the clock, in seconds.
         cooldown_s: For how long it is left alone.
     """
-    since = before.since if isinstance(before, FallenBack) else now
-    return FallenBack(since, reason, now + cooldown_s)
+    since = before.since if isinstance(before, BuiltinInUse) else now
+    return BuiltinInUse(since, reason, now + cooldown_s)
 
 
 def may_be_tried(standing: Standing, now: float) -> bool:
     """Whether a search may be put to the engine that was chosen."""
-    return isinstance(standing, Primary) or now >= standing.retry_at
+    return isinstance(standing, PrimaryInUse) or now >= standing.retry_at

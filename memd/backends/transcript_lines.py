@@ -6,7 +6,7 @@ from itertools import groupby
 
 from memd.backends.backend import Excerpt
 from memd.model import Turn
-from memd.store.sessions import Stretch
+from memd.store.sessions import TurnSpan
 from memd.text.tokens import safe_end
 from memd.text.turn_header import spoken
 
@@ -22,7 +22,7 @@ def line_of(start_line: int) -> int:
     return start_line % PARTS_FROM
 
 
-def excerpt(found: Stretch, start_line: int, max_chars: int, zone: tzinfo | None) -> Excerpt:
+def excerpt(found: TurnSpan, start_line: int, max_chars: int, zone: tzinfo | None) -> Excerpt:
     """What is said on some lines, as much as fits; who reads on from next_line to the end gets everything once.
 
     Args:
@@ -72,7 +72,7 @@ def _end_line(turns: Sequence[Turn]) -> int:
     return max(turn.end_line for turn in turns)
 
 
-def _after(blocks: Sequence[Sequence[Turn]], count: int, found: Stretch) -> int | None:
+def _after(blocks: Sequence[Sequence[Turn]], count: int, found: TurnSpan) -> int | None:
     """Where the first line begins that is not given."""
     return blocks[count][0].start_line if count < len(blocks) else found.next_line
 

@@ -10,7 +10,7 @@ from memd.text.tokens import DEAREST_QUARTERS, quarter_tokens, safe_end, word_en
 _SENTENCE_END = re.compile(r"[。！？；…][”’」』）】]?|[.!?][\"')\]]?(?=\s)")
 
 
-class Room(msgspec.Struct, frozen=True):
+class ChunkSize(msgspec.Struct, frozen=True):
     """How much a chunk holds: so many tokens, and so many characters, as one sum of both.
 
     The cost of a text is the share of a chunk it takes by whichever limit is nearer. Costs add up over lines, and a sum
@@ -45,7 +45,7 @@ class Room(msgspec.Struct, frozen=True):
         return max(quarter_tokens(text) * self.chars, len(text) * self.quarters)
 
 
-def end_of(text: str, most: int, room: Room) -> str:
+def end_of(text: str, most: int, room: ChunkSize) -> str:
     """The end of a text within a cost: from the beginning of a sentence, else of a word, else nothing."""
     starts = [max(0, len(text) - max(0, most) // room.line_end)]
     while starts[-1] < len(text):
@@ -59,7 +59,7 @@ def end_of(text: str, most: int, room: Room) -> str:
     return text[space + 1 :] if space >= 0 else ""
 
 
-def fit_end(text: str, start: int, most: int, room: Room) -> int:
+def fit_end(text: str, start: int, most: int, room: ChunkSize) -> int:
     """Where a piece of a text would end if it were cut anywhere: the farthest place within a cost, one character at least."""
     low, high = start + 1, min(len(text), start + max(1, most // room.line_end))
     # Where characters cost about the same, the first two guesses are right and there is nothing to halve.
@@ -72,7 +72,7 @@ def fit_end(text: str, start: int, most: int, room: Room) -> int:
     return low
 
 
-def piece_end(text: str, start: int, most: int, room: Room) -> int:
+def piece_end(text: str, start: int, most: int, room: ChunkSize) -> int:
     """Where a piece of a long line ends: after a sentence in its second half, else at a space, else between words."""
     low = fit_end(text, start, most, room)
     if low == len(text):

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import msgspec
 
-from memd.chunk.chunk_size import Room, piece_end
+from memd.chunk.chunk_size import ChunkSize, piece_end
 from memd.model import Document, Kind
 
 # What a line is: blank, a heading of level 1 to 6, an entry of a curated file, or any other text.
@@ -47,7 +47,7 @@ def heading_of(text: str) -> tuple[int, str] | None:
     return len(found[1]), words
 
 
-def page_of(document: Document, front: int, room: Room, overlap: int) -> LineIndex:
+def page_of(document: Document, front: int, room: ChunkSize, overlap: int) -> LineIndex:
     """Look at a document.
 
     Args:
@@ -83,7 +83,7 @@ def page_of(document: Document, front: int, room: Room, overlap: int) -> LineInd
     )
 
 
-def _running(texts: Sequence[str], room: Room) -> Sequence[int]:
+def _running(texts: Sequence[str], room: ChunkSize) -> Sequence[int]:
     unit = room.line_end
     each = ((len(text) + 1) * unit if text.isascii() else room.cost(text) + unit for text in texts)
     return array("q", accumulate(each, initial=0))
@@ -122,7 +122,7 @@ def _divided(
     costs: Sequence[int],
     marks: bytes,
     long: Sequence[int],
-    room: Room,
+    room: ChunkSize,
     overlap: int,
 ) -> tuple[list[str], list[int], bytes, bytes]:
     """The texts, numbers and marks of all units, and which of them are pieces."""
@@ -152,7 +152,7 @@ def _divided(
     return texts, numbers, bytes(unit_marks), bytes(pieces)
 
 
-def _parts(text: str, before: int, room: Room, overlap: int) -> Iterator[str]:
+def _parts(text: str, before: int, room: ChunkSize, overlap: int) -> Iterator[str]:
     """A line in pieces.
 
     The first shares its chunk with what stands before it in its section, if that is short, such as a heading; the others

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from memd.chunk.chunk_size import Room, end_of
+from memd.chunk.chunk_size import ChunkSize, end_of
 from memd.chunk.context import Heading, context_of, dates_of, headings_above, title_of
 from memd.chunk.line_index import LineIndex, page_of
 from memd.chunk.parts import parts_of
@@ -42,7 +42,7 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
     Returns:
         The chunks in the order of the file.
     """
-    room = Room(4 * max(_MIN_TOKENS, tokens), max(_MIN_TOKENS, longest))
+    room = ChunkSize(4 * max(_MIN_TOKENS, tokens), max(_MIN_TOKENS, longest))
     carried = min(room.capacity * max(0, overlap) // max(_MIN_TOKENS, tokens), room.capacity // 2)
     title, front = title_of(document)
     dates = dates_of(document)
@@ -59,7 +59,7 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
     return chunks
 
 
-def _packed(page: LineIndex, room: Room, overlap: int) -> Iterator[tuple[int, _Held, int]]:
+def _packed(page: LineIndex, room: ChunkSize, overlap: int) -> Iterator[tuple[int, _Held, int]]:
     """Put sections of one topic together while they fit; cut the ones that are larger than a chunk.
 
     Yields:
@@ -83,7 +83,7 @@ def _packed(page: LineIndex, room: Room, overlap: int) -> Iterator[tuple[int, _H
         section = end
 
 
-def _reach(page: LineIndex, held: _Held, room: Room) -> int:
+def _reach(page: LineIndex, held: _Held, room: ChunkSize) -> int:
     """The unit after the last one that a chunk has room for."""
     taken = room.cost(held.repeated) + room.line_end if held.repeated else 0
     costs, begin = page.costs, held.begin
@@ -92,7 +92,7 @@ def _reach(page: LineIndex, held: _Held, room: Room) -> int:
     return bisect_right(costs, costs[begin] + room.most - taken, begin, last) - 1
 
 
-def _tail(page: LineIndex, held: _Held, end: int, room: Room, overlap: int) -> _Held:
+def _tail(page: LineIndex, held: _Held, end: int, room: ChunkSize, overlap: int) -> _Held:
     """What the next chunk repeats: the last lines up to the overlap, and one line more than that where it fits.
 
     Of a line that was cut, the last sentences or words.

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 import msgspec
 
-from memd.chunk.chunk_size import Room, fit_end, piece_end
+from memd.chunk.chunk_size import ChunkSize, fit_end, piece_end
 from memd.chunk.context import context_of, day_told
 from memd.chunk.markdown import LONGEST
 from memd.chunk.parts import parts_of
@@ -23,7 +23,7 @@ _QUESTION = 3
 _SPACE = re.compile(r"\s*")
 
 
-class Cut(msgspec.Struct, frozen=True):
+class ChunkedTurns(msgspec.Struct, frozen=True):
     """Turns as chunks."""
 
     chunks: tuple[Chunk, ...]
@@ -62,7 +62,7 @@ class _Talk(msgspec.Struct, frozen=True):
     heads: Sequence[str]  # their headers
     texts: Sequence[str]
     costs: Sequence[int]  # of each turn with its header and a line end
-    room: Room
+    room: ChunkSize
     carried: int  # the overlap, as a cost
     zone: tzinfo | None
 
@@ -80,7 +80,7 @@ def chunk_turns(
     overlap: int,
     zone: tzinfo | None,
     longest: int = LONGEST,
-) -> Cut:
+) -> ChunkedTurns:
     """Cut a session into chunks of at most so many estimated tokens.
 
     Short turns share a chunk, a question above all with its answer. A chunk repeats the last turns of the one before,
@@ -100,7 +100,7 @@ def chunk_turns(
         longest: The most characters of a chunk; below 128 counts as 128. The overlap shrinks in proportion.
     """
     tokens = max(_MIN_TOKENS, tokens)
-    room = Room(4 * tokens, max(_MIN_CHARS, longest))
+    room = ChunkSize(4 * tokens, max(_MIN_CHARS, longest))
     carried = min(room.capacity * max(0, overlap) // tokens, room.capacity // 2)
     heads = [header(turn.role, turn.at, zone) for turn in turns]
     texts = [set_off(turn.text) for turn in turns]
@@ -115,7 +115,7 @@ def chunk_turns(
         chunks.append(_chunk(talk, step.parts, first, place))
         is_settled = is_settled and step.looked < len(turns) - 1  # the last turn may still grow
         at = step.then
-    return Cut(tuple(chunks), first + resume)
+    return ChunkedTurns(tuple(chunks), first + resume)
 
 
 def _step(talk: _Talk, start: _At) -> _Step:

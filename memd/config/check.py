@@ -29,7 +29,7 @@ _ROOT: Mapping[str, type[msgspec.Struct] | None] = {
 }
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ConfigProblem(msgspec.Struct, frozen=True):
     """One thing to mend."""
 
     key: Key
@@ -47,7 +47,7 @@ def dotted(key: Key) -> str:
     return written
 
 
-def document_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+def document_problems(document: Mapping[str, Any]) -> Iterator[ConfigProblem]:
     """What is wrong with single keys and values of a whole document, in its order."""
     for name, given in document.items():
         table = _ROOT.get(name)
@@ -118,26 +118,26 @@ def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:
                 yield at, f"the {name} of rule {number + 1} may have a * at its end, and no blank around it"
 
 
-def missing_workspace(agent: str) -> Problem:
+def missing_workspace(agent: str) -> ConfigProblem:
     """The agent has no workspace, and only ``main`` has one by default."""
-    return Problem(
+    return ConfigProblem(
         ("agents", agent), f"{dotted(('agents', agent))} needs a workspace: the directory of its notes"
     )
 
 
-def _daemon_problems(given: Any) -> Iterator[Problem]:
+def _daemon_problems(given: Any) -> Iterator[ConfigProblem]:
     limit = given.get("memory_limit_mb") if isinstance(given, dict) else None
     if type(limit) is int and 0 < limit < LEAST_LIMIT_MB:
-        yield Problem(
+        yield ConfigProblem(
             ("daemon", "memory_limit_mb"),
             f"daemon.memory_limit_mb must be 0, which is no limit, or {LEAST_LIMIT_MB} and more, not {limit}: "
             "memd holds more than that without a note",
         )
 
 
-def _agents_problems(given: Any) -> Iterator[Problem]:
+def _agents_problems(given: Any) -> Iterator[ConfigProblem]:
     if not isinstance(given, dict):
-        yield Problem(
+        yield ConfigProblem(
             ("agents",), f"agents must hold a table for each agent, like [agents.main], not {_shown(given)}"
         )
         return
@@ -147,31 +147,33 @@ def _agents_problems(given: Any) -> Iterator[Problem]:
         at = ("agents", agent)
         if not isinstance(table, dict):
             hint = f"; did you mean agents.main.{agent}?" if agent in settings else ""
-            yield Problem(at, f"{dotted(at)} must be a table, the settings of an agent of that name{hint}")
+            yield ConfigProblem(
+                at, f"{dotted(at)} must be a table, the settings of an agent of that name{hint}"
+            )
             continue
         if not _AGENT_ID.fullmatch(agent):
-            yield Problem(
+            yield ConfigProblem(
                 at,
                 f"{dotted(at)} is not a name for an agent: 1 to 64 letters a-z, digits, - and _, "
                 "beginning with a letter or digit (it names a file)",
             )
         elif _DEVICE.fullmatch(agent):
-            yield Problem(
+            yield ConfigProblem(
                 at,
                 f"{dotted(at)} is not a name for an agent: it names a file, and {agent} is a device on Windows",
             )
         # One file a name, and some file systems do not tell capitals apart.
         twin = seen.setdefault(agent.casefold(), agent)
         if twin != agent:
-            yield Problem(
+            yield ConfigProblem(
                 at, f"{dotted(at)} and {dotted(('agents', twin))} differ only in capitals; rename one"
             )
         yield from _table_problems(table, AgentSettings, at)
 
 
-def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterator[Problem]:
+def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterator[ConfigProblem]:
     if not isinstance(given, dict):
-        yield Problem(at, f"{dotted(at)} must be a table{_but_not(given, at)}")
+        yield ConfigProblem(at, f"{dotted(at)} must be a table{_but_not(given, at)}")
         return
     fields = {field.name: field.type for field in msgspec.structs.fields(table)}
     # The settings of an agent are complete only when [defaults] is under them.
@@ -181,7 +183,7 @@ def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterato
     for field in needed:
         if field.name not in given:
             takes = _allowed(inspect.type_info(field.type))
-            yield Problem(at, f"{dotted(at)} needs the key {field.name}: {takes}")
+            yield ConfigProblem(at, f"{dotted(at)} needs the key {field.name}: {takes}")
     for name, value in given.items():
         here = (*at, name)
         if name in fields:
@@ -190,7 +192,7 @@ def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterato
             yield _unknown(here, fields, {"": table})
 
 
-def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[Problem]:
+def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
     info = inspect.type_info(kind)
     match info:
         case inspect.StructType(cls=cls) if cls is Collection and isinstance(given, str):
@@ -203,20 +205,20 @@ def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[Problem]:
         case inspect.CustomType():  # Path: msgspec leaves it to load
             fault = _path_fault(given)
             if fault:
-                yield Problem(at, f"{dotted(at)} {fault}")
+                yield ConfigProblem(at, f"{dotted(at)} {fault}")
         case inspect.StrType() if at[-1] == "api_key_file" and given and _path_fault(given):
-            yield Problem(at, f"{dotted(at)} {_path_fault(given)}")
+            yield ConfigProblem(at, f"{dotted(at)} {_path_fault(given)}")
         case _:
             try:
                 msgspec.convert(given, kind)
             except msgspec.ValidationError:
-                yield Problem(
+                yield ConfigProblem(
                     at,
                     f"{dotted(at)} must be {_allowed(info)}{_but_not(given, at)}{_nearest(given, info)}",
                 )
 
 
-def _members_problems(given: Any, kind: Any, at: Key) -> Iterator[Problem]:
+def _members_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
     """What is wrong in a list, or in a table whose keys are the writer's own."""
     member_type = next(one for one in reversed(typing.get_args(kind)) if one is not Ellipsis)
     match given, inspect.type_info(kind):
@@ -225,7 +227,7 @@ def _members_problems(given: Any, kind: Any, at: Key) -> Iterator[Problem]:
         case (dict(), inspect.DictType()):
             members = given.items()
         case _, info:
-            yield Problem(at, f"{dotted(at)} must be {_allowed(info)}{_but_not(given, at)}")
+            yield ConfigProblem(at, f"{dotted(at)} must be {_allowed(info)}{_but_not(given, at)}")
             return
     for name, member in members:
         yield from _value_problems(member, member_type, (*at, name))
@@ -249,7 +251,7 @@ def _unknown(
     key: Key,
     known: Iterable[str],
     tables: Mapping[str, type[msgspec.Struct]],
-) -> Problem:
+) -> ConfigProblem:
     """The key means nothing here: what was meant, as far as one can tell.
 
     Args:
@@ -265,7 +267,7 @@ def _unknown(
         path for path in elsewhere if difflib.get_close_matches(name, [path.rpartition(".")[2]], cutoff=0.8)
     ]
     hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known) or 'nothing yet'}"
-    return Problem(key, f"{dotted(key)} is not a key memd knows; {hint}")
+    return ConfigProblem(key, f"{dotted(key)} is not a key memd knows; {hint}")
 
 
 def _keys_of(table: type[msgspec.Struct], prefix: str = "") -> list[str]:

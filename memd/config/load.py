@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from memd.config.check import Problem, disagreements, document_problems, dotted, missing_workspace
+from memd.config.check import ConfigProblem, disagreements, document_problems, dotted, missing_workspace
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Hybrid
 from memd.config.toml_lines import Key, lines, repeated
 from memd.errors import FatalError
@@ -188,7 +188,7 @@ def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) ->
             settings = _settings(merged, base, home)
             for keys, complaint in disagreements(settings):
                 key = _origin(keys, agent, tables)
-                problems.append(Problem(key, f"{dotted(key)}: {complaint}"))
+                problems.append(ConfigProblem(key, f"{dotted(key)}: {complaint}"))
             agents[agent] = settings
     if problems:
         assert file is not None, "built-in defaults are right"
@@ -289,7 +289,7 @@ def _origin(keys: Iterable[Key], agent: str, tables: dict[str, Any]) -> Key:
     raise AssertionError("built-in defaults agree with each other")
 
 
-def _report(problems: Iterable[Problem], text: str, shown: str) -> str:
+def _report(problems: Iterable[ConfigProblem], text: str, shown: str) -> str:
     known = lines(text)
     # What is wrong in [defaults] is wrong for every agent, and said once.
     found = sorted({(_line(problem.key, known), problem.text) for problem in problems})

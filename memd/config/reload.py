@@ -10,7 +10,7 @@ import structlog
 from memd.config.load import ConfigError, ConfigUnreadable
 from memd.config.reload_policy import changed_settings, followed
 from memd.config.settings import Config
-from memd.runtime.threads import Starved, Threads
+from memd.runtime.threads import ResourceShortage, Threads
 from memd.runtime.ticks import until_beat_s
 
 log = structlog.get_logger()
@@ -93,7 +93,9 @@ class Configuration:
         """Look at the file now and then, for ever."""
         while True:
             await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), self._look_s))
-            with contextlib.suppress(ConfigError, Starved):  # told in the log and in status; another time
+            with contextlib.suppress(
+                ConfigError, ResourceShortage
+            ):  # told in the log and in status; another time
                 await self.look()
 
     async def look(self) -> None:

@@ -18,7 +18,7 @@ from memd.config.toml_lines import Key
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class Class(Enum):
+class ReloadClass(Enum):
     """How a setting that has changed in the file comes into force."""
 
     FOLLOWS = "at once"
@@ -26,46 +26,46 @@ class Class(Enum):
     WAITS = "when a person says so"
 
 
-CLASSES: Mapping[str, Class] = {
-    "daemon.log_level": Class.FOLLOWS,
-    "daemon.memory_limit_mb": Class.FOLLOWS,
-    "agents.*.workspace": Class.WAITS,
-    "agents.*.extra_paths": Class.WAITS,
-    "agents.*.exclude": Class.GROWS,  # one pattern less lets more be seen
-    "agents.*.max_file_mb": Class.FOLLOWS,
-    "agents.*.sources": Class.WAITS,
-    "agents.*.memory_presets": Class.WAITS,
-    "agents.*.backend": Class.WAITS,
-    "agents.*.citations": Class.FOLLOWS,
-    "agents.*.provider": Class.WAITS,
-    "agents.*.model": Class.WAITS,
-    "agents.*.fallback": Class.WAITS,
-    "agents.*.chunking": Class.WAITS,  # texts are cut, and embedded, anew: that may cost
-    "agents.*.query": Class.FOLLOWS,
-    "agents.*.limits": Class.FOLLOWS,
-    "agents.*.sync": Class.FOLLOWS,
-    "agents.*.sessions.presets": Class.WAITS,
-    "agents.*.sessions.paths": Class.WAITS,
-    "agents.*.sessions.subagents": Class.WAITS,
-    "agents.*.sessions.delta_bytes": Class.FOLLOWS,
-    "agents.*.sessions.delta_messages": Class.FOLLOWS,
-    "agents.*.sessions.idle_seconds": Class.FOLLOWS,
-    "agents.*.redact": Class.WAITS,
-    "agents.*.qmd": Class.WAITS,
-    "agents.*.cache": Class.WAITS,  # without it texts that were paid for are paid for again
-    "agents.*.remote": Class.WAITS,
-    "agents.*.scope": Class.WAITS,
+CLASSES: Mapping[str, ReloadClass] = {
+    "daemon.log_level": ReloadClass.FOLLOWS,
+    "daemon.memory_limit_mb": ReloadClass.FOLLOWS,
+    "agents.*.workspace": ReloadClass.WAITS,
+    "agents.*.extra_paths": ReloadClass.WAITS,
+    "agents.*.exclude": ReloadClass.GROWS,  # one pattern less lets more be seen
+    "agents.*.max_file_mb": ReloadClass.FOLLOWS,
+    "agents.*.sources": ReloadClass.WAITS,
+    "agents.*.memory_presets": ReloadClass.WAITS,
+    "agents.*.backend": ReloadClass.WAITS,
+    "agents.*.citations": ReloadClass.FOLLOWS,
+    "agents.*.provider": ReloadClass.WAITS,
+    "agents.*.model": ReloadClass.WAITS,
+    "agents.*.fallback": ReloadClass.WAITS,
+    "agents.*.chunking": ReloadClass.WAITS,  # texts are cut, and embedded, anew: that may cost
+    "agents.*.query": ReloadClass.FOLLOWS,
+    "agents.*.limits": ReloadClass.FOLLOWS,
+    "agents.*.sync": ReloadClass.FOLLOWS,
+    "agents.*.sessions.presets": ReloadClass.WAITS,
+    "agents.*.sessions.paths": ReloadClass.WAITS,
+    "agents.*.sessions.subagents": ReloadClass.WAITS,
+    "agents.*.sessions.delta_bytes": ReloadClass.FOLLOWS,
+    "agents.*.sessions.delta_messages": ReloadClass.FOLLOWS,
+    "agents.*.sessions.idle_seconds": ReloadClass.FOLLOWS,
+    "agents.*.redact": ReloadClass.WAITS,
+    "agents.*.qmd": ReloadClass.WAITS,
+    "agents.*.cache": ReloadClass.WAITS,  # without it texts that were paid for are paid for again
+    "agents.*.remote": ReloadClass.WAITS,
+    "agents.*.scope": ReloadClass.WAITS,
 }
 """By the key of a setting, or of the table that it is in. What is not here waits."""
 
 
-def class_of(key: Key) -> Class:
+def class_of(key: Key) -> ReloadClass:
     """How a setting comes into force; an agent that comes or goes waits as a whole."""
     names = ["*" if place == 1 and key[0] == "agents" else str(part) for place, part in enumerate(key)]
     for length in range(len(names), 0, -1):
         if (found := CLASSES.get(".".join(names[:length]))) is not None:
             return found
-    return Class.WAITS
+    return ReloadClass.WAITS
 
 
 def followed(old: Config, new: Config) -> Config:
@@ -115,13 +115,13 @@ def _followed(old: S, new: S, at: Key) -> S:
     return msgspec.structs.replace(old, **changes)
 
 
-def _is_followed(before: Any, after: Any, kind: Class) -> bool:
+def _is_followed(before: Any, after: Any, kind: ReloadClass) -> bool:
     match kind:
-        case Class.FOLLOWS:
+        case ReloadClass.FOLLOWS:
             return True
-        case Class.GROWS:
+        case ReloadClass.GROWS:
             return set(before) <= set(after)
-        case Class.WAITS:
+        case ReloadClass.WAITS:
             return False
 
 

@@ -18,7 +18,7 @@ _CLOSING = re.compile(r"""[]}]|\"{3}|'{3}""")
 _MOST_PARSED = 1_000_000
 
 
-class Statement(msgspec.Struct, frozen=True):
+class TomlStatement(msgspec.Struct, frozen=True):
     """A table header, or a key with its value."""
 
     line: int  # 1-based
@@ -29,7 +29,7 @@ class Statement(msgspec.Struct, frozen=True):
     is_header: bool
 
 
-def statements(text: str) -> Iterator[Statement]:
+def statements(text: str) -> Iterator[TomlStatement]:
     """The statements of a text that is valid TOML, in order.
 
     TOML ends a statement with its line unless a list or a string is still open. So the fewest lines that are valid
@@ -56,9 +56,11 @@ def statements(text: str) -> Iterator[Statement]:
             continue
         if line.lstrip().startswith("[") and first == number:
             table = _header(piece, tables_in)
-            yield Statement(first, number, tuple(table[: n + 1] for n in range(len(table))), is_header=True)
+            yield TomlStatement(
+                first, number, tuple(table[: n + 1] for n in range(len(table))), is_header=True
+            )
         else:
-            yield Statement(first, number, tuple(_keys(piece, table)), is_header=False)
+            yield TomlStatement(first, number, tuple(_keys(piece, table)), is_header=False)
 
 
 def repeated(text: str) -> dict[Key, list[int]]:

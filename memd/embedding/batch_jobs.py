@@ -10,26 +10,26 @@ from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.model import TextHash
 from memd.providers.batch.dialect import BatchDialect
 from memd.providers.batch.dialects import offered
-from memd.providers.batch.jobs import Batches
+from memd.providers.batch.jobs import BatchRunner
 from memd.providers.centring import Bias
 from memd.providers.provider import Identity, space_of
-from memd.providers.remote.http import Session
-from memd.providers.remote.spec import Recipe
+from memd.providers.remote.http import HttpConnections
+from memd.providers.remote.spec import ProviderSpec
 from memd.store.embeddings import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 
 POLLERS = 2  # connections beside those that carry files
 
 
-class JobsOfSpace:
+class SharedBatchJobs:
     """What the engines that embed in one space have in common: one of them carries out its jobs, for the queues of all."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()  # held by whoever carries the jobs out
-        self.batches: Batches | None = None
+        self.batches: BatchRunner | None = None
         self.queues: dict[EmbeddingQueue, BatchSettings] = {}  # with the settings of each
 
-    def use(self, batches: Batches) -> None:
+    def use(self, batches: BatchRunner) -> None:
         """Have all queues know of these jobs: what is in one must not be asked for by any."""
         self.batches = batches
         for queue, settings in self.queues.items():
@@ -41,18 +41,18 @@ class JobsOfSpace:
             queue.batches_changed()
 
 
-class Jobs:
+class CachedBatchJobs:
     """Jobs whose vectors go into the cache, where the queues of their space find them."""
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: ProviderSpec,
         identity: Identity,
         cache: EmbeddingStore,
         settings: BatchSettings,
         queue: EmbeddingQueue,
         rng: Random,
-        shared: JobsOfSpace,
+        shared: SharedBatchJobs,
         bias: Bias | None,
     ) -> None:
         """Nothing is asked yet; the queue asks for nothing that may be in a job of before.
@@ -76,7 +76,7 @@ class Jobs:
         self._shared = shared
         self._bias = bias
         self._dialect = offered(recipe.dialect, recipe.account.base_url)
-        self._mine: tuple[Batches, Session] | None = None
+        self._mine: tuple[BatchRunner, HttpConnections] | None = None
         if self._dialect is None:
             return
         shared.queues[queue] = settings
@@ -103,15 +103,17 @@ class Jobs:
             if not self._shared.queues:
                 self._shared.batches = None
 
-    def _begin(self, dialect: BatchDialect) -> tuple[Batches, Session]:
+    def _begin(self, dialect: BatchDialect) -> tuple[BatchRunner, HttpConnections]:
         recipe, identity, settings = self._recipe, self._identity, self._settings
-        session = Session(recipe.provider, recipe.account, recipe.key_header, settings.concurrency + POLLERS)
+        session = HttpConnections(
+            recipe.provider, recipe.account, recipe.key_header, settings.concurrency + POLLERS
+        )
         shared = self._shared
 
         async def deliver(_: Mapping[TextHash, bytes]) -> None:
             shared.changed()
 
-        batches = Batches(
+        batches = BatchRunner(
             dialect,
             session,
             recipe.account.key,

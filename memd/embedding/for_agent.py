@@ -69,12 +69,12 @@ class Registry(Protocol):
         """Close those that no agent needs any more."""
         ...
 
-    def release(self, supply: "Supply") -> None:
+    def release(self, supply: "AgentProviders") -> None:
         """An agent needs nothing any more."""
         ...
 
 
-class Supply:
+class AgentProviders:
     """An agent's view of the engines: its own, and whichever made the vectors that its index still has."""
 
     def __init__(

@@ -1,26 +1,26 @@
 """A remote model that memd knows, or gets to know."""
 
-from memd.embedding.model_info import Portraits
+from memd.embedding.model_info import ModelInfoStore
 from memd.providers.provider import Provider
-from memd.providers.remote.identify_model import Portrait, identify
+from memd.providers.remote.identify_model import ModelIdentity, identify
 from memd.providers.remote.open_client import asker
 from memd.providers.remote.provider import RemoteProvider
-from memd.providers.remote.retry import Retries, log_retries
-from memd.providers.remote.spec import Recipe
+from memd.providers.remote.retry import RetryPolicy, log_retries
+from memd.providers.remote.spec import ProviderSpec
 
-ONCE = Retries(attempts=1, first_s=0.1, cap_s=0.1, longest_asked_s=0.1, timeouts=1)
+ONCE = RetryPolicy(attempts=1, first_s=0.1, cap_s=0.1, longest_asked_s=0.1, timeouts=1)
 """Whoever asks waits and asks again by itself, and says meanwhile why."""
 
 
-class Acquaintance:
+class ModelProbe:
     """One model behind one address, its connections, and what is remembered of it."""
 
-    def __init__(self, recipe: Recipe, portraits: Portraits) -> None:
+    def __init__(self, recipe: ProviderSpec, portraits: ModelInfoStore) -> None:
         """Nothing is sent yet."""
         log_retries()
         self._recipe = recipe
         self._portraits = portraits
-        self._portrait: Portrait | None = None
+        self._portrait: ModelIdentity | None = None
         self._current: RemoteProvider | None = None
         self._asker = asker(recipe)
 
@@ -48,6 +48,6 @@ class Acquaintance:
         """Close all connections."""
         await self._asker.session.close()
 
-    def _provider(self, portrait: Portrait) -> Provider:
+    def _provider(self, portrait: ModelIdentity) -> Provider:
         self._current = RemoteProvider(self._asker, portrait, query_timeout_s=self._recipe.query_timeout_s)
         return self._current

@@ -20,13 +20,13 @@ Failure = EmbedUnavailable | EmbedTerminal
 
 def watched(
     provider: Provider, told: Callable[[Failure | None], None], *, passages: bool = True
-) -> "Watched":
+) -> "ObservedProvider":
     """A provider whose requests are heard of; it takes several questions at once if the provider does."""
-    kind = WatchedTogether if isinstance(provider, EmbedsTogether) else Watched
+    kind = ObservedBatchProvider if isinstance(provider, EmbedsTogether) else ObservedProvider
     return kind(provider, told, passages=passages)
 
 
-class Watched:
+class ObservedProvider:
     """Passes everything on, and tells of failures and of answers."""
 
     def __init__(self, provider: Provider, told: Callable[[Failure | None], None], *, passages: bool) -> None:
@@ -90,7 +90,7 @@ class Watched:
         self._told(cause if isinstance(cause, EmbedTerminal) else failure)
 
 
-class WatchedTogether(Watched):
+class ObservedBatchProvider(ObservedProvider):
     """The same of a provider that embeds several questions in one request."""
 
     async def embed_queries(self, texts: Sequence[str]) -> Sequence[Vector | EmbedUnavailable]:

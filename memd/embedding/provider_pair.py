@@ -8,10 +8,10 @@ import structlog
 from memd.config.settings import AgentSettings
 from memd.embedding import fallback_state
 from memd.embedding.fallback_state import FellBack, Standing, Well
-from memd.embedding.running_provider import PROBE_CAP_S, ProviderParts, RunningProvider, Trouble
+from memd.embedding.running_provider import PROBE_CAP_S, ProviderParts, ProviderTrouble, RunningProvider
 from memd.providers.choose import Candidate, ProviderChoice
 from memd.providers.provider import Identity
-from memd.providers.remote.spec import Recipe
+from memd.providers.remote.spec import ProviderSpec
 from memd.store.embeddings import Space
 
 log = structlog.get_logger()
@@ -184,7 +184,9 @@ class ProviderPair:
 
     # --- which of the two
 
-    def _member(self, candidate: Candidate, told: Callable[[Trouble | None], None]) -> RunningProvider:
+    def _member(
+        self, candidate: Candidate, told: Callable[[ProviderTrouble | None], None]
+    ) -> RunningProvider:
         return RunningProvider(
             candidate,
             self._tools,
@@ -193,7 +195,7 @@ class ProviderPair:
             moved=self._changed,
         )
 
-    def _heard_of_primary(self, trouble: Trouble | None) -> None:
+    def _heard_of_primary(self, trouble: ProviderTrouble | None) -> None:
         now, before = self._tools.clock(), self.standing
         if trouble is None:
             self.standing = fallback_state.answered(before, now, self._tools.patience)
@@ -241,7 +243,7 @@ class ProviderPair:
 
 def _alike(one: Candidate | None, other: Candidate | None) -> bool:
     """Whether two candidates are asked in the same way, with the same key."""
-    if isinstance(one, Recipe) or isinstance(other, Recipe) or one is None or other is None:
+    if isinstance(one, ProviderSpec) or isinstance(other, ProviderSpec) or one is None or other is None:
         return one == other
     return one.identity == other.identity
 
@@ -249,7 +251,7 @@ def _alike(one: Candidate | None, other: Candidate | None) -> bool:
 async def _give_up(made: Candidate | None, used: ProviderChoice) -> None:
     """Close what was made to compare with, and is not needed."""
     is_used = made is used.primary or made is used.fallback
-    if made is not None and not isinstance(made, Recipe) and not is_used:
+    if made is not None and not isinstance(made, ProviderSpec) and not is_used:
         await made.close()
 
 

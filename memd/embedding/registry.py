@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.running_provider import ProviderParts, RunningProvider
@@ -35,14 +35,14 @@ class ProviderRegistry:
         self._tools = msgspec.structs.replace(tools, bound=CacheBound(self._max_entries))
         self._choose = choose
         self._engines: dict[str, ProviderPair] = {}
-        self._supplies: set[Supply] = set()
+        self._supplies: set[AgentProviders] = set()
         self._making = asyncio.Lock()
         self._moved = asyncio.Event()
         self._kept = 0
         self._sweeping: asyncio.Task[None] | None = None
         self._is_swept = True  # nobody has let go of any since a sweep looked
 
-    async def supply(self, settings: AgentSettings) -> Supply:
+    async def supply(self, settings: AgentSettings) -> AgentProviders:
         """What embeds for one more agent."""
         wanted = shared(settings)
         async with self._making:
@@ -57,7 +57,7 @@ class ProviderRegistry:
                     await engine.close()
                     raise
                 self._engines[wanted] = engine
-        supply = Supply(settings, self._engines[wanted], self, self._tools.cache)
+        supply = AgentProviders(settings, self._engines[wanted], self, self._tools.cache)
         self._supplies.add(supply)
         return supply
 
@@ -98,7 +98,7 @@ class ProviderRegistry:
             self._kept -= 1
             self.sweep_soon()
 
-    def release(self, supply: Supply) -> None:
+    def release(self, supply: AgentProviders) -> None:
         """An agent needs nothing any more."""
         self._supplies.discard(supply)
         self.sweep_soon()

@@ -14,7 +14,7 @@ from memd.config.settings import AgentSettings, CacheSettings
 from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.observed_provider import Failure, watched
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.in_flight import UnderWay
+from memd.embedding.queue.in_flight import InFlight
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError
 from memd.providers.choose import Candidate
@@ -28,15 +28,15 @@ from memd.providers.provider import (
     space_of,
 )
 from memd.providers.query_queue import QuestionQueue
-from memd.providers.remote.request import BadReply, KeyRefused, TooMuch, Unacceptable
-from memd.providers.remote.spec import Recipe
+from memd.providers.remote.request import BadReply, ContentRefused, KeyRefused, RequestTooLarge
+from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.backoff import delay_s
 from memd.store.embeddings import EmbeddingStore, Space
 from memd.store.provider_records import ProviderStore
 
 if TYPE_CHECKING:
-    from memd.embedding.batch_jobs import JobsOfSpace
-    from memd.embedding.model_probe import Acquaintance
+    from memd.embedding.batch_jobs import SharedBatchJobs
+    from memd.embedding.model_probe import ModelProbe
 
 log = structlog.get_logger()
 
@@ -54,11 +54,11 @@ class ProviderParts(msgspec.Struct, frozen=True):
     clock: Callable[[], float] = time.monotonic
     bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: CacheSettings().max_entries))
     # What those have in common whose settings differ, and whose vectors do not.
-    under_way: dict[Space, UnderWay] = {}
-    jobs: dict[Space, "JobsOfSpace"] = {}
+    under_way: dict[Space, InFlight] = {}
+    jobs: dict[Space, "SharedBatchJobs"] = {}
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class ProviderTrouble(msgspec.Struct, frozen=True):
     """Why a provider does not embed."""
 
     reason: str  # for people, with what to do about it where that is known
@@ -75,7 +75,7 @@ class RunningProvider:
         tools: ProviderParts,
         settings: AgentSettings,
         *,
-        told: Callable[[Trouble | None], None],
+        told: Callable[[ProviderTrouble | None], None],
         moved: Callable[[], None],
     ) -> None:
         """Nothing is asked yet.
@@ -91,7 +91,7 @@ class RunningProvider:
         self.provider: Provider | None = None  # None: what it is like is not known yet
         self.questions: QuestionQueue | None = None  # to the provider
         self.queue: EmbeddingQueue | None = None
-        self.trouble: Trouble | None = None
+        self.trouble: ProviderTrouble | None = None
         self.longest_wait_s = PROBE_CAP_S  # between two questions while it does not answer
         self._tools = tools
         self._settings = settings
@@ -107,19 +107,23 @@ class RunningProvider:
         """Of the provider."""
         return (
             self.candidate.provider
-            if isinstance(self.candidate, Recipe)
+            if isinstance(self.candidate, ProviderSpec)
             else self.candidate.identity.provider
         )
 
     @property
     def model(self) -> str:
         """Of the provider."""
-        return self.candidate.model if isinstance(self.candidate, Recipe) else self.candidate.identity.model
+        return (
+            self.candidate.model
+            if isinstance(self.candidate, ProviderSpec)
+            else self.candidate.identity.model
+        )
 
     @property
     def host(self) -> str | None:
         """Who hears what is sent; None: nobody."""
-        return self.candidate.account.host if isinstance(self.candidate, Recipe) else None
+        return self.candidate.account.host if isinstance(self.candidate, ProviderSpec) else None
 
     @property
     def identity(self) -> Identity | None:
@@ -134,7 +138,7 @@ class RunningProvider:
     @property
     def query_timeout_s(self) -> float | None:
         """How long it may take to embed a question; None: nothing was configured."""
-        return self.candidate.query_timeout_s if isinstance(self.candidate, Recipe) else None
+        return self.candidate.query_timeout_s if isinstance(self.candidate, ProviderSpec) else None
 
     @property
     def worker_pid(self) -> int | None:
@@ -153,16 +157,16 @@ class RunningProvider:
             at_once: Whether a model that is not known may be asked what it is like; else that waits for ask.
         """
         candidate = self.candidate
-        if not isinstance(candidate, Recipe):
+        if not isinstance(candidate, ProviderSpec):
             self._live(candidate)
             self._asked.set()  # the model is loaded now, so that the first question does not wait for it
             self._task = self._start(self._keep_acquainted(_Known(candidate), None))
             return
         # httpx is for who has a remote provider.
-        from memd.embedding.model_info import Portraits  # noqa: PLC0415
-        from memd.embedding.model_probe import Acquaintance  # noqa: PLC0415
+        from memd.embedding.model_info import ModelInfoStore  # noqa: PLC0415
+        from memd.embedding.model_probe import ModelProbe  # noqa: PLC0415
 
-        acquaintance = Acquaintance(candidate, Portraits(self._tools.cache, candidate))
+        acquaintance = ModelProbe(candidate, ModelInfoStore(self._tools.cache, candidate))
         try:
             known = await acquaintance.recall()
         except BaseException:
@@ -196,7 +200,7 @@ class RunningProvider:
 
     # --- what it is like
 
-    async def _keep_acquainted(self, acquaintance: "Acquaintance | _Known", check_s: float | None) -> None:
+    async def _keep_acquainted(self, acquaintance: "ModelProbe | _Known", check_s: float | None) -> None:
         try:
             await self._asked.wait()
             failures = 0
@@ -205,7 +209,7 @@ class RunningProvider:
                 try:
                     with failures_of(self.name):
                         found = await acquaintance.ask()
-                except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable) as failure:
+                except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
                     failures += 1
                     self._failed(failure)
                     await self._pause(self._wait_s(failures, failure))
@@ -243,30 +247,30 @@ class RunningProvider:
             self.questions.close()
         # A worker process embeds the passages of a provider that is on this machine: they say nothing about its questions, and
         # the queue says how they go.
-        self.provider = watched(provider, self._heard, passages=isinstance(self.candidate, Recipe))
+        self.provider = watched(provider, self._heard, passages=isinstance(self.candidate, ProviderSpec))
         self.questions = QuestionQueue(self.provider)
         self.queue = queue = self._queue(self.provider)
         self._living.append(self._start(queue.run()))
-        if isinstance(self.candidate, Recipe):
-            from memd.embedding.batch_jobs import Jobs, JobsOfSpace  # noqa: PLC0415
+        if isinstance(self.candidate, ProviderSpec):
+            from memd.embedding.batch_jobs import CachedBatchJobs, SharedBatchJobs  # noqa: PLC0415
             from memd.providers.remote.provider import RemoteProvider  # noqa: PLC0415  # likewise
 
             assert isinstance(provider, RemoteProvider)
-            jobs = Jobs(
+            jobs = CachedBatchJobs(
                 self.candidate,
                 provider.identity,
                 self._tools.cache,
                 self._settings.remote.batch,
                 queue,
                 self._tools.rng,
-                self._tools.jobs.setdefault(queue.known.space, JobsOfSpace()),
+                self._tools.jobs.setdefault(queue.known.space, SharedBatchJobs()),
                 provider.bias,
             )
             self._living.append(self._start(jobs.run()))
         self._moved()
 
     def _queue(self, provider: Provider) -> EmbeddingQueue:
-        is_paid_for = isinstance(self.candidate, Recipe)
+        is_paid_for = isinstance(self.candidate, ProviderSpec)
         cache = self._tools.cache
         return EmbeddingQueue(
             provider,
@@ -275,7 +279,7 @@ class RunningProvider:
             self._tools.rng,
             confirm_above=self._settings.remote.confirm_above_chunks if is_paid_for else None,
             documents=lambda space: ProviderStore(cache, space),
-            under_way=self._tools.under_way.setdefault(space_of(provider.identity), UnderWay()),
+            under_way=self._tools.under_way.setdefault(space_of(provider.identity), InFlight()),
         )
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -302,7 +306,7 @@ class RunningProvider:
         since = self._tools.clock() if self.trouble is None else self.trouble.since
         if self.trouble is None or self.trouble.is_final != is_final:
             log.warning("embed.provider_failed", provider=self.name, reason=str(failure), final=is_final)
-        self.trouble = Trouble(in_words(failure, self.candidate), since, is_final)
+        self.trouble = ProviderTrouble(in_words(failure, self.candidate), since, is_final)
         self._told(self.trouble)
 
     def _answered(self) -> None:
@@ -332,7 +336,7 @@ class _Known:
 
 def in_words(failure: MemdError, candidate: Candidate) -> str:
     """What went wrong, and what a person can do about it."""
-    if isinstance(failure, KeyRefused) and isinstance(candidate, Recipe):
+    if isinstance(failure, KeyRefused) and isinstance(candidate, ProviderSpec):
         return f"{failure}. Set {candidate.key_places}, then restart memd, or send it SIGHUP if the configuration has the key"
     return str(failure)
 

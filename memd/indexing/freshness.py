@@ -5,17 +5,24 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from memd.indexing.changes.check_recent_files import LOOK_S, Peek
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.check_recent_files import LOOK_S, RecentFileCheck
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.passes import Passes
 from memd.runtime.timing import spent
-from memd.watch.event_barrier import Backlog
+from memd.watch.event_barrier import EventBarrier
 
 
 class Freshness:
     """Has what is known to have changed indexed for whoever asks."""
 
-    def __init__(self, dirty: Dirty, passes: Passes, peek: Peek, backlog: Backlog, wait_s: float) -> None:
+    def __init__(
+        self,
+        dirty: PendingChanges,
+        passes: Passes,
+        peek: RecentFileCheck,
+        backlog: EventBarrier,
+        wait_s: float,
+    ) -> None:
         """Nobody has asked yet.
 
         Args:

@@ -8,21 +8,21 @@ import structlog
 
 from memd.chunk import markdown
 from memd.errors import MemdError
-from memd.indexing.rules import Treatment
+from memd.indexing.rules import IndexingRules
 from memd.model import Chunk, FoundFile, Kind, TextHash
 from memd.runtime.threads import NoMemory, Threads
 from memd.runtime.timing import spent
 from memd.sources import notes
 from memd.sources.notes import NoteReading
-from memd.sources.safe_open import SourceError, Unexpected
+from memd.sources.safe_open import SourceError, UnexpectedFailure
 from memd.store.embeddings import KnownVectors, Space
-from memd.store.files import Change, KnownFile
+from memd.store.files import FileChange, KnownFile
 from memd.store.index import Index
 
 log = structlog.get_logger()
 
 
-class Applied(msgspec.Struct, frozen=True):
+class AppliedChanges(msgspec.Struct, frozen=True):
     """What became of some files."""
 
     taken: frozenset[str]  # what the index holds as it is now
@@ -31,7 +31,7 @@ class Applied(msgspec.Struct, frozen=True):
     stale: frozenset[str] = frozenset()  # somebody else changed what the index holds of them meanwhile
 
 
-def read_and_cut(found: FoundFile, treatment: Treatment) -> Change:
+def read_and_cut(found: FoundFile, treatment: IndexingRules) -> FileChange:
     """Read a note and cut it.
 
     Raises:
@@ -40,7 +40,7 @@ def read_and_cut(found: FoundFile, treatment: Treatment) -> Change:
     return _cut(found, _read(found, treatment), treatment)
 
 
-def _read(found: FoundFile, treatment: Treatment) -> NoteReading:
+def _read(found: FoundFile, treatment: IndexingRules) -> NoteReading:
     with spent("reading", found.path):
         return notes.read_note(
             found.path,
@@ -51,7 +51,7 @@ def _read(found: FoundFile, treatment: Treatment) -> NoteReading:
         )
 
 
-def _cut(found: FoundFile, reading: NoteReading, treatment: Treatment) -> Change:
+def _cut(found: FoundFile, reading: NoteReading, treatment: IndexingRules) -> FileChange:
     with spent("cutting", found.path):
         chunks = markdown.chunk(
             reading.document,
@@ -59,7 +59,7 @@ def _cut(found: FoundFile, reading: NoteReading, treatment: Treatment) -> Change
             treatment.chunking.overlap,
             treatment.chunking.max_chars,
         )
-    return Change(_as_read(found, reading), reading.sha256, chunks, reading.tally)
+    return FileChange(_as_read(found, reading), reading.sha256, chunks, reading.tally)
 
 
 def _as_read(found: FoundFile, reading: NoteReading) -> FoundFile:
@@ -79,8 +79,8 @@ async def known_vectors(
 
 
 async def each_by_itself(
-    group: Sequence[FoundFile], apply: Callable[[Sequence[FoundFile]], Awaitable[Applied]]
-) -> Applied:
+    group: Sequence[FoundFile], apply: Callable[[Sequence[FoundFile]], Awaitable[AppliedChanges]]
+) -> AppliedChanges:
     """What becomes of some files together; where memd fails at one as nobody foresaw, the others are taken in all the same.
 
     Args:
@@ -100,9 +100,9 @@ async def each_by_itself(
     if isinstance(trouble, MemdError) and not is_large:
         raise trouble
     if len(group) == 1:
-        return Applied(frozenset(), 0, {group[0].path: unexpected(group[0], trouble)})
+        return AppliedChanges(frozenset(), 0, {group[0].path: unexpected(group[0], trouble)})
     alone = [await each_by_itself([found], apply) for found in group]
-    return Applied(
+    return AppliedChanges(
         frozenset[str]().union(*(one.taken for one in alone)),
         sum(one.changed for one in alone),
         {path: trouble for one in alone for path, trouble in one.failed.items()},
@@ -120,7 +120,7 @@ def unexpected(found: FoundFile, failure: Exception) -> SourceError:
     if isinstance(failure, MemoryError | NoMemory) and found.kind is not Kind.SESSION:
         raise NoMemory("no memory is left") from failure
     log.error("sync.file_failed", path=found.path, exc_info=failure)
-    return Unexpected(found.path, type(failure).__name__)
+    return UnexpectedFailure(found.path, type(failure).__name__)
 
 
 async def apply_files(
@@ -128,10 +128,10 @@ async def apply_files(
     group: Sequence[FoundFile],
     known: Mapping[str, KnownFile],
     *,
-    treatment: Treatment,
+    treatment: IndexingRules,
     vectors: KnownVectors | None,
     threads: Threads,
-) -> Applied:
+) -> AppliedChanges:
     """Make the index hold some notes as they are now; those that cannot be read stay as they were in it.
 
     Together, because each way to a thread and back, and each transaction, costs as much as a small file.
@@ -159,19 +159,19 @@ async def apply_files(
         with spent("writing"):
             await index.replace_all(read.changes, vector_of, refused, space)
     taken = frozenset(found.path for found in [*read.same, *(one.found for one in read.changes)])
-    return Applied(taken, len(read.changes), read.failed)
+    return AppliedChanges(taken, len(read.changes), read.failed)
 
 
 class _Read(msgspec.Struct, frozen=True):
     same: list[FoundFile]  # the index holds what they say
-    changes: list[Change]
+    changes: list[FileChange]
     failed: dict[str, SourceError]
 
 
 def _read_all(
     group: Sequence[FoundFile],
     known: Mapping[str, KnownFile],
-    treatment: Treatment,
+    treatment: IndexingRules,
 ) -> _Read:
     read = _Read([], [], {})
     for found in group:

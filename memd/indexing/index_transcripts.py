@@ -6,15 +6,21 @@ from pathlib import PurePath
 
 import msgspec
 
-from memd.chunk.turns import Cut, chunk_turns
-from memd.indexing.index_notes import Applied, known_vectors
-from memd.indexing.rules import Treatment
+from memd.chunk.turns import ChunkedTurns, chunk_turns
+from memd.indexing.index_notes import AppliedChanges, known_vectors
+from memd.indexing.rules import IndexingRules
 from memd.model import FoundFile, Turn
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
-from memd.sources.transcripts.reader import Grown, Reading, Same, WholeTranscript, read_transcript
+from memd.sources.transcripts.reader import (
+    GrownTranscript,
+    Reading,
+    UnchangedTranscript,
+    WholeTranscript,
+    read_transcript,
+)
 from memd.store.embeddings import KnownVectors
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
@@ -34,11 +40,11 @@ async def apply_sessions(
     index: Index,
     group: Sequence[FoundFile],
     *,
-    treatment: Treatment,
+    treatment: IndexingRules,
     vectors: KnownVectors | None,
     threads: Threads,
     force: bool = False,
-) -> Applied:
+) -> AppliedChanges:
     """Make the index hold some transcripts as they are now; those that cannot be read stay as they were in it.
 
     Args:
@@ -59,7 +65,9 @@ async def apply_sessions(
     for found, reading in read:
         as_read = msgspec.structs.replace(found, stamp=reading.stamp)
         known = before.get(found.path)
-        if isinstance(reading, Same) or (force and await _is_held(index, found.path, reading, known)):
+        if isinstance(reading, UnchangedTranscript) or (
+            force and await _is_held(index, found.path, reading, known)
+        ):
             same.append(as_read)
             continue
         begin = _cut_from(reading, known)
@@ -77,10 +85,10 @@ async def apply_sessions(
         outcomes = zip(changes, done, strict=True)
         stale = frozenset(change.found.path for change, replaced in outcomes if replaced is None)
     taken = frozenset(found.path for found in [*same, *(change.found for change in changes)]) - stale
-    return Applied(taken, len(changes) - len(stale), failed, stale)
+    return AppliedChanges(taken, len(changes) - len(stale), failed, stale)
 
 
-def read_and_cut_session(found: FoundFile, treatment: Treatment) -> Cut:
+def read_and_cut_session(found: FoundFile, treatment: IndexingRules) -> ChunkedTurns:
     """Read all of a transcript and cut it.
 
     Raises:
@@ -104,7 +112,7 @@ async def _before(index: Index, group: Sequence[FoundFile]) -> dict[str, _Before
 
 
 def _read_all(
-    group: Sequence[FoundFile], before: Mapping[str, _Before], treatment: Treatment
+    group: Sequence[FoundFile], before: Mapping[str, _Before], treatment: IndexingRules
 ) -> tuple[list[tuple[FoundFile, Reading]], dict[str, SourceError]]:
     read: list[tuple[FoundFile, Reading]] = []
     failed: dict[str, SourceError] = {}
@@ -117,7 +125,7 @@ def _read_all(
     return read, failed
 
 
-def _read(found: FoundFile, progress: ReadProgress | None, treatment: Treatment) -> Reading:
+def _read(found: FoundFile, progress: ReadProgress | None, treatment: IndexingRules) -> Reading:
     with spent("reading", found.path):
         return read_transcript(
             found,
@@ -129,14 +137,16 @@ def _read(found: FoundFile, progress: ReadProgress | None, treatment: Treatment)
         )
 
 
-async def _is_held(index: Index, path: str, reading: Grown | WholeTranscript, known: _Before | None) -> bool:
+async def _is_held(
+    index: Index, path: str, reading: GrownTranscript | WholeTranscript, known: _Before | None
+) -> bool:
     """Whether the index holds just what was read."""
     if known is None or known.progress != reading.progress:
         return False
     return await index.turns(path) == list(reading.turns)
 
 
-def _cut_from(reading: Grown | WholeTranscript, known: _Before | None) -> int:
+def _cut_from(reading: GrownTranscript | WholeTranscript, known: _Before | None) -> int:
     """The turn from which on chunks are cut again."""
     if isinstance(reading, WholeTranscript) or known is None or known.progress is None:
         return 0
@@ -148,15 +158,17 @@ def _cut_from(reading: Grown | WholeTranscript, known: _Before | None) -> int:
     return known.stored.resume if place_of(known.progress) == place_of(reading.progress) else 0
 
 
-async def _turns_kept(index: Index, path: str, begin: int, reading: Grown | WholeTranscript) -> list[Turn]:
+async def _turns_kept(
+    index: Index, path: str, begin: int, reading: GrownTranscript | WholeTranscript
+) -> list[Turn]:
     """The turns that are cut again and are as they were."""
     if isinstance(reading, WholeTranscript) or begin == reading.turns_from:
         return []
     return (await index.turns(path, begin))[: reading.turns_from - begin]
 
 
-def _cut(kept: Sequence[Turn], begin: int, reading: Reading, treatment: Treatment) -> Cut:
-    turns = () if isinstance(reading, Same) else reading.turns
+def _cut(kept: Sequence[Turn], begin: int, reading: Reading, treatment: IndexingRules) -> ChunkedTurns:
+    turns = () if isinstance(reading, UnchangedTranscript) else reading.turns
     return chunk_turns(
         [*kept, *turns],
         begin,
@@ -169,7 +181,11 @@ def _cut(kept: Sequence[Turn], begin: int, reading: Reading, treatment: Treatmen
 
 
 def _change(
-    found: FoundFile, reading: Grown | WholeTranscript, known: _Before | None, begin: int, cut: Cut
+    found: FoundFile,
+    reading: GrownTranscript | WholeTranscript,
+    known: _Before | None,
+    begin: int,
+    cut: ChunkedTurns,
 ) -> SessionChange:
     return SessionChange(
         found=found,

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from memd.errors import FatalError, TransientError
-from memd.indexing.changes.pending import Dirty, Taken
+from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.run_pass import PassResult
 from memd.indexing.slow_passes import SlowPasses
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
@@ -43,14 +43,14 @@ class Passes:
     def __init__(
         self,
         agent: str,
-        dirty: Dirty,
-        make: Callable[[Taken], Awaitable[PassResult]],
+        dirty: PendingChanges,
+        make: Callable[[TakenChanges], Awaitable[PassResult]],
         *,
         lock: asyncio.Lock,
         rng: Random,
         clock: Callable[[], float],
         damaged: Callable[[str], None],
-        succeeded: Callable[[Taken, PassResult], None],
+        succeeded: Callable[[TakenChanges, PassResult], None],
     ) -> None:
         """None is made yet.
 
@@ -111,7 +111,7 @@ class Passes:
             async with self._lock:
                 await self.attempt(taken)
 
-    async def attempt(self, taken: Taken) -> None:
+    async def attempt(self, taken: TakenChanges) -> None:
         """One pass; what it was to do waits again if it fails.
 
         One that is cancelled ends for nobody: its agent is stopped, and Dirty.close sends away who waits for it.

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from memd.model import FoundFile, Kind
-from memd.sources.scan import Blind, MountPoint, Scan
+from memd.sources.scan import BlindReason, MountPoint, Scan
 from memd.sources.vanished import kept
 from memd.store.files import KnownFile
 
@@ -20,7 +20,7 @@ class PassPlan(msgspec.Struct, frozen=True):
 
     read: tuple[FoundFile, ...]  # new or changed as far as their stamps tell; the most wanted first
     remove: tuple[str, ...]  # indexed, and gone from the disk
-    kept: Mapping[str, Blind]  # indexed, and not found, although they may be somewhere
+    kept: Mapping[str, BlindReason]  # indexed, and not found, although they may be somewhere
 
     @property
     def notes(self) -> tuple[FoundFile, ...]:

@@ -11,7 +11,7 @@ from memd.runtime.local_time import LocalZone
 from memd.text.memory_paths import Root
 
 
-class Treatment(msgspec.Struct, frozen=True):
+class IndexingRules(msgspec.Struct, frozen=True):
     """What there is to know of an agent to make chunks of its files."""
 
     roots: Sequence[Root]
@@ -23,7 +23,7 @@ class Treatment(msgspec.Struct, frozen=True):
     zone: tzinfo = LocalZone()
 
 
-def treatment_of(settings: AgentSettings, roots: Sequence[Root]) -> Treatment:
+def treatment_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
     """The treatment that an agent's settings ask for.
 
     Raises:
@@ -32,7 +32,7 @@ def treatment_of(settings: AgentSettings, roots: Sequence[Root]) -> Treatment:
     has_sessions = "sessions" in settings.sources
     mode = settings.redact.mode
     redactor = Redactor(settings.redact) if mode == "all" or (mode == "sessions" and has_sessions) else None
-    return Treatment(
+    return IndexingRules(
         roots,
         settings.chunking,
         int(settings.max_file_mb * 1_000_000),

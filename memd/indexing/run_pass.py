@@ -13,26 +13,26 @@ import msgspec
 import structlog
 
 from memd.config.settings import SessionSettings
-from memd.indexing.changes.check_recent_files import Peek
-from memd.indexing.changes.pending import Dirty, Taken
-from memd.indexing.index_notes import Applied, apply_files, each_by_itself
+from memd.indexing.changes.check_recent_files import RecentFileCheck
+from memd.indexing.changes.pending import PendingChanges, TakenChanges
+from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.plan import PassPlan, groups, plan
-from memd.indexing.rules import Treatment
-from memd.indexing.transcript_schedule import Growing
+from memd.indexing.rules import IndexingRules
+from memd.indexing.transcript_schedule import TranscriptSchedule
 from memd.model import FoundFile, Kind, Stamp
 from memd.runtime.tasks import first_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
-from memd.sources.safe_open import FileMissing, FileUnreadable, Held, NoRoot
-from memd.sources.scan import DOUBLES, Blind, MountPoint, Scan, Skip, scan, skip_of
+from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot
+from memd.sources.scan import DOUBLES, BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
 from memd.sources.vanished import mounts_after, still_covered
 from memd.store.embeddings import KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.text.memory_paths import SessionPaths, is_under, is_utf8, prefix_of
-from memd.watch.event_barrier import Backlog
+from memd.watch.event_barrier import EventBarrier
 
 log = structlog.get_logger()
 
@@ -56,7 +56,7 @@ class PassResult(msgspec.Struct, frozen=True):
     read: int = 0  # files that were opened, or would have been had they been due
 
 
-class Intake:
+class PassRunner:
     """The passes of one agent, and what one of them tells the next.
 
     A long pass lets short ones through between two groups of files, and while it reads a long transcript, so that an edit is
@@ -67,15 +67,15 @@ class Intake:
         self,
         agent: str,
         settings: SessionSettings,
-        treatment: Treatment,
+        treatment: IndexingRules,
         index: Index,
         *,
-        dirty: Dirty,
-        peek: Peek,
-        backlog: Backlog,
+        dirty: PendingChanges,
+        peek: RecentFileCheck,
+        backlog: EventBarrier,
         files: Threads,
         vectors: Callable[[Space | None], KnownVectors | None],
-        let: Callable[[Taken], Awaitable[None]],
+        let: Callable[[TakenChanges], Awaitable[None]],
     ) -> None:
         """No pass runs yet.
 
@@ -100,7 +100,7 @@ class Intake:
         self._files = files
         self._vectors = vectors
         self._let = let
-        self._growing = Growing(settings, index, treatment.roots, files, dirty.mark)
+        self._growing = TranscriptSchedule(settings, index, treatment.roots, files, dirty.mark)
         self._is_between = (
             False  # a short pass goes in between: it lets nobody through, or they would nest without end
         )
@@ -112,11 +112,11 @@ class Intake:
         self._is_hearing = False  # transcripts are being read for the index that serves
         self._unheard: set[Path] = set()  # transcripts that were due meanwhile
         self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
-        self._kept: dict[str, Blind] = {}  # path -> why the index holds it as it was seen last
+        self._kept: dict[str, BlindReason] = {}  # path -> why the index holds it as it was seen last
         self._skipped: dict[
-            str, Skip
+            str, SkipReason
         ] = {}  # what a scan passed over -> why; another file may have that name in the index
-        self._failed: dict[str, Skip] = {}  # path -> why it could not be read
+        self._failed: dict[str, SkipReason] = {}  # path -> why it could not be read
         self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
         self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
 
@@ -147,13 +147,13 @@ class Intake:
         """Another index is there, which may have been given all transcripts that grow."""
         self._growing.look_again()
         self._mounts = None
-        self._keep({path: why for path, why in self._kept.items() if why is Blind.CLOSED})
+        self._keep({path: why for path, why in self._kept.items() if why is BlindReason.CLOSED})
 
     def stop(self) -> None:
         """Wait for no transcript any more."""
         self._growing.stop()
 
-    async def run(self, index: Index, taken: Taken) -> PassResult:
+    async def run(self, index: Index, taken: TakenChanges) -> PassResult:
         """Bring an index up to date with what is marked.
 
         Args:
@@ -173,7 +173,7 @@ class Intake:
         finally:
             del self._later[this]
 
-    async def _run(self, index: Index, taken: Taken, this: object) -> PassResult:
+    async def _run(self, index: Index, taken: TakenChanges, this: object) -> PassResult:
         with spent("looking"):
             before = await self._peek.look()
             seen = await self._look(taken)
@@ -234,7 +234,7 @@ class Intake:
         with contextlib.suppress(StoreUnavailable):  # nothing depends on it before the next start
             await index.put_mounts(pairs)
 
-    def _note_kept(self, kept: Mapping[str, Blind], seen: Scan, still: Collection[str]) -> None:
+    def _note_kept(self, kept: Mapping[str, BlindReason], seen: Scan, still: Collection[str]) -> None:
         if kept.keys() - self._kept.keys():
             log.warning(
                 "sync.files_kept", agent=self._agent, files=len(kept), reasons=sorted(set(kept.values()))
@@ -242,9 +242,9 @@ class Intake:
         others = {path: why for path, why in self._kept.items() if path in still or not seen.covers(path)}
         self._keep({**others, **kept})
 
-    def _keep(self, kept: dict[str, Blind]) -> None:
+    def _keep(self, kept: dict[str, BlindReason]) -> None:
         self._kept = kept
-        absent = [path for path, why in kept.items() if why is Blind.ABSENT]
+        absent = [path for path, why in kept.items() if why is BlindReason.ABSENT]
         self._backlog.misses(
             frozenset(
                 root.directory
@@ -253,7 +253,7 @@ class Intake:
                 and not (isinstance(root, SessionPaths) and not root.expected)
             )
         )
-        unmounted = [path for path, why in kept.items() if why is Blind.UNMOUNTED]
+        unmounted = [path for path, why in kept.items() if why is BlindReason.UNMOUNTED]
         mounts = self._mounts or frozenset()
         away = [mount for mount in mounts if any(is_under(path, mount.prefix) for path in unmounted)]
         self._backlog.has_mounts(
@@ -299,7 +299,7 @@ class Intake:
         work: PassPlan,
         known: Mapping[str, KnownFile],
         seen: Scan,
-        taken: Taken,
+        taken: TakenChanges,
         this: object,
     ) -> tuple[int, bool]:
         """Transcripts that are new or have changed, and are due, into an index.
@@ -323,7 +323,7 @@ class Intake:
                 await self._let_through()
         return changed, False
 
-    async def _look(self, taken: Taken) -> Scan:
+    async def _look(self, taken: TakenChanges) -> Scan:
         everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
         within = None if everything else taken.paths
         seen = await self._files.run(
@@ -398,9 +398,9 @@ class Intake:
         await self._growing.forget(applied.taken)
         return await self._account(index, applied, known)
 
-    def _look_again_at_held(self, group: Sequence[FoundFile], applied: Applied) -> None:
+    def _look_again_at_held(self, group: Sequence[FoundFile], applied: AppliedChanges) -> None:
         # To ask for it is what has the lease given up, and no event tells when it is.
-        held = [found.file for found in group if isinstance(applied.failed.get(found.path), Held)]
+        held = [found.file for found in group if isinstance(applied.failed.get(found.path), FileHeld)]
         if held:
             asyncio.get_running_loop().call_later(HELD_S, self._dirty.mark, held)
 
@@ -416,7 +416,7 @@ class Intake:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _account(self, index: Index, applied: Applied, known: Mapping[str, KnownFile]) -> int:
+    async def _account(self, index: Index, applied: AppliedChanges, known: Mapping[str, KnownFile]) -> int:
         """Note what became of some files; how many of them were indexed anew."""
         for path in applied.taken:
             self._failed.pop(path, None)
@@ -434,7 +434,7 @@ class Intake:
                 {
                     **{path: why for path, why in self._kept.items() if path not in applied.taken},
                     **{
-                        path: Blind.ABSENT if isinstance(trouble, NoRoot) else Blind.CLOSED
+                        path: BlindReason.ABSENT if isinstance(trouble, NoRoot) else BlindReason.CLOSED
                         for path, trouble in applied.failed.items()
                         if path in known and isinstance(trouble, NoRoot | FileUnreadable)
                     },

@@ -27,7 +27,7 @@ class _Later(msgspec.Struct, frozen=True):
     stamp: Stamp  # as it was seen
 
 
-class Growing:
+class TranscriptSchedule:
     """Decides of transcripts that have changed which are read now, and has the others marked when they are due."""
 
     def __init__(

@@ -15,20 +15,29 @@ import msgspec
 
 from memd.config.load import ConfigError, load
 from memd.config.settings import AgentSettings, Config
-from memd.inspection.facts import AnyFact, Begun, Disk, End, Engine, Ground, Model, Question
-from memd.inspection.timeouts import Broken, Endless, Work
+from memd.inspection.facts import (
+    AnyFact,
+    Disk,
+    Engine,
+    InspectionBegun,
+    InspectionEnd,
+    InspectionRequest,
+    Model,
+    RootsScan,
+)
+from memd.inspection.timeouts import BackgroundWork, StillRunning, WorkFailed
 
 
 def main() -> None:
     """Answer one question; what hangs goes with the process."""
-    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
-    for fact in chain([Begun()], ASPECTS[sys.argv[1]](question), [End()]):
+    question = msgspec.json.decode(sys.stdin.buffer.read(), type=InspectionRequest)
+    for fact in chain([InspectionBegun()], ASPECTS[sys.argv[1]](question), [InspectionEnd()]):
         sys.stdout.buffer.write(msgspec.json.encode(fact) + b"\n")
         sys.stdout.buffer.flush()
     os._exit(0)
 
 
-def _engine(_: Question) -> Iterator[AnyFact]:
+def _engine(_: InspectionRequest) -> Iterator[AnyFact]:
     from memd.store.sqlite_selftest import try_engine  # noqa: PLC0415 - each process loads what it is to try, and no more
 
     tried = try_engine()
@@ -37,7 +46,7 @@ def _engine(_: Question) -> Iterator[AnyFact]:
     )
 
 
-def _model(_: Question) -> Iterator[AnyFact]:
+def _model(_: InspectionRequest) -> Iterator[AnyFact]:
     from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - likewise
 
     prepare_environment(os.environ)
@@ -52,28 +61,29 @@ def _model(_: Question) -> Iterator[AnyFact]:
     yield Model(**msgspec.structs.asdict(tried))
 
 
-def _roots(question: Question) -> Iterator[AnyFact]:
-    from memd.inspection.roots import Look, disk_of  # noqa: PLC0415 - likewise
+def _roots(question: InspectionRequest) -> Iterator[AnyFact]:
+    from memd.inspection.roots import RootsLook, disk_of  # noqa: PLC0415 - likewise
 
-    disk = Work(lambda: disk_of(Path(question.state)), question.patience_s)
+    disk = BackgroundWork(lambda: disk_of(Path(question.state)), question.patience_s)
     state = Path(question.state)
     looks = [
-        Look(agent, settings, question.now, state) for agent, settings in sorted(_agents(question).items())
+        RootsLook(agent, settings, question.now, state)
+        for agent, settings in sorted(_agents(question).items())
     ]
-    works = [(look, Work(look.look, question.patience_s)) for look in looks]
+    works = [(look, BackgroundWork(look.look, question.patience_s)) for look in looks]
     for look, work in works:
         match work.outcome():
-            case Ground() as ground:
+            case RootsScan() as ground:
                 yield ground
-            case Endless():
+            case StillRunning():
                 yield look.hanging()
-            case Broken(error=error):
+            case WorkFailed(error=error):
                 raise error
     if isinstance(on := disk.outcome(), Disk):
         yield on
 
 
-def _stores(question: Question) -> Iterator[AnyFact]:
+def _stores(question: InspectionRequest) -> Iterator[AnyFact]:
     from memd.inspection.stores import (  # noqa: PLC0415 - likewise
         agents_with_store,
         look_at_cache,
@@ -88,7 +98,7 @@ def _stores(question: Question) -> Iterator[AnyFact]:
         yield look_at_store(state, agent, settings.get(agent), deadline - time.monotonic())
 
 
-def _programs(question: Question) -> Iterator[AnyFact]:
+def _programs(question: InspectionRequest) -> Iterator[AnyFact]:
     from memd.inspection.programs import look_at_qmd  # noqa: PLC0415 - likewise
 
     for agent, settings in sorted(_agents(question).items()):
@@ -103,21 +113,21 @@ def _programs(question: Question) -> Iterator[AnyFact]:
             )
 
 
-def _agents(question: Question) -> dict[str, AgentSettings]:
+def _agents(question: InspectionRequest) -> dict[str, AgentSettings]:
     """The agents of the configuration; none where it is wrong or out of reach, which is told elsewhere."""
     file = None if question.config is None else Path(question.config)
     # Half of the time: what lies on another disk than the configuration is to be looked at all the same.
-    reading = Work(lambda: load(file, os.environ, Path(question.home)), question.patience_s / 2)
+    reading = BackgroundWork(lambda: load(file, os.environ, Path(question.home)), question.patience_s / 2)
     match reading.outcome():
         case Config(agents=agents):
             return agents
-        case Broken(error=ConfigError()) | Endless():
+        case WorkFailed(error=ConfigError()) | StillRunning():
             return {}
-        case Broken(error=error):
+        case WorkFailed(error=error):
             raise error
 
 
-ASPECTS: Mapping[str, Callable[[Question], Iterator[AnyFact]]] = {
+ASPECTS: Mapping[str, Callable[[InspectionRequest], Iterator[AnyFact]]] = {
     "engine": _engine,
     "model": _model,
     "roots": _roots,

@@ -7,7 +7,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", tag=str.
     """Base of all facts; a fact holds counts, paths and faults, never the text of a note."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class InspectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the process is to look at."""
 
     config: str | None  # the file that was named; None: the usual place
@@ -67,7 +67,7 @@ class Disk(Fact, frozen=True):
     is_remote: bool
 
 
-class Ground(Fact, frozen=True):
+class RootsScan(Fact, frozen=True):
     """Everything below the roots of an agent, as the daemon would scan it."""
 
     agent: str
@@ -87,7 +87,7 @@ class Ground(Fact, frozen=True):
     directories: int = 0  # to be watched
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class KeptBackup(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of a database as it was before it was brought up to date."""
 
     name: str
@@ -113,7 +113,7 @@ class Store(Fact, frozen=True):
     chunks: int = 0
     rebuild: str | None = None  # why the configuration asks for a new one
     damaged: tuple[str, ...] = ()  # names of files that were set aside
-    copies: tuple[Kept, ...] = ()  # the one of the newest schema first
+    copies: tuple[KeptBackup, ...] = ()  # the one of the newest schema first
 
 
 class Cache(Fact, frozen=True):
@@ -130,7 +130,7 @@ class Cache(Fact, frozen=True):
     rows: int = 0
     files: tuple[str, ...] = ()  # of batch jobs that have ended, at their providers
     damaged: tuple[str, ...] = ()
-    copies: tuple[Kept, ...] = ()
+    copies: tuple[KeptBackup, ...] = ()
 
 
 class Program(Fact, frozen=True):
@@ -142,12 +142,12 @@ class Program(Fact, frozen=True):
     fault: str | None = None  # why it is not found, or does not run
 
 
-class Begun(Fact, frozen=True):
+class InspectionBegun(Fact, frozen=True):
     """The process looks from now on; starting it took what the machine's other work left."""
 
 
-class End(Fact, frozen=True):
+class InspectionEnd(Fact, frozen=True):
     """There is no more. The process itself may stay: not even SIGKILL ends a thread that waits for a dead disk."""
 
 
-AnyFact = Begun | Engine | Model | Disk | Ground | Store | Cache | Program | End
+AnyFact = InspectionBegun | Engine | Model | Disk | RootsScan | Store | Cache | Program | InspectionEnd

@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.inspection.facts import Disk, Ground, NotesOf, Root
+from memd.inspection.facts import Disk, NotesOf, Root, RootsScan
 from memd.model import Kind
 from memd.sources.roots import databases_of, roots_of
-from memd.sources.scan import Skip, scan
+from memd.sources.scan import SkipReason, scan
+from memd.text.memory_paths import ExtraDirectory, SessionPaths, is_session, only_file
 from memd.text.memory_paths import Root as Place
-from memd.text.memory_paths import SessionPaths, Tree, is_session, only_file
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.watch_plan import survey
 
@@ -22,7 +22,7 @@ _NAMED = 3  # files that are told by name; the others are counted
 _AHEAD_S = 300  # a clock that is set right now and then may go so far wrong
 
 
-class Look:
+class RootsLook:
     """One look at everything below the roots of an agent."""
 
     def __init__(self, agent: str, settings: AgentSettings, now: float, state: Path) -> None:
@@ -40,7 +40,7 @@ class Look:
         self._state = state
         self.at: Path = settings.workspace  # what is looked at just now: what hangs, if it does
 
-    def look(self) -> Ground:
+    def look(self) -> RootsScan:
         """Look at each root, then scan them all."""
         settings = self._settings
         roots = [self._root(settings.workspace, is_workspace=True)]
@@ -56,13 +56,13 @@ class Look:
         self.at = settings.workspace
         seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
         files = [found.file for found in seen.found.values()]
-        closed = [_place_of(name) for name, why in seen.skipped.items() if why is Skip.UNREADABLE]
+        closed = [_place_of(name) for name, why in seen.skipped.items() if why is SkipReason.UNREADABLE]
         closed += [str(file) for file in files if not os.access(file, os.R_OK)]
         late_ns = int((self._now + _AHEAD_S) * 1e9)
         late = [found for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
         future = [str(found.file) if found.kind is Kind.SESSION else found.path for found in late]
         transcripts = sum(found.kind is Kind.SESSION for found in seen.found.values())
-        return Ground(
+        return RootsScan(
             agent=self._agent,
             roots=tuple(roots),
             notes=len(files) - transcripts,
@@ -72,15 +72,17 @@ class Look:
             unread=_unread(settings),
             unreadable=_some(closed),
             unreadable_count=len(closed),
-            skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not Skip.UNREADABLE)),
+            skipped=dict(
+                Counter(str(why) for why in seen.skipped.values() if why is not SkipReason.UNREADABLE)
+            ),
             future=_some(future),
             future_count=len(future),
             directories=survey(parts, recursive=False).size,
         )
 
-    def hanging(self) -> Ground:
+    def hanging(self) -> RootsScan:
         """What can be said when the look has no end."""
-        return Ground(agent=self._agent, hangs_at=str(self.at))
+        return RootsScan(agent=self._agent, hangs_at=str(self.at))
 
     def _root(self, path: Path, *, is_workspace: bool) -> Root:
         self.at = path
@@ -102,7 +104,7 @@ def _presets(parts: Iterable[Place], settings: AgentSettings, state: Path) -> tu
     return tuple(
         NotesOf(
             directory=str(root.directory),
-            way=root.way if isinstance(root, Tree) else (),
+            way=root.way if isinstance(root, ExtraDirectory) else (),
             file=only_file(root),
         )
         for root in parts
@@ -123,7 +125,7 @@ def disk_of(path: Path) -> Disk | None:
 
 
 def _mount_of(path: Path) -> Mount | None:
-    return concerning([Tree(path)], parsed(read_mounts())).get(path)
+    return concerning([ExtraDirectory(path)], parsed(read_mounts())).get(path)
 
 
 def _fault(path: Path, *, is_workspace: bool) -> str | None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from memd.config.settings import AgentSettings
-from memd.inspection.facts import Cache, Kept, Store
+from memd.inspection.facts import Cache, KeptBackup, Store
 from memd.providers.api_keys.key_file import read_small
-from memd.providers.api_keys.logins import Surroundings
+from memd.providers.api_keys.logins import ChoiceInputs
 from memd.providers.choose import choose
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.store import backups, quarantine, read_only
@@ -65,7 +65,7 @@ def _found(
     """What there is to tell of a database: what a look at it tells, or why there is none."""
     damaged = tuple(path.name for path in quarantine.kept(file))
     kept = tuple(
-        Kept(name=copy.path.name, bytes=copy.bytes, schema=copy.schema, made_at=copy.made_at)
+        KeptBackup(name=copy.path.name, bytes=copy.bytes, schema=copy.schema, made_at=copy.made_at)
         for copy in backups.kept(file)
     )
     found: dict[str, object] = {
@@ -80,14 +80,14 @@ def _found(
         seen = look(file, patience_s)
     except StoreDamaged as damage:
         return {**found, "faults": (_reason(damage, file),)}
-    except read_only.NotLooked as reason:
+    except read_only.LookImpossible as reason:
         return {**found, "unchecked": str(reason)}
     except (StoreUnavailable, OSError) as trouble:
         return {**found, "closed": _reason(trouble, file)}
     return {**found, **told(seen)}
 
 
-def _health(seen: read_only.Condition) -> dict[str, object]:
+def _health(seen: read_only.DatabaseCondition) -> dict[str, object]:
     return {"faults": seen.faults, "schema": seen.schema, "known_schema": seen.known_schema}
 
 
@@ -95,7 +95,7 @@ def _rebuild(seen: read_only.IndexCondition, settings: AgentSettings | None) -> 
     if settings is None or seen.is_newer or seen.faults or not seen.files:
         return None
     # What a remote model is like is not known without asking: then only the text is judged.
-    provider = choose(settings, Surroundings(os.environ, Path.home(), read_small)).provider
+    provider = choose(settings, ChoiceInputs(os.environ, Path.home(), read_small)).provider
     wanted = wanted_fingerprint(settings, None if provider is None else provider.identity)
     return why_rebuild(seen.fingerprint, wanted)
 

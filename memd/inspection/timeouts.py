@@ -10,19 +10,19 @@ import msgspec
 T = TypeVar("T")
 
 
-class Endless(msgspec.Struct, frozen=True):
+class StillRunning(msgspec.Struct, frozen=True):
     """The work did not end in its time."""
 
     patience_s: float
 
 
-class Broken(msgspec.Struct, frozen=True):
+class WorkFailed(msgspec.Struct, frozen=True):
     """The work ended with an error."""
 
     error: BaseException
 
 
-class Work(Generic[T]):
+class BackgroundWork(Generic[T]):
     """Something that runs beside, from now on.
 
     A thread in a system call, as for a file on a dead network mount, cannot be ended. It is left behind, and goes with
@@ -38,7 +38,7 @@ class Work(Generic[T]):
         """
         self._patience_s = patience_s
         self._deadline = time.monotonic() + patience_s
-        self._outcome: T | Broken | Endless = Endless(patience_s)
+        self._outcome: T | WorkFailed | StillRunning = StillRunning(patience_s)
         self._thread = threading.Thread(target=self._run, args=(do,), daemon=True)
         self._thread.start()
 
@@ -46,9 +46,9 @@ class Work(Generic[T]):
         try:
             self._outcome = do()
         except BaseException as error:  # noqa: BLE001 - a thread has nobody above it who could be told otherwise
-            self._outcome = Broken(error)
+            self._outcome = WorkFailed(error)
 
-    def outcome(self) -> T | Broken | Endless:
+    def outcome(self) -> T | WorkFailed | StillRunning:
         """What it came to, as soon as it has ended or its time is over."""
         self._thread.join(max(0.0, self._deadline - time.monotonic()))
         return self._outcome

@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 
 from memd.errors import TransientError
-from memd.store.backups import Copy, is_old
+from memd.store.backups import BackupCopy, is_old
 from memd.store.errors import StoreDamaged
 
 log = structlog.get_logger()
@@ -16,11 +16,11 @@ log = structlog.get_logger()
 EVERY_S = 3600.0  # a copy is kept for a day: one look in an hour is soon enough
 
 
-class Upgraded(Protocol):
+class UpgradedDatabase(Protocol):
     """A database that may have been brought up to date."""
 
     @property
-    def copies(self) -> tuple[Copy, ...]:
+    def copies(self) -> tuple[BackupCopy, ...]:
         """Of it as it was before."""
         ...
 
@@ -33,7 +33,7 @@ class Upgraded(Protocol):
         """
         ...
 
-    async def drop_copies(self, which: Collection[Copy]) -> None:
+    async def drop_copies(self, which: Collection[BackupCopy]) -> None:
         """Delete copies.
 
         Raises:
@@ -43,7 +43,7 @@ class Upgraded(Protocol):
 
 
 async def keep_proving(
-    store: Upgraded,
+    store: UpgradedDatabase,
     whole: asyncio.Event,
     damaged: Callable[[str], None],
     *,
@@ -69,7 +69,7 @@ async def keep_proving(
         await asyncio.sleep(every_s)
 
 
-async def _prove(store: Upgraded, damaged: Callable[[str], None], clock: Callable[[], float]) -> None:
+async def _prove(store: UpgradedDatabase, damaged: Callable[[str], None], clock: Callable[[], float]) -> None:
     try:
         await store.check()
         now = clock()

@@ -19,7 +19,7 @@ MANY = 100
 LATE_S = 3600.0
 
 
-class Tidy:
+class KeywordOptimizer:
     """Counts what has changed, and acts when it is enough. Edits and searches go on meanwhile, between two steps."""
 
     def __init__(

@@ -13,7 +13,7 @@ import structlog
 
 from memd.errors import MemdError
 from memd.memory_limit import policy, process_memory
-from memd.memory_limit.policy import Holding, MemorySeen
+from memd.memory_limit.policy import AgentVectors, MemorySeen
 from memd.runtime import malloc
 from memd.runtime.ticks import until_beat_s
 
@@ -167,10 +167,10 @@ class MemoryLimit:
             return None
         return own, sum(self._resident_bytes(pid) or 0 for pid in self._workers())
 
-    def _holdings(self) -> list[Holding]:
+    def _holdings(self) -> list[AgentVectors]:
         now = self._clock()
         return [
-            Holding(
+            AgentVectors(
                 agent,
                 one.resident_bytes,
                 one.whole_bytes,

@@ -15,7 +15,7 @@ LATELY_S = 600.0
 NEVER = float("-inf")
 
 
-class Holding(msgspec.Struct, frozen=True):
+class AgentVectors(msgspec.Struct, frozen=True):
     """The vectors of one agent."""
 
     agent: str
@@ -33,7 +33,7 @@ class MemorySeen(msgspec.Struct, frozen=True):
     rest_bytes: int
 
 
-class Decision(msgspec.Struct, frozen=True):
+class MemoryDecision(msgspec.Struct, frozen=True):
     """Agents whose vectors are to be given up, the first one first, and then taken back."""
 
     give_up: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def seen_lately(before: Sequence[MemorySeen], now: MemorySeen) -> tuple[MemorySe
     return (*(one for one in before if now.at - one.at < LATELY_S), now)
 
 
-def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[Holding]) -> Decision:
+def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[AgentVectors]) -> MemoryDecision:
     """What to do about the memory that memd holds.
 
     Args:
@@ -57,7 +57,7 @@ def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[Hold
         (one for one in holdings if one.is_shelved), key=lambda one: (-_asked_at(one), one.agent)
     )
     if not limit_bytes:
-        return Decision(take_back=tuple(one.agent for one in shelved))
+        return MemoryDecision(take_back=tuple(one.agent for one in shelved))
     # Those that nobody has asked for the longest time go first.
     resident = sorted(
         (one for one in holdings if not one.is_shelved and one.resident_bytes),
@@ -67,17 +67,19 @@ def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[Hold
     held = seen[-1].rest_bytes + in_vectors
     if held > limit_bytes:
         gone = _until(held - GIVE_UP_TO * limit_bytes, resident)
-        return Decision(give_up=tuple(one.agent for one in gone))
+        return MemoryDecision(give_up=tuple(one.agent for one in gone))
     room = TAKE_BACK_TO * limit_bytes - max(one.rest_bytes for one in seen) - in_vectors
     now = seen[-1].at
     rested = [one for one in shelved if one.given_up_at is None or now - one.given_up_at >= LATELY_S]
     return _returning(room, rested, resident)
 
 
-def _returning(room: float, shelved: Sequence[Holding], resident: Sequence[Holding]) -> Decision:
+def _returning(
+    room: float, shelved: Sequence[AgentVectors], resident: Sequence[AgentVectors]
+) -> MemoryDecision:
     """Who comes back, the last asked first; and who makes way for one that is asked, having been left alone for long."""
-    given_up: list[Holding] = []
-    back: list[Holding] = []
+    given_up: list[AgentVectors] = []
+    back: list[AgentVectors] = []
     for one in shelved:
         left_alone = [
             other
@@ -90,10 +92,10 @@ def _returning(room: float, shelved: Sequence[Holding], resident: Sequence[Holdi
             given_up += gone
             back.append(one)
             room = made - one.whole_bytes
-    return Decision(tuple(one.agent for one in given_up), tuple(one.agent for one in back))
+    return MemoryDecision(tuple(one.agent for one in given_up), tuple(one.agent for one in back))
 
 
-def _until(wanted: float, resident: Sequence[Holding]) -> Iterator[Holding]:
+def _until(wanted: float, resident: Sequence[AgentVectors]) -> Iterator[AgentVectors]:
     """The first of some that make so much room together; all, if they do not."""
     for one in resident:
         if wanted <= 0:
@@ -102,5 +104,5 @@ def _until(wanted: float, resident: Sequence[Holding]) -> Iterator[Holding]:
         yield one
 
 
-def _asked_at(holding: Holding) -> float:
+def _asked_at(holding: AgentVectors) -> float:
     return NEVER if holding.asked_at is None else holding.asked_at

@@ -8,16 +8,16 @@ import msgspec
 from memd.config import server_url
 from memd.config.settings import AgentSettings, Embedder, Remote
 from memd.providers.api_keys.account import NoKey
-from memd.providers.api_keys.logins import Surroundings, mistaken
+from memd.providers.api_keys.logins import ChoiceInputs, mistaken
 from memd.providers.local import provider as local
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Provider
 from memd.providers.remote import known_models
-from memd.providers.remote.spec import Recipe, recipe, speaker
+from memd.providers.remote.spec import ProviderSpec, recipe, speaker
 
 BY_KEY: tuple[Embedder, ...] = ("openai", "gemini", "voyage")
 """Whom `auto` takes if there is a key for them, in this order."""
 
-Candidate = Provider | Recipe
+Candidate = Provider | ProviderSpec
 """One that can be used at once, or one that must be asked first what its model is like."""
 
 
@@ -41,7 +41,7 @@ class ProviderChoice(msgspec.Struct, frozen=True):
     @property
     def provider(self) -> Provider | None:
         """The primary, if it can be used at once."""
-        return None if isinstance(self.primary, Recipe) else self.primary
+        return None if isinstance(self.primary, ProviderSpec) else self.primary
 
 
 class _Wish(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class _Wish(msgspec.Struct, frozen=True):
     why: str
 
 
-def choose(settings: AgentSettings, around: Surroundings, rng: Random | None = None) -> ProviderChoice:
+def choose(settings: AgentSettings, around: ChoiceInputs, rng: Random | None = None) -> ProviderChoice:
     """Choose without loading, starting or asking anything; what is missing becomes the reason.
 
     Args:
@@ -87,7 +87,7 @@ def shared(settings: AgentSettings) -> str:
     return hashlib.sha256(msgspec.json.encode(wanted, order="sorted")).hexdigest()
 
 
-def _considered(settings: AgentSettings, around: Surroundings) -> list[_Wish | SkippedProvider]:
+def _considered(settings: AgentSettings, around: ChoiceInputs) -> list[_Wish | SkippedProvider]:
     """Whom the settings allow, in order of preference."""
     provider, model, remote = settings.provider, settings.model, settings.remote
     found: list[_Wish | SkippedProvider]
@@ -104,7 +104,7 @@ def _considered(settings: AgentSettings, around: Surroundings) -> list[_Wish | S
     return found
 
 
-def _remote_ones(settings: AgentSettings, around: Surroundings) -> list[_Wish | SkippedProvider]:
+def _remote_ones(settings: AgentSettings, around: ChoiceInputs) -> list[_Wish | SkippedProvider]:
     """Whom `auto` considers before the local model.
 
     A base_url names who may read the notes. If it cannot be used, they do not go to somebody else instead because
@@ -148,7 +148,7 @@ def _fallback(settings: AgentSettings, name: Embedder) -> _Wish:
 
 
 def _second(
-    settings: AgentSettings, chosen: _Wish, around: Surroundings, rng: Random
+    settings: AgentSettings, chosen: _Wish, around: ChoiceInputs, rng: Random
 ) -> tuple[Candidate | None, str | None]:
     """The fallback, or why there is none though one is named."""
     if settings.fallback == "none":
@@ -162,7 +162,7 @@ def _second(
         return None, _reason(wish, missing, around)
 
 
-def _made(wish: _Wish, around: Surroundings, rng: Random) -> Candidate:
+def _made(wish: _Wish, around: ChoiceInputs, rng: Random) -> Candidate:
     """The provider.
 
     Raises:
@@ -173,7 +173,7 @@ def _made(wish: _Wish, around: Surroundings, rng: Random) -> Candidate:
     return recipe(wish.provider, wish.model, wish.remote, around.environ, around.read)
 
 
-def _reason(wish: _Wish, missing: Exception, around: Surroundings) -> str:
+def _reason(wish: _Wish, missing: Exception, around: ChoiceInputs) -> str:
     """Why a provider cannot be had; what looks like a key and is none is named."""
     looks_so = mistaken(wish.provider, around) if isinstance(missing, NoKey) else None
     return str(missing) if looks_so is None else f"{missing} {looks_so}"
@@ -183,7 +183,7 @@ def _because(wish: _Wish, made: Candidate) -> str:
     """Why this one, and where that sends the notes."""
     where = (
         f"notes and questions are sent to {made.account.host}"
-        if isinstance(made, Recipe)
+        if isinstance(made, ProviderSpec)
         else "nothing is sent anywhere"
     )
     return f"{wish.why}; {where}"

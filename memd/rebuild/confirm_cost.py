@@ -4,16 +4,18 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.rebuild.cost import Cost
+from memd.rebuild.cost import RebuildCost
 from memd.store.meta import Fingerprint
 
 
-class Permission:
+class RebuildPermission:
     """Whether a rebuild of one agent's index may begin."""
 
-    def __init__(self, agent: str, embedders: Embedders, cost: Callable[[bool], Awaitable[Cost]]) -> None:
+    def __init__(
+        self, agent: str, embedders: AgentQueues, cost: Callable[[bool], Awaitable[RebuildCost]]
+    ) -> None:
         """Nobody is asked yet.
 
         Args:

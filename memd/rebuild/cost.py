@@ -7,7 +7,7 @@ import msgspec
 from memd.errors import MemdError
 from memd.indexing.index_notes import read_and_cut, unexpected
 from memd.indexing.index_transcripts import read_and_cut_session
-from memd.indexing.rules import Treatment
+from memd.indexing.rules import IndexingRules
 from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.safe_open import SourceError
@@ -17,7 +17,7 @@ from memd.store.parts import hash_of
 from memd.text.tokens import estimate_tokens
 
 
-class Cost(msgspec.Struct, frozen=True):
+class RebuildCost(msgspec.Struct, frozen=True):
     """How much there is to do."""
 
     files: int
@@ -28,7 +28,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 async def cost(
-    treatment: Treatment,
+    treatment: IndexingRules,
     vectors: KnownVectors | None,
     *,
     held: frozenset[TextHash] = frozenset(),
@@ -36,7 +36,7 @@ async def cost(
     embeds: bool,
     with_parts: bool = False,
     threads: Threads,
-) -> Cost:
+) -> RebuildCost:
     """Read and cut every file, and see which texts have a vector. A file that cannot be read or cut costs nothing.
 
     Args:
@@ -83,10 +83,10 @@ async def cost(
     if not embeds:
         missing = {}
     cached = sum(text_hash in known for text_hash in chunks)
-    return Cost(files, len(chunks), cached, len(missing), sum(missing.values()))
+    return RebuildCost(files, len(chunks), cached, len(missing), sum(missing.values()))
 
 
-def _chunks_of(file: FoundFile, treatment: Treatment) -> Sequence[Chunk]:
+def _chunks_of(file: FoundFile, treatment: IndexingRules) -> Sequence[Chunk]:
     if file.kind is Kind.SESSION:
         return read_and_cut_session(file, treatment).chunks
     return read_and_cut(file, treatment).chunks

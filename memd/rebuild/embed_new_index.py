@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.agent_queues import AgentQueues
 from memd.store.index import Index
 
 LOOK_S = 2.0  # between two looks at how far it is
 CATCHING_UP = 3  # rounds of what changed while it was embedded
 
 
-class Beside:
+class NewIndexEmbedding:
     """How far an index is that is embedded for another model while the old one answers by meaning."""
 
-    def __init__(self, old: Index, embedders: Embedders, fill: Callable[[Index], Awaitable[object]]) -> None:
+    def __init__(
+        self, old: Index, embedders: AgentQueues, fill: Callable[[Index], Awaitable[object]]
+    ) -> None:
         """None is built yet.
 
         Args:

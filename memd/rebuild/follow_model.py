@@ -5,13 +5,13 @@ import asyncio
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.spaces import Spaces
 from memd.errors import FatalError, MemdError
 from memd.providers.provider import space_of
-from memd.rebuild.confirm_cost import Permission
+from memd.rebuild.confirm_cost import RebuildPermission
 from memd.rebuild.fingerprint import wanted_fingerprint
-from memd.rebuild.rebuilder import Renewal
+from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.runtime.safe_traceback import told
 from memd.runtime.tasks import first_of
@@ -22,7 +22,7 @@ from memd.store.meta import Fingerprint, with_vectors
 log = structlog.get_logger()
 
 
-class Adaptation:
+class ModelFollower:
     """Looks again whenever somebody else is to embed, or something else is to be embedded."""
 
     def __init__(
@@ -32,9 +32,9 @@ class Adaptation:
         index: Index,
         fingerprint: Fingerprint,
         *,
-        embedders: Embedders,
-        renewal: Renewal,
-        permission: Permission,
+        embedders: AgentQueues,
+        renewal: Rebuilder,
+        permission: RebuildPermission,
     ) -> None:
         """Nothing runs yet.
 

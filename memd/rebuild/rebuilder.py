@@ -28,7 +28,7 @@ ROOM = 3  # times what the index takes: with so much room a rebuild has enough
 CALM_S = 600.0  # damage that comes back sooner is a failing disk: it is given longer and longer
 
 
-class Renewal:
+class Rebuilder:
     """What is wanted of one index beyond passes: to be built anew, and why."""
 
     def __init__(

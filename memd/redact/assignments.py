@@ -15,7 +15,7 @@ _SUFFIX = (
 )
 
 
-class Word(msgspec.Struct, frozen=True):
+class KeyWord(msgspec.Struct, frozen=True):
     """A word that a key ends with."""
 
     name: str
@@ -44,9 +44,11 @@ _PUBLIC = tuple(
 )
 
 WORDS = (
-    Word("password", "password", "pass", r"pass(?:word|wd|phrase|code|wort|(?<=mot de pass)e)", "password"),
+    KeyWord(
+        "password", "password", "pass", r"pass(?:word|wd|phrase|code|wort|(?<=mot de pass)e)", "password"
+    ),
     # "pass" alone is a word of English: as a part of a name it is a password.
-    Word(
+    KeyWord(
         "pass",
         "password",
         "pass",
@@ -85,14 +87,14 @@ WORDS = (
             "all_",
         ),
     ),
-    Word("pass-alone", "password", "pass", r"(?<![A-Za-z0-9_.-])pass", "password", strict=True),
-    Word("pwd", "password", "pw", r"pwd", "password"),
-    Word("pw", "password", "pw", r"(?<![A-Za-z0-9.])pw", "password", strict=True),
-    Word("psk", "password", "psk", r"(?<![A-Za-z0-9_-])psk", "password", strict=True),
-    Word("psw", "password", "psw", r"(?<![A-Za-z])psw", "password"),
-    Word("contrasena", "password", "contrase", r"contrase(?:[ñÑ]|n\u0303?)a", "password"),
-    Word("secret", "secret", "secret", r"secret", "token"),
-    Word(
+    KeyWord("pass-alone", "password", "pass", r"(?<![A-Za-z0-9_.-])pass", "password", strict=True),
+    KeyWord("pwd", "password", "pw", r"pwd", "password"),
+    KeyWord("pw", "password", "pw", r"(?<![A-Za-z0-9.])pw", "password", strict=True),
+    KeyWord("psk", "password", "psk", r"(?<![A-Za-z0-9_-])psk", "password", strict=True),
+    KeyWord("psw", "password", "psw", r"(?<![A-Za-z])psw", "password"),
+    KeyWord("contrasena", "password", "contrase", r"contrase(?:[ñÑ]|n\u0303?)a", "password"),
+    KeyWord("secret", "secret", "secret", r"secret", "token"),
+    KeyWord(
         "token",
         "token",
         "token",
@@ -114,10 +116,10 @@ WORDS = (
             "per_",
         ),
     ),
-    Word("secret-id", "secret", "secret", r"secret[_-]?id", "token"),
-    Word("credential", "credential", "cred", r"credentials?", "token", never=("load", "loadencrypted")),
-    Word("key", "api-key", "key", r"key", "token", before=_COMPOUNDS),
-    Word(
+    KeyWord("secret-id", "secret", "secret", r"secret[_-]?id", "token"),
+    KeyWord("credential", "credential", "cred", r"credentials?", "token", never=("load", "loadencrypted")),
+    KeyWord("key", "api-key", "key", r"key", "token", before=_COMPOUNDS),
+    KeyWord(
         "wifi-key",
         "password",
         "key",
@@ -127,9 +129,9 @@ WORDS = (
             f"{word}{gap}" for word in ("wifi", "wi-fi", "wpa", "wpa2", "wep") for gap in (" ", "_", "-")
         ),
     ),
-    Word("keys-of-anything", "key", "key", r"key", "key", never=(*_COMPOUNDS, *_PUBLIC)),
-    Word("auth", "token", "auth", r"auth", "key"),
-    Word(
+    KeyWord("keys-of-anything", "key", "key", r"key", "key", never=(*_COMPOUNDS, *_PUBLIC)),
+    KeyWord("auth", "token", "auth", r"auth", "key"),
+    KeyWord(
         "auth-of",
         "password",
         "auth",
@@ -137,7 +139,7 @@ WORDS = (
         "token",
         before=("basic_", "basic-", "rediscli_", "redis_", "http_", "proxy_"),
     ),
-    Word(
+    KeyWord(
         "seed",
         "secret",
         "seed",
@@ -227,7 +229,7 @@ _DIGIT_SOON = re.compile(r"[^0-9]{0,120}[0-9]")
 _NAMES = ("-", "_", "/")
 
 
-def assigned(word: Word) -> Find:
+def assigned(word: KeyWord) -> Find:
     """Finds what is assigned to a key that ends with a word."""
     ending = re.compile(word.pattern + _SUFFIX, re.IGNORECASE | re.ASCII)
 
@@ -284,7 +286,7 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
         return span or _below(text, end, strength)
     if follows in {">", " ", '"', "'", "<"} and (element := _ELEMENT.match(text, end)) is not None:
         inner = "secret" if element["cdata"] is None else "cdata"
-        value = secret_values.Value(*element.span(inner), element[inner], True, "")
+        value = secret_values.SecretValue(*element.span(inner), element[inner], True, "")
         return _judged(value, strength, shouts=shouts, spoken=False)
     before = text[max(0, at - len(name) - 14) : at]
     if _is_ordered(before, before[: len(before) - len(name)], shouts=shouts):
@@ -372,7 +374,7 @@ def _below(text: str, end: int, strength: Strength) -> Span | None:
     if match is None:
         return None
     said = match["secret"]
-    value = secret_values.Value(*match.span("secret"), said, False, "")
+    value = secret_values.SecretValue(*match.span("secret"), said, False, "")
     if (
         said.endswith(":")
         or secret_values.is_statement(said)
@@ -425,7 +427,7 @@ def _behind(
     )
 
 
-def _fits(sep: str, value: secret_values.Value, line: str) -> bool:
+def _fits(sep: str, value: secret_values.SecretValue, line: str) -> bool:
     """Whether a value is one that stands behind such a separator, on a line that begins so."""
     if sep in _OF_LITERALS and not value.quoted:
         return False
@@ -442,7 +444,7 @@ _OF_LITERALS = frozenset({"||", "??", ",", "or", "OR", "===", "==", "!=", "!==",
 
 def _in_literal(text: str, literal: re.Match[str], strength: Strength) -> Span | None:
     """The lines of a literal of YAML, where the first is a secret."""
-    first = secret_values.Value(*literal.span("first"), literal["first"].rstrip(), True, "")
+    first = secret_values.SecretValue(*literal.span("first"), literal["first"].rstrip(), True, "")
     if not secret_values.is_secret(first, strength, shouts=False, spoken=False):
         return None
     end, gap = literal.end("first"), literal["gap"]
@@ -466,7 +468,7 @@ def _is_end(text: str, at: int, begins: int, head: re.Match[str]) -> bool:
 
 
 def _judged(
-    value: secret_values.Value, strength: Strength, *, shouts: bool, spoken: bool, alone: bool = False
+    value: secret_values.SecretValue, strength: Strength, *, shouts: bool, spoken: bool, alone: bool = False
 ) -> Span | None:
     is_one = secret_values.is_secret(value, strength, shouts=shouts, spoken=spoken, alone=alone)
     return (value.start, value.end) if is_one else None

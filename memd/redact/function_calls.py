@@ -30,7 +30,7 @@ def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
         if match is None:
             return None
         said = match["secret"]
-        value = secret_values.Value(*match.span("secret"), said, True, "")
+        value = secret_values.SecretValue(*match.span("secret"), said, True, "")
         is_one = (
             (secret_values.is_strong(said) and len(said) >= 8)
             if random

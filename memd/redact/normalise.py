@@ -19,7 +19,7 @@ _PLAIN = {
 } | {ord(blank): " " for blank in map(chr, range(0x3001)) if re.match(f"[{_BLANKS}]", blank)}
 
 
-class Folded(msgspec.Struct, frozen=True):
+class NormalisedText(msgspec.Struct, frozen=True):
     """A text without oddities, which knows where each sign of it stood."""
 
     text: str
@@ -30,12 +30,12 @@ class Folded(msgspec.Struct, frozen=True):
         return at + bisect_right(self.before, at)
 
 
-def folded(text: str) -> Folded:
+def folded(text: str) -> NormalisedText:
     """The same words in plain signs, so that a rule need not know how else they can be written."""
     if text.isascii() or _ODD.search(text) is None:
-        return Folded(text, ())
+        return NormalisedText(text, ())
     plain = text.translate(_PLAIN)
     gone = [match.start() for match in _GONE.finditer(plain)]
     if not gone:
-        return Folded(plain, ())
-    return Folded(_GONE.sub("", plain), tuple(at - count for count, at in enumerate(gone)))
+        return NormalisedText(plain, ())
+    return NormalisedText(_GONE.sub("", plain), tuple(at - count for count, at in enumerate(gone)))

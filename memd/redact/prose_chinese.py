@@ -141,7 +141,7 @@ def _abroad(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
-def _is_bound(value: secret_values.Value, apart: bool) -> bool:
+def _is_bound(value: secret_values.SecretValue, apart: bool) -> bool:
     """Whether a value right behind the word, with nothing between that says so, is surely meant by it."""
     has_digit = any(map(str.isdigit, value.text))
     return (

@@ -90,7 +90,7 @@ _REST_OF_LOGIN = re.compile(
 )
 
 
-def _goes_on_to_the_rest(value: secret_values.Value, strength: Strength) -> bool:
+def _goes_on_to_the_rest(value: secret_values.SecretValue, strength: Strength) -> bool:
     """Whether a plain word stands where a password does, since the sentence goes on with who uses it."""
     return (
         strength == "password"
@@ -268,7 +268,7 @@ def _told_before(text: str, at: int) -> Span | None:
     if not said or not any(map(str.isdigit, said)):
         return None
     start = at - len(left) + place - len(word) + word.index(said)
-    value = secret_values.Value(start, start + len(said), said, True, "")
+    value = secret_values.SecretValue(start, start + len(said), said, True, "")
     is_one = secret_values.is_secret(value, "password", shouts=False, spoken=True)
     return (value.start, value.end) if is_one else None
 

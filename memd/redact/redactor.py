@@ -89,7 +89,7 @@ class Redacted(msgspec.Struct, frozen=True):
     counts: Mapping[str, int]  # kind -> how many were taken out
 
 
-class Find(msgspec.Struct, frozen=True, gc=False):
+class SecretSpan(msgspec.Struct, frozen=True, gc=False):
     """A place in a text that is secret."""
 
     start: int
@@ -136,7 +136,7 @@ class Redactor:
             counts.update(find.kind for find in finds)
         return Redacted(text, dict(sorted(counts.items())))
 
-    def finds(self, text: str) -> list[Find]:
+    def finds(self, text: str) -> list[SecretSpan]:
         """What is secret in a text, in its order; none overlaps another, or a mark of an earlier redaction."""
         found = [find for find in self._found(text) if text[find.start : find.end] not in self._allowed]
         if not found:
@@ -144,26 +144,26 @@ class Redactor:
         marks = [match.span() for match in _MARK.finditer(text)]
         return _merged(_outside(found, marks) if marks else found)
 
-    def _found(self, text: str) -> Iterator[Find]:
+    def _found(self, text: str) -> Iterator[SecretSpan]:
         plain = folded(text)
         if plain.text is text:
             yield from _built_in(text)
         else:
             for find in _built_in(plain.text):
-                yield Find(plain.place(find.start), plain.place(find.end - 1) + 1, find.kind, find.rank)
+                yield SecretSpan(plain.place(find.start), plain.place(find.end - 1) + 1, find.kind, find.rank)
         for rank, rule_of_user in enumerate(self._custom, len(RULES) + 1):
             for start, end in rule_of_user.spans(text):
-                yield Find(start, end, rule_of_user.kind, rank)
+                yield SecretSpan(start, end, rule_of_user.kind, rank)
 
 
-def _built_in(text: str) -> Iterator[Find]:
+def _built_in(text: str) -> Iterator[SecretSpan]:
     tokens = "\n".join(_runs(text))
     for anchor, rules in _IN_TOKENS.items() if tokens else ():
         if anchor in tokens:
             yield from _around(_places(anchor, text), rules, text)
     block = private_keys.middle(text)
     if block is not None:
-        yield Find(*block, "private-key", len(RULES))
+        yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
     for anchor, rules, places in _placed(text):
         yield from _around(places, rules, text)
@@ -171,7 +171,7 @@ def _built_in(text: str) -> Iterator[Find]:
             named += places
     if named:
         for start, end in tables.spans(text, sorted(named)):
-            yield Find(start, end, tables.KIND, len(RULES))
+            yield SecretSpan(start, end, tables.KIND, len(RULES))
 
 
 def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
@@ -219,7 +219,7 @@ def _places(anchor: str, text: str) -> list[int]:
     return places
 
 
-def _around(places: Sequence[int], rules: Ranked, text: str) -> Iterator[Find]:
+def _around(places: Sequence[int], rules: Ranked, text: str) -> Iterator[SecretSpan]:
     """What some rules find at the places of an anchor that they share."""
     for rank, rule in rules:
         after, find = 0, rule.find
@@ -227,7 +227,7 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> Iterator[Find]:
             if at >= after:
                 span = find(text, at)
                 if span is not None:
-                    yield Find(span[0], span[1], rule.kind, rank)
+                    yield SecretSpan(span[0], span[1], rule.kind, rank)
                     after = span[1]
 
 
@@ -236,9 +236,9 @@ def _lowered(text: str) -> str:
     return text.replace("İ", "i").lower()  # the only capital whose small letter would be two signs
 
 
-def _outside(finds: list[Find], marks: list[Span]) -> list[Find]:
+def _outside(finds: list[SecretSpan], marks: list[Span]) -> list[SecretSpan]:
     """The parts of finds that are no marks."""
-    parts: list[Find] = []
+    parts: list[SecretSpan] = []
     finds.sort(key=lambda find: find.start)
     first = 0
     for find in finds:
@@ -247,28 +247,28 @@ def _outside(finds: list[Find], marks: list[Span]) -> list[Find]:
         start, at = find.start, first
         while at < len(marks) and marks[at][0] < find.end:
             if marks[at][0] > start:
-                parts.append(Find(start, marks[at][0], find.kind, find.rank))
+                parts.append(SecretSpan(start, marks[at][0], find.kind, find.rank))
             start = max(start, marks[at][1])
             at += 1
         if start < find.end:
-            parts.append(Find(start, find.end, find.kind, find.rank))
+            parts.append(SecretSpan(start, find.end, find.kind, find.rank))
     return parts
 
 
-def _merged(finds: list[Find]) -> list[Find]:
+def _merged(finds: list[SecretSpan]) -> list[SecretSpan]:
     """Finds that overlap put together, in order."""
-    merged: list[Find] = []
+    merged: list[SecretSpan] = []
     for find in sorted(finds, key=lambda find: (find.start, -find.end)):
         last = merged[-1] if merged else None
         if last is None or find.start >= last.end:
             merged.append(find)
         else:
             first = min(last, find, key=lambda one: one.rank)
-            merged[-1] = Find(last.start, max(last.end, find.end), first.kind, first.rank)
+            merged[-1] = SecretSpan(last.start, max(last.end, find.end), first.kind, first.rank)
     return merged
 
 
-def _replaced(text: str, finds: list[Find]) -> str:
+def _replaced(text: str, finds: list[SecretSpan]) -> str:
     pieces: list[str] = []
     at = 0
     for find in finds:

@@ -34,7 +34,7 @@ LEAST_RUN = 14
 """So many signs of a token stand together at least, the anchor among them."""
 
 
-class Token(msgspec.Struct, frozen=True):
+class TokenFormat(msgspec.Struct, frozen=True):
     """A secret that its own form gives away: a row of a table.
 
     The pattern is tried where an anchor stands. Its group "secret", or else all of it, is the secret. A repeat without
@@ -48,7 +48,7 @@ class Token(msgspec.Struct, frozen=True):
     signs: str = WORD  # of these
 
 
-def rule_of(token: Token) -> Rule:
+def rule_of(token: TokenFormat) -> Rule:
     """The rule that a row of a table means."""
     find = matching(token.pattern, before=token.before, signs=token.signs)
     return Rule(token.kind, token.kind, token.anchors, find, in_token=True)

@@ -16,7 +16,7 @@ much else, only what looks random counts.
 """
 
 
-class Value(msgspec.Struct, frozen=True):
+class SecretValue(msgspec.Struct, frozen=True):
     """What stands on the other side of a separator."""
 
     start: int
@@ -73,7 +73,7 @@ _PAIRS = ((")", "("), ("]", "["), ("}", "{"), (">", "<"))
 _MARK = re.compile(r"\[REDACTED\b", re.IGNORECASE)
 
 
-def read(text: str, at: int) -> Value | None:
+def read(text: str, at: int) -> SecretValue | None:
     """The value that begins at a place of a text, without its quotes; None where there is none."""
     opened = _OPEN.match(text, at)
     if opened is not None:
@@ -96,7 +96,7 @@ def read(text: str, at: int) -> Value | None:
         return None
     line_end = text.find("\n", end, end + 80)
     rest = text[end : line_end if line_end >= 0 else end + 80]
-    return Value(start, end, text[start:end], quoted, rest)
+    return SecretValue(start, end, text[start:end], quoted, rest)
 
 
 def _whole(text: str, at: int) -> str:
@@ -187,7 +187,7 @@ _NAME = re.compile(r"[A-Za-z]++(?:[_./:-][A-Za-z]++)*+[_./:-]?v?[0-9]{0,3}(?:\.[
 
 
 def is_secret(
-    value: Value,
+    value: SecretValue,
     strength: Strength,
     *,
     shouts: bool,
@@ -242,7 +242,7 @@ def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
     )
 
 
-def _is_password(value: Value, text: str, *, shouts: bool, spoken: bool, english: bool) -> bool:
+def _is_password(value: SecretValue, text: str, *, shouts: bool, spoken: bool, english: bool) -> bool:
     if _BLANK.search(text):
         return _is_passphrase(text)
     if _HAN.search(text):
@@ -269,7 +269,7 @@ def _is_passphrase(text: str) -> bool:
     )
 
 
-def _is_bare_password(value: Value, text: str, *, spoken: bool, english: bool) -> bool:
+def _is_bare_password(value: SecretValue, text: str, *, spoken: bool, english: bool) -> bool:
     if (spoken and _DATE.match(text)) or _CODE.match(text) or _AMOUNT.fullmatch(text):
         return False
     if _has_digit(text) or has_symbol(text):
@@ -295,7 +295,7 @@ _HAN = re.compile(r"[一-鿿]")
 _FIELD = re.compile(r"[a-z](?:Password|Passwd|Passphrase)\Z")
 
 
-def _is_token(value: Value, text: str, *, shouts: bool, spoken: bool) -> bool:
+def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> bool:
     has_letter = _LETTER.search(text) is not None
     if text.isdecimal():
         return shouts and len(text) >= 8

@@ -75,7 +75,7 @@ def _cells(text: str, start: int, end: int, mark: str, columns: tuple[int, ...])
     for column, cell in enumerate(text[start:end].split(mark)):
         if column in columns:
             said = cell.strip().strip("`*\"'")
-            value = secret_values.Value(0, 0, said, True, "")
+            value = secret_values.SecretValue(0, 0, said, True, "")
             if (
                 said
                 and (secret_values.is_strong(said) or (secret_values.has_symbol(said) and " " not in said))

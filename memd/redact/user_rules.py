@@ -19,7 +19,7 @@ LONGEST = 500
 _SHARED = 200  # of them in the next piece too: what stands across a cut is whole in one of the two
 
 
-class Custom(msgspec.Struct, frozen=True):
+class UserPattern(msgspec.Struct, frozen=True):
     """A user's rule, ready to use."""
 
     kind: str
@@ -37,11 +37,11 @@ class Custom(msgspec.Struct, frozen=True):
                     yield start + at, start + till
 
 
-def custom(rule: UserRule) -> Custom:
+def custom(rule: UserRule) -> UserPattern:
     """A user's rule, its pattern being known to be right."""
     pattern = re.compile(rule.pattern)
     group: str | int = "secret" if "secret" in pattern.groupindex else min(pattern.groups, 1)
-    return Custom(rule.name, pattern, group)
+    return UserPattern(rule.name, pattern, group)
 
 
 def _pieces(text: str) -> Iterator[Span]:

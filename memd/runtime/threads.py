@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from memd.errors import TransientError
-from memd.runtime.timing import Errand
+from memd.runtime.timing import TimedCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,15 +42,15 @@ class _Unawaited(threading.Event):
         return self.is_set()
 
 
-class Starved(TransientError):
+class ResourceShortage(TransientError):
     """The system does not give what work needs just now."""
 
 
-class NoThread(Starved):
+class NoThread(ResourceShortage):
     """It gives no thread; the work was not begun."""
 
 
-class NoMemory(Starved):
+class NoMemory(ResourceShortage):
     """It gives no memory; the work was broken off."""
 
 
@@ -105,7 +105,7 @@ class Threads:
             NoMemory: in place of a MemoryError of fn.
         """
         future: Future[T] = Future()
-        errand = Errand(partial(fn, *args, **kwargs))
+        errand = TimedCall(partial(fn, *args, **kwargs))
         job = (future, errand)
         with self._changed:
             self._jobs.append(job)

@@ -207,7 +207,7 @@ def told(account: TimeTrace) -> dict[str, float]:
     return {name: in_ms(took_s) for name, took_s in account.parts().items() if took_s >= _NOTICED_S}
 
 
-class Errand(Generic[T]):
+class TimedCall(Generic[T]):
     """A call that a thread is to make for the part that is under way here; until it does, the part is queued."""
 
     __slots__ = ("_call", "_part", "_queued")

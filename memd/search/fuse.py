@@ -33,7 +33,7 @@ _FEW = 20
 _DIGITS = 3  # of a score, which so is the same wherever it is printed, passed and compared
 
 
-class Weights(msgspec.Struct, frozen=True):
+class FusionWeights(msgspec.Struct, frozen=True):
     """How much each side counts; only their proportion matters."""
 
     vector: float = 0.7
@@ -100,7 +100,10 @@ def background(mean: float, count: int, calibration: Calibration) -> float:
 
 
 def fuse(
-    candidates: Iterable[ScoredCandidate], weights: Weights, calibration: Calibration, usual: float = 0.0
+    candidates: Iterable[ScoredCandidate],
+    weights: FusionWeights,
+    calibration: Calibration,
+    usual: float = 0.0,
 ) -> list[Scored]:
     """Order candidates by vector_share x meaning + text_share x WORDS x share.
 
@@ -166,7 +169,7 @@ def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:
     return (-one.evidence, -one.r, one.path, one.start_line, one.id)
 
 
-def shares(candidates: list[ScoredCandidate], weights: Weights) -> tuple[float, float, float | None]:
+def shares(candidates: list[ScoredCandidate], weights: FusionWeights) -> tuple[float, float, float | None]:
     """How much each side counts, and what a missing closeness is taken to be.
 
     By the default weights both count in full. A side that is given less counts less. A side with no evidence for any
@@ -176,7 +179,7 @@ def shares(candidates: list[ScoredCandidate], weights: Weights) -> tuple[float, 
     by_text = any(one.r is not None for one in candidates)
     if not by_text or assumed is None:
         return float(assumed is not None), ALONE * by_text * (assumed is None), assumed
-    usual = Weights()
+    usual = FusionWeights()
     whole = max(weights.vector / usual.vector, weights.text / usual.text)
     if whole == 0:
         return 1.0, 1.0, assumed

@@ -33,7 +33,7 @@ class _Run(msgspec.Struct, frozen=True):
     closest: Span | None  # the part of it that is closest to the question, where it has that whole
 
 
-class Shown:
+class ShownLines:
     """The lines that hits have shown."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Shown:
 
 
 def fresh_part(
-    chunk: StoredChunk, shown: Shown, query: Query, max_chars: int, closest: Span | None = None
+    chunk: StoredChunk, shown: ShownLines, query: Query, max_chars: int, closest: Span | None = None
 ) -> ShownPart | None:
     """What a chunk shows beside the lines that are shown already: the best run of its other lines.
 
@@ -89,7 +89,7 @@ def fresh_part(
     return _turns(chunk, chunk.numbers, lines, best, inside, query, max_chars)
 
 
-def _fresh(chunk: StoredChunk, shown: Shown, lines: list[str], closest: Span | None) -> Iterator[_Run]:
+def _fresh(chunk: StoredChunk, shown: ShownLines, lines: list[str], closest: Span | None) -> Iterator[_Run]:
     """The runs of lines that were not shown."""
     begin, text = 0, 0  # of the run that is open: its line, and where that is in the text
     at = 0

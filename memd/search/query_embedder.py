@@ -29,7 +29,7 @@ class QueryEmbedder(Protocol):
         ...
 
 
-class Speakers(Protocol):
+class QueryProviders(Protocol):
     """The providers within an agent's reach, each with the space of its vectors."""
 
     @property

@@ -21,7 +21,7 @@ _EVIDENCE = math.atanh(WORTH_READING)
 _MANY = 12
 
 
-class Repeats:
+class QuestionEchoes:
     """Knows what repeats one question."""
 
     def __init__(self, query: Query) -> None:

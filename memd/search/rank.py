@@ -7,9 +7,9 @@ import msgspec
 
 from memd.model import FoundHit, Kind, Window
 from memd.search.fuse import Scored, place_in_order
-from memd.search.novelty import Shown, fresh_part
+from memd.search.novelty import ShownLines, fresh_part
 from memd.search.query import Query
-from memd.search.question_echoes import Repeats, lowered
+from memd.search.question_echoes import QuestionEchoes, lowered
 from memd.store.chunks import StoredChunk
 
 IN_A_ROW = 2  # hits of one source, while another has any
@@ -51,10 +51,10 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
         min_score: The least score of a hit.
         max_chars: The most characters of a hit.
     """
-    shown = Shown()
+    shown = ShownLines()
     told: set[str] = set()
     heard: set[str] = set()  # the lines of transcripts that were shown
-    repeats = Repeats(query)
+    repeats = QuestionEchoes(query)
     lanes = [_Lane(iter(candidates), repeats) for candidates in found]
     last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
     while best := [lane for lane in lanes if lane.head() is not None]:
@@ -109,7 +109,7 @@ class _Next(msgspec.Struct, frozen=True, order=True):
 class _Lane:
     """The candidates of one source, read when they are wanted."""
 
-    def __init__(self, candidates: Iterator[tuple[Scored, StoredChunk]], repeats: Repeats) -> None:
+    def __init__(self, candidates: Iterator[tuple[Scored, StoredChunk]], repeats: QuestionEchoes) -> None:
         self._candidates = candidates
         self._repeats = repeats
         self._read: list[_Next] = []  # a heap: the next that may answer, and those before it that only repeat

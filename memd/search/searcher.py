@@ -15,16 +15,16 @@ from memd.providers.provider import Calibration, EmbedUnavailable, Vector, space
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search import query, rank
-from memd.search.fuse import Scored, Weights, background, fuse
+from memd.search.fuse import FusionWeights, Scored, background, fuse
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
-from memd.search.query_embedder import Speakers
+from memd.search.query_embedder import QueryProviders
 from memd.search.rank import Verdict
 from memd.search.scripts import foreign, scripts
-from memd.search.trace import Asked, Sides, told
+from memd.search.trace import SideResults, TracedSearch, told
 from memd.store import matrix
 from memd.store.chunks import ChunkPlace, StoredChunk
-from memd.store.disk_vectors import ListedVector, Near
+from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embeddings import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import REST_S, Index, Reader
@@ -94,7 +94,7 @@ class _NoMeaning(msgspec.Struct, frozen=True):
 class _Interpreter:
     """Has one question embedded, once for each model whose vectors are met."""
 
-    def __init__(self, speakers: Speakers, text: str) -> None:
+    def __init__(self, speakers: QueryProviders, text: str) -> None:
         self._speakers = speakers
         self._text = text
         self._asked: dict[Space, asyncio.Task[_Meant | DegradedPart]] = {}
@@ -125,7 +125,9 @@ class _Interpreter:
 class Searcher:
     """Searches one agent's index."""
 
-    def __init__(self, index: Index, settings: AgentSettings, speakers: Speakers, computing: Threads) -> None:
+    def __init__(
+        self, index: Index, settings: AgentSettings, speakers: QueryProviders, computing: Threads
+    ) -> None:
         """Ready to be asked.
 
         Args:
@@ -138,7 +140,7 @@ class Searcher:
         self._settings = settings
         self._speakers = speakers
         hybrid = settings.query.hybrid
-        self._weights = Weights(hybrid.vector_weight, hybrid.text_weight)
+        self._weights = FusionWeights(hybrid.vector_weight, hybrid.text_weight)
         # One number for every search: were it to grow with max_results, a larger max_results would reorder the hits.
         self._candidates = max(CANDIDATES, MAX_RESULTS * hybrid.candidate_multiplier)
         self._computing = computing
@@ -169,7 +171,7 @@ class Searcher:
         """
         asked = query.parse(text, today)
 
-        def first(verdicts: Iterator[Verdict], _: Sides, __: Calibration | None) -> list[FoundHit]:
+        def first(verdicts: Iterator[Verdict], _: SideResults, __: Calibration | None) -> list[FoundHit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
 
         keywords, meaning, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
@@ -199,9 +201,9 @@ class Searcher:
         asked = query.parse(text, today)
 
         def explained(
-            verdicts: Iterator[Verdict], sides: Sides, calibration: Calibration | None
+            verdicts: Iterator[Verdict], sides: SideResults, calibration: Calibration | None
         ) -> tuple[list[FoundHit], Trace]:
-            search = Asked(text, asked, self._weights, calibration, min_score, max_results)
+            search = TracedSearch(text, asked, self._weights, calibration, min_score, max_results)
             return told(verdicts, sides, search)
 
         keywords, meaning, (hits, trace) = await self._ask(asked, kinds, min_score, explained, with_cut=True)
@@ -212,7 +214,7 @@ class Searcher:
         asked: Query,
         kinds: frozenset[Kind],
         min_score: float,
-        use: Callable[[Iterator[Verdict], Sides, Calibration | None], T],
+        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
         *,
         with_cut: bool,
     ) -> tuple[_Keywords, _Meaning | _NoMeaning, T]:
@@ -241,7 +243,7 @@ class Searcher:
         kinds: frozenset[Kind],
         min_score: float,
         interpreter: _Interpreter,
-        use: Callable[[Iterator[Verdict], Sides, Calibration | None], T],
+        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
         *,
         with_cut: bool,
     ) -> tuple[_Keywords, _Meaning | _NoMeaning, T, bool]:
@@ -291,7 +293,7 @@ class Searcher:
             # While one index takes the place of another, its chunks are there a moment before its vectors.
             is_of_now = 2 * len(there & set(near)) >= len(near)
             is_whole = keywords.matches.keys() <= there and is_of_now
-            return use(verdicts, Sides(keywords.matches, near, found, usual), known), is_whole
+            return use(verdicts, SideResults(keywords.matches, near, found, usual), known), is_whole
 
         with spent("ranking"):
             return keywords, meaning, *await self._index.read(put_together)
@@ -407,7 +409,7 @@ class Searcher:
         meant: _Meant,
         kinds: frozenset[Kind],
         keywords: asyncio.Task[_Keywords],
-    ) -> Near | None:
+    ) -> NearVectors | None:
         """The same where vectors stay on disk; None: another index has taken the place of theirs.
 
         After the keywords: the vectors of what these found are taken along, so that all are read once.

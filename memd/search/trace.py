@@ -7,7 +7,7 @@ import msgspec
 from memd.model import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query
-from memd.search.fuse import Scored, Weights, fuse, share_taken, shares
+from memd.search.fuse import FusionWeights, Scored, fuse, share_taken, shares
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
@@ -18,7 +18,7 @@ from memd.store.keywords import Match
 EXPLAINED = 100  # candidates that are told of, whether they are hits or not; of those after them, the hits
 
 
-class Sides(msgspec.Struct, frozen=True):
+class SideResults(msgspec.Struct, frozen=True):
     """What each side proposed, best first."""
 
     keywords: Mapping[ChunkId, Match]
@@ -27,12 +27,12 @@ class Sides(msgspec.Struct, frozen=True):
     usual: float = 0.0  # see fuse.background
 
 
-class Asked(msgspec.Struct, frozen=True):
+class TracedSearch(msgspec.Struct, frozen=True):
     """A search, as it was made."""
 
     text: str
     query: Query
-    weights: Weights
+    weights: FusionWeights
     calibration: Calibration | None  # None: there is no provider
     min_score: float
     max_results: int
@@ -46,7 +46,9 @@ class _Shown(msgspec.Struct, frozen=True):
     window: Window
 
 
-def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[FoundHit], Trace]:
+def told(
+    verdicts: Iterable[Verdict], sides: SideResults, asked: TracedSearch
+) -> tuple[list[FoundHit], Trace]:
     """The hits that are returned, and how they and the other candidates came to their places.
 
     Args:
@@ -107,7 +109,9 @@ def told(verdicts: Iterable[Verdict], sides: Sides, asked: Asked) -> tuple[list[
     return hits, _trace(sides, asked, candidates, ordered)
 
 
-def _trace(sides: Sides, asked: Asked, candidates: Sequence[Candidate], ordered: Iterable[Scored]) -> Trace:
+def _trace(
+    sides: SideResults, asked: TracedSearch, candidates: Sequence[Candidate], ordered: Iterable[Scored]
+) -> Trace:
     vector_share, text_share, assumed = shares(list(sides.found), asked.weights)
     calibration = asked.calibration
     return Trace(

@@ -19,7 +19,7 @@ OF_A_QUIET_AGENT = 16  # its index and its watches: measured are thirteen
 LEAST = 8  # connections, however few descriptors there are
 
 
-class Manners(msgspec.Struct, frozen=True):
+class AdmissionPolicy(msgspec.Struct, frozen=True):
     """How those who connect are treated where there is no room for all."""
 
     again_s: float = 0.05  # between two looks whether there is room
@@ -31,7 +31,7 @@ class Manners(msgspec.Struct, frozen=True):
     at_once: int = 64  # connections that are taken in before anything else has its turn
 
 
-_USUAL = Manners()
+_USUAL = AdmissionPolicy()
 
 
 def most_connections(descriptors: int, agents: int) -> int:
@@ -67,7 +67,7 @@ class Acceptor:
         make: Callable[[], Connection],
         connections: Collection[Connection],
         most: Callable[[], int],
-        manners: Manners = _USUAL,
+        manners: AdmissionPolicy = _USUAL,
     ) -> None:
         """Begin to accept, on the loop that runs.
 

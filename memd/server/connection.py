@@ -15,7 +15,7 @@ from memd_client.peer import peer_uid
 log = structlog.get_logger()
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class ConnectionLimits(msgspec.Struct, frozen=True):
     """How much of the daemon one client may take."""
 
     in_flight: int = 64  # requests; beyond, it is not read
@@ -24,7 +24,7 @@ class Bounds(msgspec.Struct, frozen=True):
     unread_s: float = 30.0  # how long it may leave its replies unread
 
 
-_USUAL = Bounds()
+_USUAL = ConnectionLimits()
 
 Handle = Callable[[Request], Awaitable[Reply]]
 
@@ -38,7 +38,7 @@ class Connection(asyncio.Protocol):
         uid: int,
         version: str,
         connections: "set[Connection]",
-        bounds: Bounds = _USUAL,
+        bounds: ConnectionLimits = _USUAL,
     ) -> None:
         """Nobody has connected yet.
 

@@ -11,7 +11,7 @@ import structlog
 from memd.agent.agents import Agents, AgentUnavailable, UnknownAgent
 from memd.errors import TransientError
 from memd.server.requests.caller import BadRequest, Caller, DeniedSession
-from memd.server.requests.control import Control, control_daemon
+from memd.server.requests.control import DaemonControl, control_daemon
 from memd.server.requests.embed import embed
 from memd.server.requests.explain import explain
 from memd.server.requests.get import get
@@ -20,8 +20,8 @@ from memd.server.requests.search import ConnectedClient, search
 from memd.server.requests.status import status
 from memd.server.requests.sync import sync
 from memd.server.requests.warm import WarmedSessions
-from memd.server.slow_requests import Slow
-from memd.server.status.report import Facts
+from memd.server.slow_requests import SlowRequests
+from memd.server.status.report import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd_client import messages as wire
 
@@ -34,11 +34,13 @@ CHANGES = 64  # that are under way at a time: those of clients that have gone aw
 class Handlers:
     """Answers requests from what the daemon built."""
 
-    def __init__(self, agents: Agents, facts: Facts, control: Control, slow: Slow | None = None) -> None:
+    def __init__(
+        self, agents: Agents, facts: ProcessFacts, control: DaemonControl, slow: SlowRequests | None = None
+    ) -> None:
         self._agents = agents
         self._facts = facts
         self._control = control
-        self._slow = Slow() if slow is None else slow
+        self._slow = SlowRequests() if slow is None else slow
         self._warmed = WarmedSessions()
         self._changes: set[asyncio.Task[wire.Reply]] = set()  # that are under way, whoever asked for them
         self._is_closed = False

@@ -24,7 +24,7 @@ SLOW_S = 1.0
 _EVENTS: dict[What, str] = {"search": "search.was_slow", "get": "get.was_slow"}
 
 
-class Timed:
+class TimedRequest:
     """A request that is being answered."""
 
     def __init__(self, facts: dict[str, object]) -> None:
@@ -33,7 +33,7 @@ class Timed:
         self.ended = "failed"  # answered | failed | given_up (nobody waited for it any more)
 
 
-class Slow:
+class SlowRequests:
     """Measures requests, remembers how long those of each agent took, and tells of slow ones."""
 
     def __init__(
@@ -51,14 +51,14 @@ class Slow:
         self._latencies: dict[str, Latencies] = {}
 
     @contextlib.contextmanager
-    def timed(self, what: What, **facts: object) -> Iterator[Timed]:
+    def timed(self, what: What, **facts: object) -> Iterator[TimedRequest]:
         """Measure the block that answers a request.
 
         Args:
             what: Was asked.
             facts: What is known of it; see Timed.facts.
         """
-        request, account = Timed(facts), TimeTrace(self._clock)
+        request, account = TimedRequest(facts), TimeTrace(self._clock)
         try:
             with account:
                 yield request
@@ -69,7 +69,7 @@ class Slow:
         finally:
             self._note(what, request, account)
 
-    def _note(self, what: What, request: Timed, account: TimeTrace) -> None:
+    def _note(self, what: What, request: TimedRequest, account: TimeTrace) -> None:
         if what == "search" and request.ended == "answered" and request.agent is not None:
             self._latencies.setdefault(request.agent, Latencies()).note(account, self._now())
         if account.took_s <= SLOW_S:

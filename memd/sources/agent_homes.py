@@ -38,7 +38,7 @@ class AgentHome(msgspec.Struct, frozen=True):
     archived: bool = False
 
 
-class Notes(msgspec.Struct, frozen=True):
+class NotesPlace(msgspec.Struct, frozen=True):
     """A directory with notes, or one file of a directory."""
 
     directory: Path
@@ -47,7 +47,7 @@ class Notes(msgspec.Struct, frozen=True):
     file: str | None = None
 
 
-class Homes(msgspec.Struct, frozen=True):
+class HomePlaces(msgspec.Struct, frozen=True):
     """What says where agents keep their files."""
 
     environ: Mapping[str, str]
@@ -67,7 +67,7 @@ def profiles(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.startswith(f"{_OPENCLAW}-")))
 
 
-def shelves(preset: PresetName, homes: Homes) -> tuple[AgentHome, ...]:
+def shelves(preset: PresetName, homes: HomePlaces) -> tuple[AgentHome, ...]:
     """Where an agent keeps transcripts; the usual place first."""
     match preset:
         case "openclaw":
@@ -92,8 +92,8 @@ def shelves(preset: PresetName, homes: Homes) -> tuple[AgentHome, ...]:
 
 
 def notes(
-    preset: PresetName, homes: Homes, list_directory: Callable[[Path], Iterable[str]]
-) -> tuple[Notes, ...]:
+    preset: PresetName, homes: HomePlaces, list_directory: Callable[[Path], Iterable[str]]
+) -> tuple[NotesPlace, ...]:
     """Where an agent keeps notes of its own.
 
     Args:
@@ -108,21 +108,21 @@ def notes(
                 part for workspace in _workspaces(homes, list_directory) for part in _workspace(workspace)
             )
         case "claude-code":
-            return (Notes(_claude_code(homes), ("projects", "*", "memory")),)
+            return (NotesPlace(_claude_code(homes), ("projects", "*", "memory")),)
         case "codex":
             # What was taken from single sessions: the summaries of those say it better.
-            return (Notes(_codex(homes), ("memories",), ("raw_memories.md",)),)
+            return (NotesPlace(_codex(homes), ("memories",), ("raw_memories.md",)),)
         case "gemini":
             home = _gemini(homes)
             # Skills that were proposed are no memory yet.
-            return Notes(home, file="GEMINI.md"), Notes(
+            return NotesPlace(home, file="GEMINI.md"), NotesPlace(
                 home, ("tmp", "*", "memory"), ("tmp/*/memory/skills/",)
             )
         case _:
             assert_never(preset)
 
 
-def openclaw_homes(homes: Homes) -> tuple[Path, ...]:
+def openclaw_homes(homes: HomePlaces) -> tuple[Path, ...]:
     """The homes of OpenClaw, the one in use first."""
     named = homes.named("OPENCLAW_STATE_DIR", "CLAWDBOT_STATE_DIR")
     if named is not None:
@@ -133,7 +133,7 @@ def openclaw_homes(homes: Homes) -> tuple[Path, ...]:
     return tuple(homes.home / name for name in dict.fromkeys(names))
 
 
-def _workspaces(homes: Homes, list_directory: Callable[[Path], Iterable[str]]) -> tuple[Path, ...]:
+def _workspaces(homes: HomePlaces, list_directory: Callable[[Path], Iterable[str]]) -> tuple[Path, ...]:
     named = homes.named("OPENCLAW_WORKSPACE_DIR")
     found = [] if named is None else [named]
     for number, home in enumerate(openclaw_homes(homes)):
@@ -146,18 +146,18 @@ def _workspaces(homes: Homes, list_directory: Callable[[Path], Iterable[str]]) -
     return tuple(dict.fromkeys(found))
 
 
-def _workspace(directory: Path) -> tuple[Notes, ...]:
-    files = (Notes(directory, file=name) for name in ("MEMORY.md", "memory.md", "USER.md"))
-    return (*files, Notes(directory, ("memory",)))
+def _workspace(directory: Path) -> tuple[NotesPlace, ...]:
+    files = (NotesPlace(directory, file=name) for name in ("MEMORY.md", "memory.md", "USER.md"))
+    return (*files, NotesPlace(directory, ("memory",)))
 
 
-def _claude_code(homes: Homes) -> Path:
+def _claude_code(homes: HomePlaces) -> Path:
     return homes.named("CLAUDE_CONFIG_DIR") or homes.home / ".claude"
 
 
-def _codex(homes: Homes) -> Path:
+def _codex(homes: HomePlaces) -> Path:
     return homes.named("CODEX_HOME") or homes.home / ".codex"
 
 
-def _gemini(homes: Homes) -> Path:
+def _gemini(homes: HomePlaces) -> Path:
     return (homes.named("GEMINI_CLI_HOME") or homes.home) / ".gemini"

@@ -10,13 +10,13 @@ import msgspec
 
 from memd.config.settings import AgentSettings, PresetName
 from memd.sources import agent_homes
-from memd.sources.agent_homes import AgentHome, Homes
+from memd.sources.agent_homes import AgentHome, HomePlaces
 from memd.text.memory_paths import (
-    Exclude,
+    ExcludeGlobs,
+    ExtraDirectory,
     Root,
     SessionPaths,
     SingleFile,
-    Tree,
     Workspace,
     describes_owner,
     exclude_of,
@@ -72,7 +72,7 @@ def notes_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tu
 def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[SessionPaths, ...]:
     """The roots of the transcripts that an agent keeps, likewise."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
-    return tuple(_shelved([preset], _homes(environ, disk), Exclude(), disk, subagents=False))
+    return tuple(_shelved([preset], _homes(environ, disk), ExcludeGlobs(), disk, subagents=False))
 
 
 def databases_of(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
@@ -108,7 +108,7 @@ def _roots(
                 # Before a directory that holds it as well: it is read as what the first root says that it is.
                 roots.insert(1 if is_owners else len(roots), file)
             else:
-                roots.append(Tree(path, exclude))
+                roots.append(ExtraDirectory(path, exclude))
         roots += _notes(settings.memory_presets, homes, globs, disk)
     if "sessions" in settings.sources:
         subagents = settings.sessions.subagents
@@ -117,25 +117,27 @@ def _roots(
     return tuple(dict.fromkeys(roots))
 
 
-def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> Homes:
+def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> HomePlaces:
     home = Path("~").expanduser()
-    return Homes(os.environ if environ is None else environ, home, agent_homes.profiles(disk.names(home)))
+    return HomePlaces(
+        os.environ if environ is None else environ, home, agent_homes.profiles(disk.names(home))
+    )
 
 
 def _notes(
-    names: Iterable[PresetName], homes: Homes, globs: tuple[str, ...], disk: _Disk
-) -> Iterator[SingleFile | Tree]:
+    names: Iterable[PresetName], homes: HomePlaces, globs: tuple[str, ...], disk: _Disk
+) -> Iterator[SingleFile | ExtraDirectory]:
     for name in names:
         for notes in agent_homes.notes(name, homes, disk.names):
             directory, exclude = disk.place(notes.directory), exclude_of((*globs, *notes.exclude))
             if notes.file is None:
-                yield Tree(directory, exclude, notes.way)
+                yield ExtraDirectory(directory, exclude, notes.way)
             else:
                 yield SingleFile(directory, notes.file, exclude)
 
 
 def _shelved(
-    names: Iterable[PresetName], homes: Homes, exclude: Exclude, disk: _Disk, *, subagents: bool
+    names: Iterable[PresetName], homes: HomePlaces, exclude: ExcludeGlobs, disk: _Disk, *, subagents: bool
 ) -> Iterator[SessionPaths]:
     for name in dict.fromkeys(names):
         shelves: dict[Path, AgentHome] = {}
@@ -156,7 +158,7 @@ def _shelved(
 
 
 def _sessions_at(
-    paths: Iterable[Path], exclude: Exclude, disk: _Disk, *, subagents: bool
+    paths: Iterable[Path], exclude: ExcludeGlobs, disk: _Disk, *, subagents: bool
 ) -> Iterator[SessionPaths]:
     labels: dict[Path, str] = {}
     for path in paths:

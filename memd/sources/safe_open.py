@@ -56,15 +56,15 @@ class FileUnreadable(SourceError):
     """It is there, and the system will not give it: permissions, or a failing disk."""
 
 
-class Held(FileUnreadable):
+class FileHeld(FileUnreadable):
     """Another program holds it, with a lease that it gives up within a minute."""
 
 
-class Unexpected(FileUnreadable):
+class UnexpectedFailure(FileUnreadable):
     """memd fails at it as nobody foresaw: a defect of memd, which must not be the trouble of any other file."""
 
 
-class Exhausted(TransientError):
+class ProcessExhausted(TransientError):
     """The process has no more files or memory to open anything with."""
 
 
@@ -72,7 +72,7 @@ def refusal(failure: OSError, path: str) -> MemdError:
     """The error of ours that a failed system call on a source file amounts to."""
     reason = os.strerror(failure.errno) if failure.errno else str(failure)
     if failure.errno in _EXHAUSTED:
-        return Exhausted(f"cannot open source files: {reason}")
+        return ProcessExhausted(f"cannot open source files: {reason}")
     if failure.errno in _ABSENT:
         return FileMissing(path, reason)
     if failure.errno in _REFUSED:
@@ -271,7 +271,7 @@ def _open_file(directory: int, name: str, shown: str) -> int:
     try:
         descriptor = os.open(name, _READ, dir_fd=directory)
     except BlockingIOError as failure:
-        raise Held(shown, "another program holds it") from failure
+        raise FileHeld(shown, "another program holds it") from failure
     try:
         _require_regular(os.fstat(descriptor), shown)
     except MemdError:

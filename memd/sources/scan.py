@@ -22,14 +22,14 @@ from memd.model import FoundFile, Kind, Stamp
 from memd.sources.mount_point import is_mount_point
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import (
-    Exhausted,
+    FileHeld,
     FileMissing,
     FileUnreadable,
-    Held,
     NoRoot,
     OutsideFence,
+    ProcessExhausted,
     SourceError,
-    Unexpected,
+    UnexpectedFailure,
     is_spelled_so,
     on_disk,
     open_directory,
@@ -38,11 +38,11 @@ from memd.sources.safe_open import (
 )
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
+    ExtraDirectory,
     Parts,
     Root,
     SessionPaths,
     SingleFile,
-    Tree,
     Workspace,
     admits,
     admits_file,
@@ -66,7 +66,7 @@ from memd.text.transcript_files import first_is_free, transcript
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-class Skip(StrEnum):
+class SkipReason(StrEnum):
     """Why a file is not indexed although its place and name would have it so."""
 
     TOO_LARGE = "too large"
@@ -89,10 +89,10 @@ class Skip(StrEnum):
 _LOOKS = 5  # at a directory of transcripts, while one vanishes during each
 
 # Which of several is indexed depends on the others: with one of these about, a partial scan tells too little.
-DOUBLES = frozenset({Skip.SAME_NAME, Skip.SAME_FILE})
+DOUBLES = frozenset({SkipReason.SAME_NAME, SkipReason.SAME_FILE})
 
 
-class Blind(StrEnum):
+class BlindReason(StrEnum):
     """Why a scan could not look at a place."""
 
     ABSENT = "their directory is not there"  # or is a symlink now: what is indexed may be on its way back
@@ -112,8 +112,8 @@ class Scan(msgspec.Struct, frozen=True):
     """What a scan saw, by names in the index."""
 
     found: Mapping[str, FoundFile]  # in the order of their names
-    skipped: Mapping[str, Skip]  # a file, or a directory with all that lies below
-    blind: Mapping[str, Blind]  # prefix -> why the scan could not look there: what is known below stays
+    skipped: Mapping[str, SkipReason]  # a file, or a directory with all that lies below
+    blind: Mapping[str, BlindReason]  # prefix -> why the scan could not look there: what is known below stays
     mounts: frozenset[MountPoint]  # that the scan passed
     looked: frozenset[str] | None  # prefixes of a partial scan; None: everywhere
     linked: frozenset[tuple[Path, int]] = frozenset()  # files with several names, each with its inode
@@ -217,8 +217,8 @@ class _Search:
         self._max_bytes = max_bytes
         self._order = order  # of the directories of roots
         self._candidates: list[_Candidate] = []
-        self._skipped: dict[str, Skip] = {}
-        self._blind: dict[str, Blind] = {}
+        self._skipped: dict[str, SkipReason] = {}
+        self._blind: dict[str, BlindReason] = {}
         self._mounts: set[MountPoint] = set()
         self._linked: set[tuple[Path, int]] = set()
         self.met_double = False
@@ -255,10 +255,10 @@ class _Search:
                         self._whole(root, base)
         except NoRoot:
             if not isinstance(root, SessionPaths) or root.expected:
-                self._blind[prefix_of(root)] = Blind.ABSENT
+                self._blind[prefix_of(root)] = BlindReason.ABSENT
         except FileUnreadable:
-            self._skip(_shown(root, ()) or str(root.directory), Skip.UNREADABLE)
-            self._blind[prefix_of(root)] = Blind.CLOSED
+            self._skip(_shown(root, ()) or str(root.directory), SkipReason.UNREADABLE)
+            self._blind[prefix_of(root)] = BlindReason.CLOSED
 
     def result(self, looked: frozenset[str] | None) -> Scan:
         """What was seen, each file once."""
@@ -271,15 +271,15 @@ class _Search:
             if same is not None and (candidate.has_other_names or same.file == file.file):
                 # Overlapping roots lead to one file in two ways. Only a second name of its own is worth telling.
                 if same.file != file.file:
-                    self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, Skip.SAME_FILE)
+                    self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, SkipReason.SAME_FILE)
             elif same is not None and _is_spelled_otherwise(same, file):
                 if not _is_listed(same.file):
                     del found[same.path]
                     found[file.path] = by_identity[identity] = file
             elif file.path in found and file.kind is Kind.SESSION:
-                self._skip(_aside(file), Skip.SAME_SESSION)
+                self._skip(_aside(file), SkipReason.SAME_SESSION)
             elif file.path in found:
-                self._skip(str(file.file), Skip.SAME_NAME)
+                self._skip(str(file.file), SkipReason.SAME_NAME)
             else:
                 found[file.path] = file
                 if file.stamp.inode:  # there are file systems that number nothing
@@ -298,7 +298,7 @@ class _Search:
             case Workspace():
                 self._directory(root, base, (), ".", deep=False)
                 self._place(root, base, (), (MEMORY_DIRECTORY,))
-            case Tree():
+            case ExtraDirectory():
                 self._directory(root, base, (), ".", deep=True)
             case SingleFile():
                 self._place(root, base, (), (root.file,))
@@ -338,9 +338,9 @@ class _Search:
             if self._may_descend(root, parts):
                 self._directory(root, above, parts, parts[-1], deep=True)
         elif isinstance(root, SingleFile) and not is_markdown(root.file):
-            self._skip(name_of(root, parts), Skip.NOT_MARKDOWN)
+            self._skip(name_of(root, parts), SkipReason.NOT_MARKDOWN)
         elif isinstance(root, SessionPaths) and root.file is not None and transcript_at(root, parts) is None:
-            self._skip(_shown(root, parts), Skip.NOT_TRANSCRIPT)
+            self._skip(_shown(root, parts), SkipReason.NOT_TRANSCRIPT)
         elif self._may_hold(root, parts):
             self._file(root, root.directory.joinpath(*parts), parts, status)
 
@@ -378,17 +378,19 @@ class _Search:
         if vanished and isinstance(root, SessionPaths) and looks > 1:
             self._list(root, here, above, deep=False, looks=looks - 1)
         elif isinstance(root, SessionPaths):
-            self._blind |= {name_of(root, parts): Blind.MOVING for parts in vanished if admits(root, parts)}
+            self._blind |= {
+                name_of(root, parts): BlindReason.MOVING for parts in vanished if admits(root, parts)
+            }
 
     def _file(self, root: Root, file: Path, parts: Parts, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            self._skip(_shown(root, parts), Skip.NOT_REGULAR)
+            self._skip(_shown(root, parts), SkipReason.NOT_REGULAR)
             return
         path = name_of(root, parts)
         kind = _kind(root, path)
         # A transcript is read piece by piece, whatever its length.
         if status.st_size > self._max_bytes and kind is not Kind.SESSION:
-            self._skip(path, Skip.TOO_LARGE)
+            self._skip(path, SkipReason.TOO_LARGE)
             return
         if status.st_nlink > 1:
             self.met_double = True
@@ -402,7 +404,7 @@ class _Search:
     def _symlink(self, root: Root, parts: Parts) -> None:
         """Count a symlink that a person may take for a note, or, having no suffix, for a directory of notes."""
         if admits_file(root, parts) or ("." not in parts[-1] and descends_into(root, parts)):
-            self._skip(_shown(root, parts), Skip.SYMLINK)
+            self._skip(_shown(root, parts), SkipReason.SYMLINK)
 
     def _may_hold(self, root: Root, parts: Parts) -> bool:
         """Whether the name is that of a note; a name that only its letters spoil is counted."""
@@ -419,7 +421,7 @@ class _Search:
         if descends_into(root, parts):
             return True
         if is_too_deep(root, parts):
-            self._skip(_shown(root, parts), Skip.TOO_DEEP)
+            self._skip(_shown(root, parts), SkipReason.TOO_DEEP)
         flaw = _flaw(parts[-1])
         if flaw is not None and descends_into(root, _mended(parts)):
             self._skip(_shown(root, parts), flaw)
@@ -433,31 +435,31 @@ class _Search:
     def _failed(self, failure: OSError, root: Root, parts: Parts) -> None:
         """Tell what is gone from what could not be looked at."""
         error = refusal(failure, str(root.directory.joinpath(*parts)))
-        if isinstance(error, Exhausted):
+        if isinstance(error, ProcessExhausted):
             raise error from failure
         if isinstance(error, FileUnreadable):
-            self._skip(_shown(root, parts) or str(root.directory), Skip.UNREADABLE)
-            self._blind[_prefix(root, parts)] = Blind.CLOSED
+            self._skip(_shown(root, parts) or str(root.directory), SkipReason.UNREADABLE)
+            self._blind[_prefix(root, parts)] = BlindReason.CLOSED
 
-    def _skip(self, name: str, why: Skip) -> None:
+    def _skip(self, name: str, why: SkipReason) -> None:
         self._skipped[os.fsencode(name).decode(errors="backslashreplace")] = why
 
 
-def skip_of(trouble: SourceError) -> Skip:
+def skip_of(trouble: SourceError) -> SkipReason:
     """Why a file is not indexed that a scan found, and that could not be read."""
     match trouble:
         case TooLarge():
-            return Skip.TOO_LARGE
+            return SkipReason.TOO_LARGE
         case FileMissing():
-            return Skip.WENT
-        case Held():
-            return Skip.HELD
-        case Unexpected():
-            return Skip.FAILED
+            return SkipReason.WENT
+        case FileHeld():
+            return SkipReason.HELD
+        case UnexpectedFailure():
+            return SkipReason.FAILED
         case OutsideFence():
-            return Skip.NOT_REGULAR
+            return SkipReason.NOT_REGULAR
         case _:
-            return Skip.UNREADABLE
+            return SkipReason.UNREADABLE
 
 
 def _is_spelled_otherwise(one: FoundFile, other: FoundFile) -> bool:
@@ -538,10 +540,10 @@ def _aside(file: FoundFile) -> str:
     return f"{label}{file.file}" if file.kind is Kind.SESSION else str(file.file)
 
 
-def _flaw(name: str) -> Skip | None:
+def _flaw(name: str) -> SkipReason | None:
     if not is_utf8(name):
-        return Skip.NOT_UTF8
-    return Skip.CONTROL if has_control(name) else None
+        return SkipReason.NOT_UTF8
+    return SkipReason.CONTROL if has_control(name) else None
 
 
 def _mended(parts: Parts) -> Parts:
@@ -553,7 +555,7 @@ def _is_configured(root: Root, parts: Parts) -> bool:
     match root:
         case Workspace():
             return parts == (MEMORY_DIRECTORY,)
-        case Tree():
+        case ExtraDirectory():
             return len(parts) <= len(root.way)
         case SingleFile():
             return True

@@ -7,13 +7,13 @@ nothing: a person may have emptied it, or made it anew. What says that a disk is
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from memd.sources.scan import Blind, MountPoint, Scan
+from memd.sources.scan import BlindReason, MountPoint, Scan
 from memd.text.memory_paths import Root, descends, is_under, is_under_any, parts_below, prefix_of
 
 
 def kept(
     known: Collection[str], mounts: Iterable[MountPoint], scan: Scan, *, force: bool = False
-) -> dict[str, Blind]:
+) -> dict[str, BlindReason]:
     """The indexed names that the scan covers, did not find, and had no chance to find, each with why.
 
     Args:
@@ -23,8 +23,8 @@ def kept(
         force: Keep nothing for want of a root. What lies on a disk that is not mounted, or where this user may not look,
             is somewhere all the same.
     """
-    blind = {prefix: why for prefix, why in scan.blind.items() if not (force and why is Blind.ABSENT)}
-    blind |= {mount.prefix: Blind.UNMOUNTED for mount in mounts if not _is_mounted(mount, scan)}
+    blind = {prefix: why for prefix, why in scan.blind.items() if not (force and why is BlindReason.ABSENT)}
+    blind |= {mount.prefix: BlindReason.UNMOUNTED for mount in mounts if not _is_mounted(mount, scan)}
     missed = (name for name in known if name not in scan.found and scan.covers(name))
     return {name: _why(name, blind) for name in missed if is_under_any(name, blind)}
 
@@ -59,5 +59,5 @@ def _is_mounted(mount: MountPoint, scan: Scan) -> bool:
     return mount in scan.mounts
 
 
-def _why(name: str, blind: dict[str, Blind]) -> Blind:
+def _why(name: str, blind: dict[str, BlindReason]) -> BlindReason:
     return blind[max((prefix for prefix in blind if is_under(name, prefix)), key=len)]

@@ -23,7 +23,7 @@ KEPT_S = 24 * 3600.0  # in which somebody who misses something can go back to th
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-class Copy(msgspec.Struct, frozen=True):
+class BackupCopy(msgspec.Struct, frozen=True):
     """A database as it was."""
 
     path: Path
@@ -171,10 +171,10 @@ def sweep(file: Path) -> None:
         partial(file).unlink(missing_ok=True)
 
 
-def kept(file: Path) -> tuple[Copy, ...]:
+def kept(file: Path) -> tuple[BackupCopy, ...]:
     """The copies of a database, the one of the newest schema first."""
     name = re.compile(re.escape(file.name) + r"\.before-schema-([0-9]{1,9})")
-    found: list[Copy] = []
+    found: list[BackupCopy] = []
     with contextlib.suppress(OSError):
         for path in file.parent.iterdir():
             if match := name.fullmatch(path.name):
@@ -183,11 +183,11 @@ def kept(file: Path) -> tuple[Copy, ...]:
                     if not stat.S_ISREG(status.st_mode):
                         continue
                     schema = database_files.schema_of(path) or 0
-                    found.append(Copy(path, int(match[1]), schema, status.st_size, status.st_mtime))
+                    found.append(BackupCopy(path, int(match[1]), schema, status.st_size, status.st_mtime))
     return tuple(sorted(found, key=lambda copy: copy.before, reverse=True))
 
 
-def remove(copies: Iterable[Copy]) -> None:
+def remove(copies: Iterable[BackupCopy]) -> None:
     """Delete copies.
 
     Raises:

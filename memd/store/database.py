@@ -16,7 +16,7 @@ import apsw
 import msgspec
 import structlog
 
-from memd.runtime.threads import Starved, Threads
+from memd.runtime.threads import ResourceShortage, Threads
 from memd.store import backups, database_files, integrity, migrations
 from memd.store import newer_schema as newer
 from memd.store.errors import (
@@ -100,7 +100,7 @@ class Database:
         self.read_only: str | None = None  # why it can only be read, for now
         self.ended_cleanly = True  # whether it was there, and the last one who had it open closed it
         self.unsynced: str | None = None  # why some of what was written may be lost
-        self.copies: tuple[backups.Copy, ...] = ()  # of it as it was before it was brought up to date
+        self.copies: tuple[backups.BackupCopy, ...] = ()  # of it as it was before it was brought up to date
         self._schema = schema
         self._extension = extension
         self._prepare = prepare
@@ -532,7 +532,7 @@ class Database:
             raise StoreClosed("the store is closed")
         try:
             return await threads.run(work)
-        except Starved as trouble:
+        except ResourceShortage as trouble:
             raise StoreUnavailable(f"{self.file}: {trouble}") from trouble
 
     async def _on_writer(self, work: Callable[[], T]) -> T:
@@ -621,7 +621,7 @@ class Database:
         await self._on(self._reading, of_readers)
         await self._on_writer(lambda: _release(self._writer))
 
-    async def drop_copies(self, which: Collection[backups.Copy] | None = None) -> None:
+    async def drop_copies(self, which: Collection[backups.BackupCopy] | None = None) -> None:
         """Delete copies of this database as it was; what has been written since is on the disk itself before.
 
         Args:
@@ -777,7 +777,7 @@ class Database:
             await asyncio.sleep(0.01)
         try:
             await self._writing.run(self._close_connections)
-        except Starved:
+        except ResourceShortage:
             self._close_connections()
 
     def _interrupt(self) -> None:

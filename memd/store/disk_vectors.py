@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.model import ChunkId, Kind
-from memd.store.matrix import DEAD, Floats, Looks, Matrix, MatrixBlock, Row, Rows
+from memd.store.matrix import DEAD, Floats, Matrix, MatrixBlock, NearestRows, Row, Rows
 
 Ids = NDArray[np.int64]
 Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row holds nothing
@@ -27,7 +27,7 @@ class ListedVector(msgspec.Struct, frozen=True):
     kinds: NDArray[np.int8]  # (n,)
 
 
-class Near(msgspec.Struct, frozen=True):
+class NearVectors(msgspec.Struct, frozen=True):
     """What was found among vectors on disk."""
 
     chunk_ids: list[ChunkId]  # nearest first
@@ -130,7 +130,7 @@ def nearest(
     limit: int,
     kinds: Collection[Kind],
     also: Collection[ChunkId],
-) -> Near | None:
+) -> NearVectors | None:
     """See matrix.nearest; one look at each block.
 
     Args:
@@ -144,7 +144,7 @@ def nearest(
     Returns:
         None: not one of the listed chunks is among what is stored. Another index has taken the place of theirs.
     """
-    looks = Looks(query, limit, kinds)
+    looks = NearestRows(query, limit, kinds)
     wanted = np.sort(np.fromiter(also, np.int64, len(also)))
     kept: list[MatrixBlock] = []
     is_any_known = not len(known.ids)
@@ -160,7 +160,7 @@ def nearest(
     # What was near for a while, until nearer ones came, is not needed any more.
     needed = np.union1d(wanted, np.array(near, np.int64))
     last = [_some(part, _places(needed, part.ids)[1]) for part in kept if len(part.ids)]
-    return Near(near, Rows(tuple(_with_places(part) for part in last)), looks.usual())
+    return NearVectors(near, Rows(tuple(_with_places(part) for part in last)), looks.usual())
 
 
 def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:

@@ -15,7 +15,7 @@ from memd.model import TextHash
 from memd.runtime.backoff import Backoff
 from memd.runtime.changed import ChangeNotifier
 from memd.store import quarantine, salvage
-from memd.store.backups import Copy
+from memd.store.backups import BackupCopy
 from memd.store.database import Database
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 
@@ -109,11 +109,11 @@ class EmbeddingStore:
         return quarantine.kept(self.file)
 
     @property
-    def copies(self) -> tuple[Copy, ...]:
+    def copies(self) -> tuple[BackupCopy, ...]:
         """Of the file as it was before it was brought up to date, until what came of it is proven."""
         return self._database.copies
 
-    async def drop_copies(self, which: Collection[Copy]) -> None:
+    async def drop_copies(self, which: Collection[BackupCopy]) -> None:
         """See Database.drop_copies."""
         await self._database.drop_copies(which)
 

@@ -28,7 +28,7 @@ class KnownFile(msgspec.Struct, frozen=True, gc=False):
     hash: bytes  # sha256 of its bytes; of a transcript, 32 bytes that tell its states apart
 
 
-class Change(msgspec.Struct, frozen=True):
+class FileChange(msgspec.Struct, frozen=True):
     """A file as it is now."""
 
     found: FoundFile
@@ -37,7 +37,7 @@ class Change(msgspec.Struct, frozen=True):
     tally: Mapping[str, int] = {}  # what was counted while it was read
 
 
-class Replaced(msgspec.Struct, frozen=True):
+class ReplacedChunks(msgspec.Struct, frozen=True):
     """What a change did to the chunks of a file."""
 
     removed: tuple[ChunkId, ...]
@@ -99,10 +99,10 @@ def restamp(connection: apsw.Connection, found: FoundFile) -> None:
 
 def replace(
     connection: apsw.Connection,
-    change: Change,
+    change: FileChange,
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
-) -> Replaced:
+) -> ReplacedChunks:
     """Make the index hold exactly these chunks for a file.
 
     A chunk whose embedded text is the same as before keeps its id, keywords and vector: only its lines are set.
@@ -125,7 +125,7 @@ def replace_session(
     change: SessionChange,
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
-) -> Replaced | None:
+) -> ReplacedChunks | None:
     """Make the index hold the new turns and chunks of a transcript instead of those that they replace.
 
     A chunk stays as it is where its embedded text is the same, as with replace.
@@ -156,7 +156,7 @@ def _replace_chunks(
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
     gone_before: Sequence[ChunkId],
-) -> Replaced:
+) -> ReplacedChunks:
     """Put chunks in the place of (id, hash, text) rows, keeping those rows that say the same."""
     before: dict[tuple[TextHash, str], deque[ChunkId]] = defaultdict(deque)
     for chunk_id, text_hash, text in rows:
@@ -176,7 +176,7 @@ def _replace_chunks(
     gone = [chunk_id for left in before.values() for chunk_id in left]
     _remove(connection, gone)
     embedded = _insert(connection, file_id, fresh, vector_of, refused)
-    return Replaced((*gone_before, *gone), len(fresh), tuple(embedded))
+    return ReplacedChunks((*gone_before, *gone), len(fresh), tuple(embedded))
 
 
 def _put_file(

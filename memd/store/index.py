@@ -27,7 +27,7 @@ from memd.store import (
     sessions,
     vectors,
 )
-from memd.store.backups import Copy
+from memd.store.backups import BackupCopy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -56,7 +56,7 @@ class Reader:
         """Chunks with their text; those that are gone are left out."""
         return chunks.texts(self._connection, chunk_ids)
 
-    def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, parts.Closest]:
+    def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, parts.ClosestPart]:
         """See parts.closest."""
         return parts.closest(self._connection, chunk_ids, query)
 
@@ -291,18 +291,18 @@ class Index:
         cut: Sequence[Chunk],
         vector_of: Mapping[TextHash, bytes],
         refused: frozenset[TextHash],
-    ) -> files.Replaced:
+    ) -> files.ReplacedChunks:
         """Make the index hold exactly these chunks for a file, in one transaction."""
-        [replaced] = await self.replace_all([files.Change(found, content_hash, cut)], vector_of, refused)
+        [replaced] = await self.replace_all([files.FileChange(found, content_hash, cut)], vector_of, refused)
         return replaced
 
     async def replace_all(
         self,
-        changes: Sequence[files.Change],
+        changes: Sequence[files.FileChange],
         vector_of: Mapping[TextHash, bytes],
         refused: frozenset[TextHash],
         space: Space | None = None,
-    ) -> list[files.Replaced]:
+    ) -> list[files.ReplacedChunks]:
         """Make the index hold some files as they are now, all of them in one transaction.
 
         Args:
@@ -312,10 +312,10 @@ class Index:
             space: That the vectors and refusals belong to; None: that of the index.
         """
 
-        async def change() -> list[files.Replaced]:
+        async def change() -> list[files.ReplacedChunks]:
             usable, unusable = self._fitting(vector_of, refused, space)
 
-            def replace_each(connection: apsw.Connection) -> list[files.Replaced]:
+            def replace_each(connection: apsw.Connection) -> list[files.ReplacedChunks]:
                 return [files.replace(connection, one, usable, unusable) for one in changes]
 
             done = await self._database.write_more(_size(changes, usable), replace_each)
@@ -335,7 +335,7 @@ class Index:
             refused if is_theirs else frozenset(),
         )
 
-    async def _follow_all(self, done: Sequence[files.Replaced]) -> None:
+    async def _follow_all(self, done: Sequence[files.ReplacedChunks]) -> None:
         await self._follow(
             [chunk_id for replaced in done for chunk_id in replaced.removed],
             [row for replaced in done for row in replaced.embedded],
@@ -347,7 +347,7 @@ class Index:
         vector_of: Mapping[TextHash, bytes],
         refused: frozenset[TextHash],
         space: Space | None = None,
-    ) -> list[files.Replaced | None]:
+    ) -> list[files.ReplacedChunks | None]:
         """Make the index hold some transcripts as they are now, all of them in one transaction.
 
         Args:
@@ -361,10 +361,10 @@ class Index:
             of that one was changed; it is to be read again.
         """
 
-        async def change() -> list[files.Replaced | None]:
+        async def change() -> list[files.ReplacedChunks | None]:
             usable, unusable = self._fitting(vector_of, refused, space)
 
-            def replace_each(connection: apsw.Connection) -> list[files.Replaced | None]:
+            def replace_each(connection: apsw.Connection) -> list[files.ReplacedChunks | None]:
                 return [files.replace_session(connection, one, usable, unusable) for one in changes]
 
             done = await self._database.write_more(_size(changes, usable), replace_each)
@@ -394,7 +394,7 @@ class Index:
         """How many transcripts it holds, and how many turns in all of them."""
         return await self._database.read(sessions.counts)
 
-    async def stretch(self, path: str, start_line: int, lines: int, most_chars: int) -> sessions.Stretch:
+    async def stretch(self, path: str, start_line: int, lines: int, most_chars: int) -> sessions.TurnSpan:
         """The turns of a transcript that begin on some lines of it, and where the next one does."""
         return await self._database.read(sessions.stretch, path, start_line, lines, most_chars)
 
@@ -601,14 +601,14 @@ class Index:
         limit: int,
         kinds: Collection[Kind],
         also: Collection[ChunkId],
-    ) -> disk_vectors.Near | None:
+    ) -> disk_vectors.NearVectors | None:
         """See shelf.nearest; the vectors are read from the file.
 
         Raises:
             StoreUnavailable, StoreDamaged.
         """
 
-        def look(connection: apsw.Connection) -> disk_vectors.Near | None:
+        def look(connection: apsw.Connection) -> disk_vectors.NearVectors | None:
             stored = vectors.blocks(connection, len(query))
             return disk_vectors.nearest(known, stored, query, limit, kinds, also)
 
@@ -779,11 +779,11 @@ class Index:
         return total
 
     @property
-    def copies(self) -> tuple[Copy, ...]:
+    def copies(self) -> tuple[BackupCopy, ...]:
         """Of the file as it was before it was brought up to date, until what came of it is proven."""
         return self._database.copies
 
-    async def drop_copies(self, which: Collection[Copy]) -> None:
+    async def drop_copies(self, which: Collection[BackupCopy]) -> None:
         """See Database.drop_copies."""
         await self._database.drop_copies(which)
 
@@ -793,7 +793,7 @@ class Index:
 
 
 def _size(
-    changes: Sequence[files.Change | sessions.SessionChange], vector_of: Mapping[TextHash, bytes]
+    changes: Sequence[files.FileChange | sessions.SessionChange], vector_of: Mapping[TextHash, bytes]
 ) -> int:
     """About how many bytes some files are in an index, without what finds them."""
     chunks_of = [chunk for change in changes for chunk in change.chunks]

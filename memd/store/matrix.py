@@ -196,7 +196,7 @@ def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> l
     return look(rows, query, limit, kinds).nearest()
 
 
-def look(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "Looks":
+def look(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "NearestRows":
     """Look for the chunks nearest to a query of length 1, of files of the given kinds only.
 
     Args:
@@ -205,7 +205,7 @@ def look(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "Loo
         limit: How many of each source at most.
         kinds: What may be seen.
     """
-    looks = Looks(query, limit, kinds)
+    looks = NearestRows(query, limit, kinds)
     # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
     # which every thread of the process has to be stopped.
     for part in rows.parts:
@@ -213,7 +213,7 @@ def look(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "Loo
     return looks
 
 
-class Looks:
+class NearestRows:
     """The nearest of each source in the blocks so far."""
 
     def __init__(self, query: Floats, limit: int, kinds: Collection[Kind]) -> None:

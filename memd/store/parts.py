@@ -19,7 +19,7 @@ _REFUSED = b""  # in the place of a vector: the provider cannot embed it
 _STORED = "<f2"  # rounds a cosine by a thousandth at most, and takes half the room
 
 
-class Closest(msgspec.Struct, frozen=True, gc=False):
+class ClosestPart(msgspec.Struct, frozen=True, gc=False):
     """The part of a chunk that is closest to a question."""
 
     cosine: float
@@ -124,7 +124,7 @@ def of_texts(connection: apsw.Connection, texts: Iterable[TextHash]) -> dict[Tex
 
 def closest(
     connection: apsw.Connection, chunk_ids: Sequence[ChunkId], query: NDArray[np.float32]
-) -> dict[ChunkId, Closest]:
+) -> dict[ChunkId, ClosestPart]:
     """Of each of some chunks the part closest to a question, of equal ones the first; those without parts are left out.
 
     Args:
@@ -151,7 +151,7 @@ def closest(
             if cosine > cosines[before]:
                 best[rows[row][0]] = row
         found = {
-            ChunkId(chunk_id): Closest(cosines[row], (int(rows[row][1]), int(rows[row][2])))
+            ChunkId(chunk_id): ClosestPart(cosines[row], (int(rows[row][1]), int(rows[row][2])))
             for chunk_id, row in best.items()
         }
     except (TypeError, ValueError) as error:

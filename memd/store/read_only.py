@@ -19,11 +19,11 @@ _LOOKS = 3  # at a file that is changed during each
 _STEPS = 1000  # instructions of SQLite between two looks at the clock
 
 
-class NotLooked(MemdError):
+class LookImpossible(MemdError):
     """The file cannot be looked at without changing something, or not in time."""
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True):
+class DatabaseCondition(msgspec.Struct, frozen=True, kw_only=True):
     """How a database is."""
 
     schema: int
@@ -36,7 +36,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         return self.schema > self.known_schema
 
 
-class IndexCondition(Condition, frozen=True, kw_only=True):
+class IndexCondition(DatabaseCondition, frozen=True, kw_only=True):
     """How the index of an agent is."""
 
     files: int = 0
@@ -44,7 +44,7 @@ class IndexCondition(Condition, frozen=True, kw_only=True):
     fingerprint: meta.Fingerprint | None = None
 
 
-class CacheCondition(Condition, frozen=True, kw_only=True):
+class CacheCondition(DatabaseCondition, frozen=True, kw_only=True):
     """How the cache of vectors is."""
 
     rows: int = 0
@@ -99,7 +99,7 @@ def _condition_of_cache(connection: apsw.Connection) -> CacheCondition:
 def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T]) -> T:
     """What a look at a file tells. One that was changed meanwhile is looked at again, by way of its log."""
     if patience_s <= 0:
-        raise NotLooked("no time was left for it")
+        raise LookImpossible("no time was left for it")
     deadline = time.monotonic() + patience_s
     for _ in range(_LOOKS):
         log = Path(f"{file}-wal")
@@ -108,7 +108,7 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
         # as one that nobody changes: SQLite would leave an empty log beside it otherwise.
         has_log = _holds_something(log)
         if has_log and not Path(f"{file}-shm").exists():
-            raise NotLooked("a daemon was killed and left a log that only the next daemon may take over")
+            raise LookImpossible("a daemon was killed and left a log that only the next daemon may take over")
         told, trouble = None, None
         try:
             with _looking(
@@ -116,7 +116,7 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
             ) as connection:
                 told = look(connection)
         except InterruptedLook:
-            raise NotLooked(f"that takes longer than {patience_s:g} s") from None
+            raise LookImpossible(f"that takes longer than {patience_s:g} s") from None
         except (StoreDamaged, StoreUnavailable) as failure:
             trouble = failure
         # SQLite takes an immutable file at its word: pages of before and after would be seen as one state.
@@ -125,7 +125,7 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
                 raise trouble
             assert told is not None
             return told
-    raise NotLooked("a daemon writes to it")
+    raise LookImpossible("a daemon writes to it")
 
 
 class InterruptedLook(Exception):

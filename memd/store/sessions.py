@@ -22,7 +22,7 @@ class StoredSession(msgspec.Struct, frozen=True):
     resume: int
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class TurnSpan(msgspec.Struct, frozen=True):
     """Turns of a transcript as they stand on its lines."""
 
     turns: tuple[Turn, ...]
@@ -88,7 +88,7 @@ def turns_at(connection: apsw.Connection, path: str, start_line: int, end_line: 
     )
 
 
-def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int, most_chars: int) -> Stretch:
+def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int, most_chars: int) -> TurnSpan:
     """The turns of a transcript that begin on some lines of it, in the order of the lines.
 
     Where none begins on the first line, the last one before it is among them if it goes on there. Where nothing is said
@@ -112,20 +112,20 @@ def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int,
         rows = connection.execute(f"{_TURNS} {before}", (path, start_line))
         found = [turn for turn in _turns(rows) if turn.end_line >= start_line]
     if begin is None:
-        return Stretch(tuple(found), None)
+        return TurnSpan(tuple(found), None)
     if begin >= start_line + lines:
         if found:
-            return Stretch(tuple(found), begin)
+            return TurnSpan(tuple(found), begin)
         start_line = begin
     chars = sum(len(turn.text) for turn in found)
     # One after the other: a few lines of a transcript may hold very much.
     for row in connection.execute(f"{_TURNS} {begun}", (path, start_line, start_line + lines)):
         [turn] = _turns([row])
         if chars >= most_chars and turn.start_line != found[-1].start_line:
-            return Stretch(tuple(found), turn.start_line)
+            return TurnSpan(tuple(found), turn.start_line)
         found.append(turn)
         chars += len(turn.text)
-    return Stretch(tuple(found), _next_line(connection, path, start_line + lines))
+    return TurnSpan(tuple(found), _next_line(connection, path, start_line + lines))
 
 
 def last_line(connection: apsw.Connection, path: str) -> int:

@@ -34,7 +34,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-class Exclude(msgspec.Struct, frozen=True):
+class ExcludeGlobs(msgspec.Struct, frozen=True):
     """The globs of a configuration, ready to be matched; see exclude_of."""
 
     below: re.Pattern[str] | None = None  # against the path below the root
@@ -45,14 +45,14 @@ class Workspace(msgspec.Struct, frozen=True):
     """The workspace of an agent: MEMORY.md and USER.md in it, and memory/ below it."""
 
     directory: Path  # absolute, symlinks resolved once; nothing below is followed
-    exclude: Exclude = Exclude()
+    exclude: ExcludeGlobs = ExcludeGlobs()
 
 
-class Tree(msgspec.Struct, frozen=True):
+class ExtraDirectory(msgspec.Struct, frozen=True):
     """An extra path that is a directory: every Markdown file below it."""
 
     directory: Path
-    exclude: Exclude = Exclude()
+    exclude: ExcludeGlobs = ExcludeGlobs()
     way: Parts = ()  # the notes lie below these directories alone; * is any one
 
 
@@ -61,7 +61,7 @@ class SingleFile(msgspec.Struct, frozen=True):
 
     directory: Path
     file: str  # as the disk spells it
-    exclude: Exclude = Exclude()
+    exclude: ExcludeGlobs = ExcludeGlobs()
     is_owners: bool = False  # for its owner's eyes, whatever its name: a symlink of such a name leads to it
 
 
@@ -72,13 +72,13 @@ class SessionPaths(msgspec.Struct, frozen=True):
     label: str  # of all names: sessions/<label>/<id>.jsonl
     layout: Layout
     subagents: bool = False  # with what other agents did for an agent
-    exclude: Exclude = Exclude()
+    exclude: ExcludeGlobs = ExcludeGlobs()
     file: str | None = None  # this one alone, as the disk spells it
     archived: bool = False  # of sessions that are over
     expected: bool = True  # to be there; its files are kept while it is not
 
 
-Root = Workspace | Tree | SingleFile | SessionPaths
+Root = Workspace | ExtraDirectory | SingleFile | SessionPaths
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def prefix_of(root: Root) -> str:
     match root:
         case Workspace():
             return ""
-        case Tree():
+        case ExtraDirectory():
             return nfc(str(root.directory))
         case SingleFile():
             return nfc(str(root.directory / root.file))
@@ -248,7 +248,7 @@ def admits_file(root: Root, parts: Parts) -> bool:
     match root:
         case Workspace():
             fits = name[0] != "." and (len(parts) > 1 or is_curated(name))
-        case Tree():
+        case ExtraDirectory():
             fits = name[0] != "." and len(parts) > len(root.way)
         case SingleFile():
             fits = len(parts) == 1 and nfc(name) == nfc(root.file)
@@ -300,7 +300,7 @@ def _reaches(root: Root, parts: Parts) -> bool:
     match root:
         case Workspace():
             return parts[0] == MEMORY_DIRECTORY
-        case Tree():
+        case ExtraDirectory():
             return len(parts) > len(root.way) or root.way[len(parts) - 1] in {"*", parts[-1]}
         case SingleFile():
             return False
@@ -336,7 +336,7 @@ def _is_excluded(root: Root, parts: Parts, *, end: str) -> bool:
 # --- globs -------------------------------------------------------------------------------------------------------
 
 
-def exclude_of(globs: Iterable[str]) -> Exclude:
+def exclude_of(globs: Iterable[str]) -> ExcludeGlobs:
     """Globs of a configuration, ready to be matched.
 
     * ``*``, ``?`` and ``[...]`` stay within one part of a path, ``**`` spans directories.
@@ -353,7 +353,7 @@ def exclude_of(globs: Iterable[str]) -> Exclude:
     for glob in map(nfc, globs):
         if glob.strip("./"):
             (absolute if glob.startswith("/") else below).append(_expression(glob))
-    return Exclude(_any_of(below), _any_of(absolute))
+    return ExcludeGlobs(_any_of(below), _any_of(absolute))
 
 
 def _any_of(expressions: list[str]) -> re.Pattern[str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from memd.watch.raw_events import Tap
+from memd.watch.raw_events import FeedPosition
 from memd.watch.watch_plan import Identity
 
 Linked = tuple[Path, int]  # a file, and its inode: another file may take its place
@@ -14,7 +14,7 @@ Linked = tuple[Path, int]  # a file, and its inode: another file may take its pl
 _MOST_LINKED = 1000  # each costs a watch: a tree of hard links must not use up what a user may have
 
 
-class Backlog:
+class EventBarrier:
     """How far the watcher is, for those who wait for it.
 
     Linux queues an event before the call that caused it returns. So whoever has written something and asks now is told
@@ -32,7 +32,7 @@ class Backlog:
             clock: Seconds that never go back.
         """
         self._clock = clock
-        self._tap: Tap | None = None  # of the watches that are set
+        self._tap: FeedPosition | None = None  # of the watches that are set
         self._returns = False  # no watch is set, but some will be at once
         self._round = 0  # how often watches were set
         self._done = 0  # of what this round's tap told
@@ -66,7 +66,7 @@ class Backlog:
 
     def begins(
         self,
-        tap: Tap,
+        tap: FeedPosition,
         *,
         roots: Mapping[Path, Identity | None] = MappingProxyType({}),
         absent: frozenset[Path] = frozenset(),

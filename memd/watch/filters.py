@@ -7,10 +7,10 @@ import msgspec
 from watchfiles import Change
 
 from memd.text.memory_paths import Root, SessionPaths, admits, descends, only_file, parts_below
-from memd.watch.watch_plan import Survey
+from memd.watch.watch_plan import WatchPlan
 
 
-class Sighting(msgspec.Struct, frozen=True):
+class FilteredBatch(msgspec.Struct, frozen=True):
     """What a batch of raw events amounts to."""
 
     paths: frozenset[Path]  # files that may be notes, and directories that may hold some
@@ -25,10 +25,10 @@ class Sighting(msgspec.Struct, frozen=True):
 def sight(
     batch: Iterable[tuple[Change, str]],
     roots: Iterable[Root],
-    ground: Survey,
+    ground: WatchPlan,
     is_directory: Callable[[Path], bool],
     has_other_names: Callable[[Path], bool] = lambda _: False,
-) -> Sighting:
+) -> FilteredBatch:
     """Keep the events that concern memory.
 
     A directory that is created, renamed or deleted gives no events for the files in it, so it stands for them all.
@@ -74,4 +74,4 @@ def sight(
                 for root in roots
                 if not isinstance(root, SessionPaths)
             )
-    return Sighting(frozenset(paths), frozenset(unwatched))
+    return FilteredBatch(frozenset(paths), frozenset(unwatched))

@@ -20,8 +20,8 @@ from watchfiles import Change
 
 from memd.runtime.threads import Threads
 from memd.watch.mounts import MountEvents
-from memd.watch.raw_events import EventBatch, FeedBroken, RawEvent, Tap
-from memd.watch.watch_plan import Survey
+from memd.watch.raw_events import EventBatch, FeedBroken, FeedPosition, RawEvent
+from memd.watch.watch_plan import WatchPlan
 
 # From linux/inotify.h.
 MODIFY = 0x2
@@ -78,7 +78,7 @@ class InotifyFeed:
         self._mounts: MountEvents | None = None
         self._given = 0
 
-    async def start(self, ground: Survey) -> None:
+    async def start(self, ground: WatchPlan) -> None:
         """Set the watches; see raw.Feed."""
         self._descriptor = _instance()
         self._mounts = MountEvents()
@@ -114,7 +114,7 @@ class InotifyFeed:
         assert self._descriptor is not None
         return await Threads(1, "memd-watch").run(self._set_on_files, self._descriptor, tuple(files))
 
-    def tap(self) -> Tap:
+    def tap(self) -> FeedPosition:
         """Itself."""
         return self
 

@@ -8,7 +8,7 @@ import msgspec
 from watchfiles import Change
 
 from memd.errors import MemdError
-from memd.watch.watch_plan import Survey
+from memd.watch.watch_plan import WatchPlan
 
 RawEvent = tuple[Change, str]
 
@@ -28,7 +28,7 @@ class FeedBroken(MemdError):
     """Watching is not possible, or no longer; says why, and how to mend it."""
 
 
-class Tap(Protocol):
+class FeedPosition(Protocol):
     """How far a feed is: what it has given of what the system has told. Both count in the same unit, from 0."""
 
     @property
@@ -48,7 +48,7 @@ class Tap(Protocol):
 class Feed(Protocol):
     """The raw events of the watches that are set, until one breaks. It is started once, and always stopped."""
 
-    async def start(self, ground: Survey) -> None:
+    async def start(self, ground: WatchPlan) -> None:
         """Set the watches; when it returns, changes are seen.
 
         Raises:
@@ -69,7 +69,7 @@ class Feed(Protocol):
         """Watch some files by themselves, whatever name they are written under; those that are watched since this call."""
         ...
 
-    def tap(self) -> Tap | None:
+    def tap(self) -> FeedPosition | None:
         """How far it is; None where the system does not tell how much it has told."""
         ...
 

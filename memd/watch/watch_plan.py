@@ -21,7 +21,7 @@ from memd.watch.mounts import EXHAUSTED, Mount, concerning, parsed
 Identity = tuple[int, int]  # device, inode
 
 
-class Footing(msgspec.Struct, frozen=True):
+class RootState(msgspec.Struct, frozen=True):
     """What memory hangs on. A replaced, unmounted or missing root shows in it, and a symlink above one."""
 
     identities: dict[
@@ -30,12 +30,12 @@ class Footing(msgspec.Struct, frozen=True):
     mounts: dict[Path, Mount]  # as mounts.concerning gives them
 
 
-class Survey(msgspec.Struct, frozen=True):
+class WatchPlan(msgspec.Struct, frozen=True):
     """The directories to watch, and what tells that they are still the same."""
 
     flat: frozenset[Path]  # each for itself
     deep: frozenset[Path]  # with everything below
-    footing: Footing
+    footing: RootState
 
     @property
     def size(self) -> int:
@@ -43,7 +43,7 @@ class Survey(msgspec.Struct, frozen=True):
         return len(self.flat) + len(self.deep)
 
 
-def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Survey:
+def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> WatchPlan:
     """Find the directories to watch.
 
     Args:
@@ -75,7 +75,7 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Su
             deep.add(directory)
         else:
             flat.update(_directories(root, directory, top))
-    return Survey(frozenset(flat), frozenset(deep), footing)
+    return WatchPlan(frozenset(flat), frozenset(deep), footing)
 
 
 def listable(directories: Iterable[Path]) -> list[Path]:
@@ -88,7 +88,7 @@ def replaced(roots: Mapping[Path, Identity | None]) -> list[Path]:
     return [root for root, identity in roots.items() if identity_of(root) != identity]
 
 
-def footing_of(roots: Iterable[Root], mountinfo: str) -> Footing:
+def footing_of(roots: Iterable[Root], mountinfo: str) -> RootState:
     """What memory hangs on just now.
 
     Args:
@@ -96,7 +96,7 @@ def footing_of(roots: Iterable[Root], mountinfo: str) -> Footing:
         mountinfo: As mounts.read_mounts gives it.
     """
     roots = tuple(roots)
-    return Footing(identities_of(roots), concerning(roots, parsed(mountinfo)))
+    return RootState(identities_of(roots), concerning(roots, parsed(mountinfo)))
 
 
 def identities_of(roots: Iterable[Root]) -> dict[Path, Identity | None]:

@@ -3,16 +3,16 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from memd.watch.event_barrier import Backlog
+from memd.watch.event_barrier import EventBarrier
 from memd.watch.raw_events import EventBatch, Feed
 
 _MOST_BEGUN = 256
 
 
-class Names:
+class UnwatchedNames:
     """Which files may be written under a name that nobody watches, over all the times that watches are set."""
 
-    def __init__(self, backlog: Backlog) -> None:
+    def __init__(self, backlog: EventBarrier) -> None:
         """No file is known.
 
         Args:

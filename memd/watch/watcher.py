@@ -17,16 +17,16 @@ import structlog
 from memd.runtime import safe_traceback
 from memd.runtime.backoff import Backoff
 from memd.runtime.debounce import Debouncer
-from memd.runtime.threads import Starved, Threads
+from memd.runtime.threads import ResourceShortage, Threads
 from memd.runtime.ticks import until_beat_s
 from memd.text.memory_paths import Root, SessionPaths, only_file
-from memd.watch.event_barrier import Backlog
-from memd.watch.filters import Sighting, sight
+from memd.watch.event_barrier import EventBarrier
+from memd.watch.filters import FilteredBatch, sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
 from memd.watch.raw_events import EventBatch, Feed, FeedBroken
-from memd.watch.watch_plan import Footing, Survey, footing_of, identities_of, listable, survey
-from memd.watch.watched_files import Names
+from memd.watch.watch_plan import RootState, WatchPlan, footing_of, identities_of, listable, survey
+from memd.watch.watched_files import UnwatchedNames
 from memd.watch.watchfiles_feed import LibraryFeed
 
 _log = structlog.get_logger()
@@ -37,13 +37,13 @@ _MANY_EVENTS = 1000
 _ATTEMPTS = 5
 
 
-class Changed(msgspec.Struct, frozen=True):
+class PathsChanged(msgspec.Struct, frozen=True):
     """These files or directories may have changed, come or gone."""
 
     paths: frozenset[Path]
 
 
-class Rescan(msgspec.Struct, frozen=True):
+class RescanNeeded(msgspec.Struct, frozen=True):
     """Anything may have changed."""
 
     reason: str
@@ -59,7 +59,7 @@ class WatcherHealth(msgspec.Struct, frozen=True):
     unseen: frozenset[Path] = frozenset()  # files and directories: whoever listens has to look there himself
 
 
-Event = Changed | Rescan | WatcherHealth
+Event = PathsChanged | RescanNeeded | WatcherHealth
 
 
 class WatcherPace(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class WatcherPace(msgspec.Struct, frozen=True):
     retry_cap_s: float = 60.0
 
 
-class Ways(msgspec.Struct, frozen=True):
+class WatchMethods(msgspec.Struct, frozen=True):
     """How the watcher learns of the system."""
 
     recursive: bool  # whether the system itself watches a directory with everything below
@@ -88,20 +88,20 @@ class Ways(msgspec.Struct, frozen=True):
 _USUAL = WatcherPace()
 
 
-def ways_of(platform: str) -> Ways:
+def ways_of(platform: str) -> WatchMethods:
     """What suits a platform, as sys.platform names it."""
     if sets_watches_by_directory(platform):
-        return Ways(recursive=False, feed=InotifyFeed)
-    return Ways(recursive=platform == "darwin", feed=LibraryFeed)
+        return WatchMethods(recursive=False, feed=InotifyFeed)
+    return WatchMethods(recursive=platform == "darwin", feed=LibraryFeed)
 
 
 async def watch(
     roots: Sequence[Root],
     *,
-    ways: Ways | None = None,
+    ways: WatchMethods | None = None,
     pace: WatcherPace = _USUAL,
     rng: Random | None = None,
-    backlog: Backlog | None = None,
+    backlog: EventBarrier | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Tell what happens to the notes below the roots, as soon as it happens.
 
@@ -122,7 +122,7 @@ async def watch(
         rng: Source of the jitter between attempts to watch again.
         backlog: Is told how far it is.
     """
-    backlog = backlog or Backlog()
+    backlog = backlog or EventBarrier()
     ways = ways or ways_of(sys.platform)
     rng = rng or Random()
     # Of its own: where a disk does not answer, nobody else waits with it.
@@ -130,7 +130,7 @@ async def watch(
     clock = asyncio.get_running_loop().time
     reason = "watching began"
     broken, backoff = "", Backoff(rng, first_s=pace.retry_s, cap_s=pace.retry_cap_s)
-    names = Names(backlog)
+    names = UnwatchedNames(backlog)
     backlog.pauses()
     while True:
         armed_at: float | None = None
@@ -143,7 +143,7 @@ async def watch(
             reason, broken = "other directories are watched now", ""
             backoff.reset()
             continue
-        except (FeedBroken, Starved, OSError) as failure:
+        except (FeedBroken, ResourceShortage, OSError) as failure:
             if str(failure) != broken:  # it may stay broken for days
                 _log.warning("watch.broken", reason=str(failure))
             broken = str(failure)
@@ -167,11 +167,11 @@ async def watch(
 async def _watched(
     roots: Sequence[Root],
     reason: str,
-    ways: Ways,
+    ways: WatchMethods,
     pace: WatcherPace,
     threads: Threads,
-    backlog: Backlog,
-    names: Names,
+    backlog: EventBarrier,
+    names: UnwatchedNames,
 ) -> AsyncGenerator[Event, None]:
     """The events until other directories must be watched.
 
@@ -197,14 +197,14 @@ async def _watched(
         _log.info("watch.armed", directories=ground.size, reason=reason)
         health = await threads.run(_health, roots, ground.footing)
         yield health
-        yield Rescan(reason)
+        yield RescanNeeded(reason)
         if await threads.run(_survey, roots, ways) != ground:
             # A directory that came between the survey and the watch of the one above it was announced to nobody.
             settle.mark(clock())
             unwatched = places
         # Before anybody is told that all is seen: what was written while no watch was set made no event.
         if again := await names.follow_again(feed):
-            yield Changed(again)
+            yield PathsChanged(again)
         _begin(backlog, feed, _notes(roots), ground)
         check_at = _next_check(clock(), pace, roots)
         while (due_at := settle.due_at()) is None or clock() < due_at:
@@ -214,7 +214,7 @@ async def _watched(
             if batch.incomplete or len(batch.events) > _MANY_EVENTS:
                 settle.mark(clock())
                 unwatched = places  # directories may be among them
-                yield Rescan("very many files changed at once")
+                yield RescanNeeded("very many files changed at once")
             else:
                 sighting = await _sighted(batch, roots, ground, threads)
                 if sighting.restructured:
@@ -228,7 +228,7 @@ async def _watched(
                 changed |= frozenset() if is_another else returned
                 check_at = _next_check(clock(), pace, roots)
             if changed:
-                yield Changed(changed)
+                yield PathsChanged(changed)
             if is_another:
                 return  # what came back is told after the health of the new watches
     finally:
@@ -237,13 +237,15 @@ async def _watched(
         await feed.stop()
 
 
-async def _sighted(batch: EventBatch, roots: Sequence[Root], ground: Survey, threads: Threads) -> Sighting:
+async def _sighted(
+    batch: EventBatch, roots: Sequence[Root], ground: WatchPlan, threads: Threads
+) -> FilteredBatch:
     if not batch.events:
-        return Sighting(frozenset(), frozenset())
+        return FilteredBatch(frozenset(), frozenset())
     return await threads.run(sight, batch.events, roots, ground, _is_directory, _has_other_names)
 
 
-def _begin(backlog: Backlog, feed: Feed, notes: Sequence[Root], ground: Survey) -> None:
+def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], ground: WatchPlan) -> None:
     tap = feed.tap()
     if tap is None:
         backlog.ends()
@@ -263,7 +265,7 @@ def _next_check(now: float, pace: WatcherPace, roots: Sequence[Root]) -> float:
     return now + until_beat_s(now - apart_s, pace.check_s)
 
 
-async def _armed(roots: Sequence[Root], ways: Ways, threads: Threads) -> tuple[Feed, Survey]:
+async def _armed(roots: Sequence[Root], ways: WatchMethods, threads: Threads) -> tuple[Feed, WatchPlan]:
     """The raw events of what must be watched, and what that is.
 
     Raises:
@@ -290,7 +292,7 @@ class _Check:
     """Whether memory still hangs on what it did: a question that a dead disk may take for ever to answer."""
 
     def __init__(
-        self, roots: Sequence[Root], mountinfo: Callable[[], str], footing: Footing, backlog: Backlog
+        self, roots: Sequence[Root], mountinfo: Callable[[], str], footing: RootState, backlog: EventBarrier
     ) -> None:
         self._roots = roots
         self._mountinfo = mountinfo
@@ -344,11 +346,11 @@ class _Check:
             self._asked.cancel()
 
 
-def _survey(roots: Sequence[Root], ways: Ways) -> Survey:
+def _survey(roots: Sequence[Root], ways: WatchMethods) -> WatchPlan:
     return survey(roots, recursive=ways.recursive, mountinfo=ways.mountinfo())
 
 
-def _health(roots: Sequence[Root], footing: Footing) -> WatcherHealth:
+def _health(roots: Sequence[Root], footing: RootState) -> WatcherHealth:
     distant = unseen(roots, footing.mounts)
     notes = [
         _absence(root.directory)

@@ -11,7 +11,7 @@ from anyio.to_thread import current_default_thread_limiter
 from watchfiles import awatch
 
 from memd.watch.raw_events import EventBatch, FeedBroken, RawEvent
-from memd.watch.watch_plan import Survey
+from memd.watch.watch_plan import WatchPlan
 
 DEBOUNCE_MS = 50  # events of one moment come together
 STEP_MS = 50  # it looks for events this often; at 50, an idle watch costs 0.1 % of a core
@@ -26,7 +26,7 @@ class LibraryFeed:
         self._pumps: list[asyncio.Task[None]] = []
         self._failure: Exception | None = None
 
-    async def start(self, ground: Survey) -> None:
+    async def start(self, ground: WatchPlan) -> None:
         """Set the watches; see raw.Feed."""
         for directories, recursive in ((ground.flat, False), (ground.deep, True)):
             if directories:

@@ -10,9 +10,9 @@ import pytest
 import structlog
 
 from memd.agent.agents import Agents, RunningAgent
-from memd.agent.supervisor import Fleet
+from memd.agent.supervisor import AgentSupervisor
 from memd.config.settings import AgentSettings, Config, DaemonSettings
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.embedding.registry import ProviderRegistry
 from memd.runtime.threads import NoThread
 
@@ -51,7 +51,9 @@ class _World:
         self.failures: dict[tuple[str, str], Exception] = {}
         self.standing_still: tuple[str, str] | None = None
         self.stands = asyncio.Event()
-        self.fleet = Fleet(self.agents, cast("ProviderRegistry", self), tasks, self._build, _for_ever)
+        self.fleet = AgentSupervisor(
+            self.agents, cast("ProviderRegistry", self), tasks, self._build, _for_ever
+        )
 
     async def reached(self, step: str, agent_id: str) -> None:
         if (step, agent_id) == self.standing_still:
@@ -68,7 +70,7 @@ class _World:
         await self.reached("supply", settings.workspace.name)
         return _Provided(settings)
 
-    async def _build(self, agent_id: str, settings: AgentSettings, supply: Supply) -> RunningAgent:
+    async def _build(self, agent_id: str, settings: AgentSettings, supply: AgentProviders) -> RunningAgent:
         assert supply.settings == settings
         await self.reached("build", agent_id)
         return cast("RunningAgent", _Member(self, agent_id, settings))

@@ -2,15 +2,15 @@
 
 import pytest
 
-from memd.backends.fallback_state import FallenBack, Primary, Standing, failed, may_be_tried
+from memd.backends.fallback_state import BuiltinInUse, PrimaryInUse, Standing, failed, may_be_tried
 
 
 @pytest.mark.parametrize(
     ("before", "now", "after"),
     [
-        (Primary(), 100.0, FallenBack(100.0, "gone", 160.0)),
-        (FallenBack(100.0, "slow", 160.0), 170.0, FallenBack(100.0, "gone", 230.0)),
-        (FallenBack(100.0, "slow", 160.0), 110.0, FallenBack(100.0, "gone", 170.0)),
+        (PrimaryInUse(), 100.0, BuiltinInUse(100.0, "gone", 160.0)),
+        (BuiltinInUse(100.0, "slow", 160.0), 170.0, BuiltinInUse(100.0, "gone", 230.0)),
+        (BuiltinInUse(100.0, "slow", 160.0), 110.0, BuiltinInUse(100.0, "gone", 170.0)),
     ],
     ids=["at first", "again after the cool-down", "again before its end"],
 )
@@ -22,10 +22,10 @@ def test_a_failure_begins_a_cool_down(before: Standing, now: float, after: Stand
 @pytest.mark.parametrize(
     ("standing", "now", "may"),
     [
-        (Primary(), 0.0, True),
-        (FallenBack(100.0, "gone", 160.0), 159.9, False),
-        (FallenBack(100.0, "gone", 160.0), 160.0, True),
-        (FallenBack(100.0, "gone", 100.0), 100.0, True),
+        (PrimaryInUse(), 0.0, True),
+        (BuiltinInUse(100.0, "gone", 160.0), 159.9, False),
+        (BuiltinInUse(100.0, "gone", 160.0), 160.0, True),
+        (BuiltinInUse(100.0, "gone", 100.0), 100.0, True),
     ],
 )
 def test_an_engine_that_failed_is_left_alone_for_a_while(standing: Standing, now: float, may: bool) -> None:

@@ -12,7 +12,7 @@ from random import Random
 
 import structlog
 
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Provider
@@ -103,7 +103,7 @@ async def _indexed(home: Path, provider: Provider, texts: list[str]) -> float:
     running = asyncio.create_task(queue.run())
 
     async def complete() -> None:
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         while (await queue.wait_for(index))[0]:
             pass
 

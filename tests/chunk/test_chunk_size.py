@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.chunk.chunk_size import Room, end_of, piece_end
+from memd.chunk.chunk_size import ChunkSize, end_of, piece_end
 
-ROOM = Room(quarters=100, chars=60)
+ROOM = ChunkSize(quarters=100, chars=60)
 TEXTS = st.text(alphabet=st.sampled_from("ab 。.字数é\U00020000\u0301👩\u200d"), min_size=1, max_size=300)
 
 
@@ -64,7 +64,7 @@ def test_an_end_begins_with_a_sentence_or_a_word(text: str, end: str) -> None:
 
 def test_costs_keep_both_limits() -> None:
     """Latin text is limited by characters, CJK by tokens, and the dearest character is known."""
-    room = Room(quarters=1600, chars=700)
+    room = ChunkSize(quarters=1600, chars=700)
     assert room.cost("a" * 700) == room.capacity
     assert room.cost("字" * 400) == room.capacity
     assert room.cost("\U00020000") == room.dearest

@@ -2,13 +2,13 @@
 
 import pytest
 
-from memd.chunk.chunk_size import Room
+from memd.chunk.chunk_size import ChunkSize
 from memd.chunk.context import context_of, headings_above, title_of
 from memd.chunk.line_index import page_of
 from memd.model import Document, Kind
 from tests.bounds import shipped
 
-ROOM = Room(quarters=1600, chars=700)
+ROOM = ChunkSize(quarters=1600, chars=700)
 
 
 def note(*lines: str) -> Document:

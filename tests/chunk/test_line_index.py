@@ -2,11 +2,11 @@
 
 import pytest
 
-from memd.chunk.chunk_size import Room
+from memd.chunk.chunk_size import ChunkSize
 from memd.chunk.line_index import BLANK, ENTRY, TEXT, heading_of, page_of
 from memd.model import Document, Kind
 
-ROOM = Room(quarters=32, chars=30)  # 8 tokens, 30 characters
+ROOM = ChunkSize(quarters=32, chars=30)  # 8 tokens, 30 characters
 
 
 def lines(*texts: str) -> Document:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.chunk.turns import Cut, chunk_turns
+from memd.chunk.turns import ChunkedTurns, chunk_turns
 from memd.model import Role, Turn, embedded_text
 from memd.text.tokens import estimate_tokens
 from memd.text.turn_header import CONTINUED, header_in
@@ -33,7 +33,7 @@ def talk(*texts: str) -> list[Turn]:
 
 def cut(
     turns: list[Turn], first: int = 0, *, tokens: int = 400, overlap: int = 80, longest: int = 700
-) -> Cut:
+) -> ChunkedTurns:
     return chunk_turns(turns, first, "chat", tokens=tokens, overlap=overlap, zone=None, longest=longest)
 
 
@@ -119,7 +119,7 @@ def test_the_last_turns_are_repeated_whole() -> None:
 
 def test_no_turns_make_no_chunk() -> None:
     """A transcript in which nothing was said yet."""
-    assert cut([], 5) == Cut((), 5)
+    assert cut([], 5) == ChunkedTurns((), 5)
 
 
 def test_a_chunk_is_settled_when_the_last_turn_had_no_say_in_it() -> None:
@@ -165,10 +165,10 @@ def test_cutting_on_gives_what_cutting_all_gives(
     turns = made(described)
     tokens, overlap, longest = limits
 
-    def whole(some: list[Turn], first: int = 0) -> Cut:
+    def whole(some: list[Turn], first: int = 0) -> ChunkedTurns:
         return cut(some, first, tokens=tokens, overlap=overlap, longest=longest)
 
-    known = Cut((), 0)
+    known = ChunkedTurns((), 0)
     for count in range(1, len(turns) + 1):
         last = turns[count - 1]
         changed = [
@@ -180,7 +180,7 @@ def test_cutting_on_gives_what_cutting_all_gives(
             now = [*turns[: count - 1], one]
             again = whole(now[known.resume :], known.resume)
             kept = tuple(chunk for chunk in known.chunks if (chunk.turn or 0) < known.resume)
-            known = Cut(kept + again.chunks, again.resume)
+            known = ChunkedTurns(kept + again.chunks, again.resume)
             assert known == whole(now)
 
 

@@ -7,8 +7,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from memd.server.acceptor import Manners
-from memd.server.connection import Bounds
+from memd.server.acceptor import AdmissionPolicy
+from memd.server.connection import ConnectionLimits
 from memd.server.requests.get import LEAST_CHARS
 from memd.server.requests.search import MAX_RESULTS
 from memd_client import codec, frames, messages
@@ -114,12 +114,12 @@ def test_numbers() -> None:
     assert f"{frames.REQUEST_LIMIT:,} bytes" in section("Frames")
     assert f"{frames.REPLY_LIMIT:,} bytes" in section("Frames")
     assert f"At most {IN_FLIGHT} requests" in section("Envelopes")
-    bounds, closes = Bounds(), section("What closes a connection")
+    bounds, closes = ConnectionLimits(), section("What closes a connection")
     assert bounds.in_flight == IN_FLIGHT
     assert f"`hello` has come whole {bounds.hello_s:g} s after" in closes
     assert f"a frame has not come whole {bounds.frame_s:g} s after" in closes
     assert f"have waited for {bounds.unread_s:g} s to be read" in closes
-    assert f"silent for more than {Manners().resting_s:g} s" in closes
+    assert f"silent for more than {AdmissionPolicy().resting_s:g} s" in closes
     refuses = section("What a request refuses")
     assert f"less than 1, more than {MAX_RESULTS} |" in refuses
     assert f"of `get` less than {LEAST_CHARS} |" in refuses

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from memd.config.load import parse
-from memd.config.reload_policy import CLASSES, Class, changed_settings, class_of, digest, followed
+from memd.config.reload_policy import CLASSES, ReloadClass, changed_settings, class_of, digest, followed
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.config.toml_lines import Key
 
@@ -57,7 +57,7 @@ def test_every_class_is_that_of_a_setting() -> None:
 )
 def test_what_is_not_classed_waits(key: Key) -> None:
     """Until somebody has thought of it."""
-    assert class_of(key) is Class.WAITS
+    assert class_of(key) is ReloadClass.WAITS
 
 
 @pytest.mark.parametrize(

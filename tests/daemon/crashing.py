@@ -6,13 +6,13 @@ from typing import NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_backlog import Request, Served
-from memd.embedding.queue.results import Storing
+from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest
+from memd.embedding.queue.results import ResultWriter
 from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
 
 
-async def crash(self: Storing, served: Served, request: Request, outcome: object) -> NoReturn:
+async def crash(self: ResultWriter, served: AgentBacklog, request: EmbedRequest, outcome: object) -> NoReturn:
     """Bear no passage."""
     raise ZeroDivisionError("\n".join(request.texts.values()))
 
@@ -23,6 +23,6 @@ def choose(_: AgentSettings) -> ProviderChoice:
 
 
 if __name__ == "__main__":
-    Storing.settle = crash  # type: ignore[method-assign]
+    ResultWriter.settle = crash  # type: ignore[method-assign]
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

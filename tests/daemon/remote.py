@@ -15,7 +15,7 @@ from memd.config.settings import AgentSettings
 from memd.daemon import DaemonPlaces
 from memd.embedding.fallback_state import FallbackThresholds
 from memd.providers.api_keys.key_file import read_small
-from memd.providers.api_keys.logins import Surroundings
+from memd.providers.api_keys.logins import ChoiceInputs
 from memd.providers.choose import ProviderChoice, choose
 from memd.store.index import Index
 from memd_client import AsyncClient
@@ -40,7 +40,7 @@ async def running(
     places = DaemonPlaces(home / "config.toml", home / "state", home / "s")
 
     def chosen(settings: AgentSettings) -> ProviderChoice:
-        return choose(settings, Surroundings(environ or {}, home, read_small))
+        return choose(settings, ChoiceInputs(environ or {}, home, read_small))
 
     serving = asyncio.create_task(daemon.serve(places, {}, chosen, patience=patience or FallbackThresholds()))
     try:

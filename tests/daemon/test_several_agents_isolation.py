@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from memd import daemon
 from memd.agent.agents import Agents
-from memd.agent.supervisor import Fleet
-from memd.backends.choice import Around
-from memd.backends.qmd.embed_slot import EmbedTurn
+from memd.agent.supervisor import AgentSupervisor
+from memd.backends.choice import BackendEnvironment
+from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.settings import AgentSettings, Config, DaemonSettings, PathMatch, Scope, ScopeRule
 from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.registry import ProviderRegistry
@@ -25,8 +25,8 @@ from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice
 from memd.runtime.threads import Threads
 from memd.server.handlers import Handlers
-from memd.server.requests.control import Control
-from memd.server.status.report import Facts
+from memd.server.requests.control import DaemonControl
+from memd.server.status.report import ProcessFacts
 from memd.store.embeddings import EmbeddingStore
 from memd_client import messages as wire
 from tests.fakes import HashingProvider
@@ -219,18 +219,18 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             ProviderParts(cache, tasks, Random(1), FallbackThresholds()),
             lambda _: ProviderChoice(provider, None),
         )
-        fleet = Fleet(
+        fleet = AgentSupervisor(
             agents,
             engines,
             tasks,
             lambda *parts: daemon.build_agent(
-                home / "state", Threads(2, "computing"), Around({}, home, EmbedTurn()), *parts
+                home / "state", Threads(2, "computing"), BackendEnvironment({}, home, EmbedSlot()), *parts
             ),
             lambda agent: agent.sync.run(),
         )
         await fleet.follow(config)
-        control = Control(stop=lambda: None, reload=nothing_changed)
-        handlers = Handlers(agents, Facts("0", home / "s", unchanging(config)), control)
+        control = DaemonControl(stop=lambda: None, reload=nothing_changed)
+        handlers = Handlers(agents, ProcessFacts("0", home / "s", unchanging(config)), control)
         report = await handlers.handle(wire.Sync())
         assert isinstance(report, wire.SyncReport)
         assert report.vectors == "complete", report

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memd import daemon
-from memd.daemon import Loop
+from memd.daemon import DaemonEventLoop
 from memd.runtime.signals import SignalAction, Signals
 from memd.runtime.threads import NoThread
 from memd_client import MemdClientError
@@ -29,11 +29,11 @@ def test_the_names_of_hosts_are_looked_up_without_libuvs_threads(monkeypatch: py
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    with asyncio.Runner(loop_factory=Loop) as runner:
+    with asyncio.Runner(loop_factory=DaemonEventLoop) as runner:
         assert {found[4][0] for found in runner.run(look_up())} <= {"127.0.0.1", "::1"}
         with pytest.raises(socket.gaierror):
             runner.run(_nowhere())
-    with asyncio.Runner(loop_factory=Loop) as runner:
+    with asyncio.Runner(loop_factory=DaemonEventLoop) as runner:
         monkeypatch.setattr(threading.Thread, "start", refuse)
         with pytest.raises(OSError, match="no thread can be started"):
             runner.run(look_up())

@@ -6,7 +6,7 @@ from random import Random
 
 from memd.config.settings import AgentSettings
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.model import DegradedPart
@@ -30,16 +30,16 @@ class Nobody:
     def sweep_soon(self) -> None:
         pass
 
-    def release(self, supply: Supply) -> None:
+    def release(self, supply: AgentProviders) -> None:
         pass
 
 
-def silent(settings: AgentSettings, choice: ProviderChoice | None = None) -> Supply:
+def silent(settings: AgentSettings, choice: ProviderChoice | None = None) -> AgentProviders:
     """Keywords alone."""
     cache = EmbeddingStore(Path("/nowhere"))
     tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), FallbackThresholds())
     engine = ProviderPair(settings, choice or ProviderChoice(None, "none is wanted"), tools, lambda: None)
-    return Supply(settings, engine, Nobody(), cache)
+    return AgentProviders(settings, engine, Nobody(), cache)
 
 
 class OneSpeaker:

@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 
 from memd.config.settings import Remote
-from memd.embedding.batch_jobs import Jobs, JobsOfSpace
+from memd.embedding.batch_jobs import CachedBatchJobs, SharedBatchJobs
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Identity
@@ -42,12 +42,14 @@ async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path)
             },
             Remote,
         )
-        shared, running, queues = JobsOfSpace(), [], []
+        shared, running, queues = SharedBatchJobs(), [], []
         for _ in range(2):
             provider = Named()
             queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), Random(1))
             made = recipe("openai", "m", remote, {}, lambda _: KEY)
-            jobs = Jobs(made, provider.identity, cache, remote.batch, queue, Random(1), shared, None)
+            jobs = CachedBatchJobs(
+                made, provider.identity, cache, remote.batch, queue, Random(1), shared, None
+            )
             queues.append(queue)
             running.append(asyncio.create_task(jobs.run()))
             batches = queue.bulk.batches

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from memd.config.settings import AgentSettings
-from memd.embedding.for_agent import QUERY_TIMEOUT_S, SPARE_S, Supply
+from memd.embedding.for_agent import QUERY_TIMEOUT_S, SPARE_S, AgentProviders
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.running_provider import RunningProvider
 from memd.providers.provider import EmbedUnavailable, Vector, space_of
@@ -47,7 +47,9 @@ def test_a_question_waits_for_its_vector_as_long_as_is_said(configured_s: float 
         member = cast("RunningProvider", SimpleNamespace(questions=queue, query_timeout_s=configured_s))
         engine = cast("ProviderPair", SimpleNamespace(used=member))
         settings = AgentSettings(workspace=Path("/nowhere"))
-        supply = Supply(settings, engine, OneMember(member), EmbeddingStore(Path("/nowhere"), rng=Random(1)))
+        supply = AgentProviders(
+            settings, engine, OneMember(member), EmbeddingStore(Path("/nowhere"), rng=Random(1))
+        )
         speaker = supply.speaker(space_of(provider.identity))
         assert speaker is not None
         with pytest.raises(EmbedUnavailable, match="the question had no vector"):

@@ -8,14 +8,14 @@ import pytest
 
 from memd.config.settings import AgentSettings, Remote
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.model_info import Portraits
-from memd.embedding.model_probe import Acquaintance
+from memd.embedding.model_info import ModelInfoStore
+from memd.embedding.model_probe import ModelProbe
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.api_keys.key_file import read_small
-from memd.providers.api_keys.logins import Surroundings
+from memd.providers.api_keys.logins import ChoiceInputs
 from memd.providers.choose import choose
-from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embeddings import EmbeddingStore
 
 
@@ -25,21 +25,21 @@ async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_a
     """It is left in nobody's way, and its connections are closed."""
     begun, closed, asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def stands_still(_: Portraits) -> Portrait | None:
+    async def stands_still(_: ModelInfoStore) -> ModelIdentity | None:
         begun.set()
-        return await asyncio.Future[Portrait | None]()
+        return await asyncio.Future[ModelIdentity | None]()
 
-    async def is_closed(_: Acquaintance) -> None:
+    async def is_closed(_: ModelProbe) -> None:
         closed.set()
 
-    async def is_asked(_: Acquaintance) -> None:
+    async def is_asked(_: ModelProbe) -> None:
         asked.set()
 
-    async def is_unknown(_: Portraits) -> Portrait | None:
+    async def is_unknown(_: ModelInfoStore) -> ModelIdentity | None:
         return None
 
-    monkeypatch.setattr(Acquaintance, "close", is_closed)
-    monkeypatch.setattr(Acquaintance, "ask", is_asked)
+    monkeypatch.setattr(ModelProbe, "close", is_closed)
+    monkeypatch.setattr(ModelProbe, "ask", is_asked)
     settings = AgentSettings(
         workspace=tmp_path,
         provider="openai-compatible",
@@ -49,15 +49,15 @@ async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_a
     async with asyncio.TaskGroup() as tasks:
         engines = ProviderRegistry(
             ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()),
-            lambda wanted: choose(wanted, Surroundings({}, tmp_path, read_small)),
+            lambda wanted: choose(wanted, ChoiceInputs({}, tmp_path, read_small)),
         )
-        monkeypatch.setattr(Portraits, "recall", stands_still)
+        monkeypatch.setattr(ModelInfoStore, "recall", stands_still)
         supplying = asyncio.create_task(engines.supply(settings))
         await begun.wait()
         supplying.cancel()
         await asyncio.wait([supplying])
         assert closed.is_set()
-        monkeypatch.setattr(Portraits, "recall", is_unknown)
+        monkeypatch.setattr(ModelInfoStore, "recall", is_unknown)
         supply = await engines.supply(settings)
         assert supply.embeds
         async with asyncio.timeout(10):

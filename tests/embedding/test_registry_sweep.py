@@ -9,7 +9,7 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice
@@ -41,7 +41,7 @@ class House:
             ProviderParts(cache, tasks, Random(1), FallbackThresholds()),
             lambda settings: ProviderChoice(self.providers[settings.model or ""], None),
         )
-        self.supplies: dict[str, Supply] = {}
+        self.supplies: dict[str, AgentProviders] = {}
 
     async def settle(self) -> None:
         for name in self.providers:

@@ -10,12 +10,12 @@ from typing import Any
 
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.index_service import IndexService
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.sources.roots import roots_of
-from memd.store.files import Replaced
+from memd.store.files import ReplacedChunks
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.memory_paths import Root
@@ -32,7 +32,7 @@ class HeldIndex(Index):
         self.is_asked = asyncio.Event()
         self.may = asyncio.Event()
 
-    async def replace_all(self, *args: Any, **kwargs: Any) -> list[Replaced]:
+    async def replace_all(self, *args: Any, **kwargs: Any) -> list[ReplacedChunks]:
         self.is_asked.set()
         await self.may.wait()
         return await super().replace_all(*args, **kwargs)
@@ -57,7 +57,7 @@ class Bench:
             workspace=self.workspace, sync=SyncSettings(wait_ms=wait_ms), max_file_mb=max_file_mb
         )
         self.index = index or Index(home / "main.sqlite")
-        self.dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
+        self.dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
         self.roots: tuple[Root, ...] = roots_of(self.settings)
         self.loop = IndexService(
             "main",

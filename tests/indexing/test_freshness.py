@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.changes.check_recent_files import Peek
+from memd.indexing.changes.check_recent_files import RecentFileCheck
 from tests.clock import Clock
 from tests.indexing.looping import Bench, HeldIndex, running
 from tests.wait import until_async
@@ -177,5 +177,5 @@ async def test_files_that_cannot_be_looked_at_in_time_make_the_answer_stale(
 
     await bench.settle()
     assert await bench.loop.catch_up()
-    monkeypatch.setattr(Peek, "changed", too_late)
+    monkeypatch.setattr(RecentFileCheck, "changed", too_late)
     assert not await bench.loop.catch_up()

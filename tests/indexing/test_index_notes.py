@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from memd.config.settings import Chunking
-from memd.indexing.index_notes import Applied, apply_files, each_by_itself
-from memd.indexing.rules import Treatment
+from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
+from memd.indexing.rules import IndexingRules
 from memd.model import ChunkId, FoundFile, Kind, Stamp
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, OutsideFence
-from memd.sources.scan import Skip, scan, skip_of
+from memd.sources.scan import SkipReason, scan, skip_of
 from memd.store.errors import StoreUnavailable
-from memd.store.files import Change, KnownFile
+from memd.store.files import FileChange, KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.memory_paths import Root, Workspace
@@ -50,12 +50,12 @@ def found(roots: Sequence[Root]) -> list[FoundFile]:
 
 async def apply(
     index: Index, roots: Sequence[Root], files: Sequence[FoundFile], known: dict[str, KnownFile]
-) -> Applied:
+) -> AppliedChanges:
     return await apply_files(
         index,
         files,
         known,
-        treatment=Treatment(roots, Chunking(), MAX_BYTES),
+        treatment=IndexingRules(roots, Chunking(), MAX_BYTES),
         vectors=None,
         threads=Threads(1, "reading"),
     )
@@ -69,12 +69,12 @@ async def test_the_same_bytes_change_nothing_but_the_stamp(
     note.write_text("# A\n\none\n")
     os.utime(note, ns=(1, 1))
     first = await apply(index, roots, found(roots), {})
-    assert first == Applied(frozenset({"memory/a.md"}), 1, {})
+    assert first == AppliedChanges(frozenset({"memory/a.md"}), 1, {})
     ids = [chunk.id for chunk in (await index.read(lambda reader: reader.texts(SOME))).values()]
     os.utime(note, ns=(5, 5))
     await asyncio.sleep(0.05)  # until the time of change is no longer that of a write that may go on
     again = await apply(index, roots, found(roots), await index.known())
-    assert again == Applied(frozenset({"memory/a.md"}), 0, {})
+    assert again == AppliedChanges(frozenset({"memory/a.md"}), 0, {})
     assert (await index.known())["memory/a.md"].stamp.mtime_ns == 5
     assert [chunk.id for chunk in (await index.read(lambda reader: reader.texts(SOME))).values()] == ids
 
@@ -147,7 +147,7 @@ async def test_a_note_of_any_time_is_taken_in_once(
     seconds = int(datetime.fromisoformat(f"{when}T00:00:00+00:00").timestamp())
     os.utime(note, (seconds, seconds))
     await asyncio.sleep(0.05)  # until the time of change is no longer that of a write that may go on
-    assert await apply(index, roots, found(roots), {}) == Applied(frozenset({"memory/a.md"}), 1, {})
+    assert await apply(index, roots, found(roots), {}) == AppliedChanges(frozenset({"memory/a.md"}), 1, {})
     [seen] = found(roots)
     assert (await index.known())["memory/a.md"].stamp == seen.stamp
 
@@ -159,18 +159,18 @@ async def test_what_memd_fails_at_is_the_trouble_of_one_file(index: Index, tmp_p
         files[2], stamp=Stamp(1, 1, 1 << 63)
     )  # no such number fits into the index
 
-    async def write(some: Sequence[FoundFile]) -> Applied:
+    async def write(some: Sequence[FoundFile]) -> AppliedChanges:
         if any(one.path == "memory/1.md" for one in some):
             raise KeyError("a defect")
-        await index.replace_all([Change(one, b"hash", []) for one in some], {}, frozenset())
-        return Applied(frozenset(one.path for one in some), len(some), {})
+        await index.replace_all([FileChange(one, b"hash", []) for one in some], {}, frozenset())
+        return AppliedChanges(frozenset(one.path for one in some), len(some), {})
 
     applied = await each_by_itself(files, write)
     assert applied.taken == (await index.known()).keys() == {"memory/0.md", "memory/3.md"}
     assert applied.changed == 2
     assert {path: skip_of(trouble) for path, trouble in applied.failed.items()} == {
-        "memory/1.md": Skip.FAILED,
-        "memory/2.md": Skip.FAILED,
+        "memory/1.md": SkipReason.FAILED,
+        "memory/2.md": SkipReason.FAILED,
     }
 
 
@@ -180,7 +180,7 @@ async def test_a_moment_without_memory_is_no_trouble_of_a_note(tmp_path: Path, k
     files = [FoundFile(f"{n}", tmp_path / f"{n}", kind, Stamp(1, 1, n)) for n, kind in enumerate(Kind)]
     for found in files:
 
-        async def short(_: Sequence[FoundFile]) -> Applied:
+        async def short(_: Sequence[FoundFile]) -> AppliedChanges:
             raise kind
 
         if found.kind is Kind.SESSION:
@@ -193,7 +193,7 @@ async def test_a_moment_without_memory_is_no_trouble_of_a_note(tmp_path: Path, k
 async def test_trouble_of_the_store_is_no_trouble_of_a_file() -> None:
     """A disk that is full fails the pass, which is tried again."""
 
-    async def full(_: Sequence[FoundFile]) -> Applied:
+    async def full(_: Sequence[FoundFile]) -> AppliedChanges:
         raise StoreUnavailable("no room")
 
     with pytest.raises(StoreUnavailable):
@@ -208,7 +208,7 @@ async def test_the_longest_chunk_is_a_setting(
     (tmp_path / "ws" / "memory" / "a.md").write_text(
         "\n".join(f"line {n} of a long note" for n in range(200))
     )
-    how = Treatment(roots, Chunking(tokens=8000, overlap=0, max_chars=max_chars), 100_000)
+    how = IndexingRules(roots, Chunking(tokens=8000, overlap=0, max_chars=max_chars), 100_000)
     await apply_files(
         index,
         list(scan(roots, max_bytes=100_000).found.values()),

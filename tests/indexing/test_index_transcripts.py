@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from memd.chunk.turns import Cut, chunk_turns
+from memd.chunk.turns import ChunkedTurns, chunk_turns
 from memd.indexing import index_transcripts as applying
 from memd.indexing.index_transcripts import apply_sessions, place_of, read_and_cut_session
 from memd.model import Kind, Turn
@@ -135,7 +135,7 @@ async def test_one_more_turn_has_little_cut_again(tmp_path: Path, monkeypatch: p
     how, file, cut_turns = treatment(shelf(tmp_path / "here")), tmp_path / "here" / "a.jsonl", list[int]()
     real = chunk_turns
 
-    def counted(turns: Sequence[Turn], *args: Any, **kwargs: Any) -> Cut:
+    def counted(turns: Sequence[Turn], *args: Any, **kwargs: Any) -> ChunkedTurns:
         cut_turns.append(len(turns))
         return real(turns, *args, **kwargs)
 

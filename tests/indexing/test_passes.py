@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from memd.errors import MemdError
 from memd.indexing import run_pass
-from memd.indexing.changes.pending import Dirty, Taken
+from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.passes import OUTCOMES, Passes, PassFailed
 from memd.indexing.run_pass import PassResult
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
@@ -21,7 +21,7 @@ from memd.runtime.debounce import Debouncer
 from memd.runtime.safe_traceback import told
 from memd.sources.scan import Scan, scan
 from memd.store.errors import StoreClosed, StoreUnavailable
-from memd.store.files import Replaced
+from memd.store.files import ReplacedChunks
 from memd.store.index import Index
 from tests.clock import Clock, Ticking
 from tests.indexing.looping import FINGERPRINT, Bench, HeldIndex, running
@@ -118,7 +118,7 @@ class SlowIndex(Index):
         super().__init__(file)
         self._clock = clock
 
-    async def replace_all(self, *args: Any, **kwargs: Any) -> list[Replaced]:
+    async def replace_all(self, *args: Any, **kwargs: Any) -> list[ReplacedChunks]:
         self._clock.run(5)
         return await super().replace_all(*args, **kwargs)
 
@@ -165,7 +165,7 @@ async def test_passes_that_go_in_between_do_not_nest(tmp_path: Path) -> None:
         await made.settle()
         real, edits, most = made.index.replace_all, 0, 0
 
-        async def written(*args: Any) -> list[Replaced]:
+        async def written(*args: Any) -> list[ReplacedChunks]:
             nonlocal edits, most
             most = max(most, len(made.dirty.running_for_s()))
             if edits < 30:
@@ -224,7 +224,7 @@ async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
         await made.settle()
         real, failed = made.index.replace_all, 0
 
-        async def locked(changes: Sequence[Any], *rest: Any) -> list[Replaced]:
+        async def locked(changes: Sequence[Any], *rest: Any) -> list[ReplacedChunks]:
             nonlocal failed
             if not failed and any(change.found.path == "memory/new.md" for change in changes):
                 failed += 1
@@ -249,13 +249,13 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
     """Up to the longest: a disk that stays full is not asked each second for days; nor is a machine without memory."""
     is_failing = True
 
-    async def make(_: Taken) -> PassResult:
+    async def make(_: TakenChanges) -> PassResult:
         if is_failing:
             raise kind
         return PassResult()
 
     clock = Clock()
-    dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     passes = Passes(
         "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
         damaged=lambda _: None, succeeded=lambda _, __: None,
@@ -278,11 +278,11 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
 async def test_how_the_last_passes_ended_is_remembered() -> None:
     """So many: who waited for one of them is answered, and nothing grows for ever."""
 
-    async def make(_: Taken) -> PassResult:
+    async def make(_: TakenChanges) -> PassResult:
         return PassResult()
 
     clock = Clock()
-    dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     passes = Passes(
         "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
         damaged=lambda _: None, succeeded=lambda _, __: None,

@@ -5,7 +5,7 @@ import pytest
 
 from memd.indexing.plan import GROUP_BYTES, GROUP_FILES, PassPlan, groups, plan
 from memd.model import FoundFile, Kind, Stamp
-from memd.sources.scan import Blind, Scan
+from memd.sources.scan import BlindReason, Scan
 from memd.store.files import KnownFile
 
 
@@ -23,7 +23,7 @@ def made(
     scan = Scan(
         found={file.path: file for file in disk},
         skipped={},
-        blind=dict.fromkeys(blind, Blind.ABSENT),
+        blind=dict.fromkeys(blind, BlindReason.ABSENT),
         mounts=frozenset(),
         looked=None,
     )
@@ -83,7 +83,7 @@ def test_what_cannot_be_looked_at_is_kept_and_told() -> None:
     """A workspace that is not there deletes nothing, one that is empty deletes everything; by force both do."""
     assert made([known("memory/a.md")], []).remove == ("memory/a.md",)
     away = made([known("memory/a.md")], [], blind=("",))
-    assert (away.remove, dict(away.kept)) == ((), {"memory/a.md": Blind.ABSENT})
+    assert (away.remove, dict(away.kept)) == ((), {"memory/a.md": BlindReason.ABSENT})
     assert made([known("memory/a.md")], [], blind=("",), force=True).remove == ("memory/a.md",)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.settings import SessionSettings
-from memd.indexing.transcript_schedule import Growing
+from memd.indexing.transcript_schedule import TranscriptSchedule
 from memd.model import FoundFile
 from memd.runtime.threads import Threads
 from memd.sources.scan import scan
@@ -34,7 +34,7 @@ class Bench:
         self.index = index
         self.now = NOW
         self.marked: list[Path] = []
-        self.growing = Growing(
+        self.growing = TranscriptSchedule(
             settings or SessionSettings(delta_bytes=2000, delta_messages=5, idle_seconds=60),
             index,
             self.roots,

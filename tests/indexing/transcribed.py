@@ -8,9 +8,9 @@ from typing import Any
 import apsw
 
 from memd.config.settings import Chunking, Redact
-from memd.indexing.index_notes import Applied
+from memd.indexing.index_notes import AppliedChanges
 from memd.indexing.index_transcripts import apply_sessions
-from memd.indexing.rules import Treatment
+from memd.indexing.rules import IndexingRules
 from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
 from memd.sources.scan import scan
@@ -21,10 +21,10 @@ from memd.text.memory_paths import Root, SessionPaths
 REDACTOR = Redactor(Redact())
 
 
-def treatment(roots: Sequence[Root], **changes: Any) -> Treatment:
+def treatment(roots: Sequence[Root], **changes: Any) -> IndexingRules:
     """Of transcripts in chunks of a few turns."""
     how: dict[str, Any] = {"chunking": Chunking(tokens=60, overlap=12), "sessions_redactor": REDACTOR}
-    return Treatment(roots, max_bytes=1_000_000, **(how | changes))
+    return IndexingRules(roots, max_bytes=1_000_000, **(how | changes))
 
 
 def shelf(directory: Path) -> tuple[Root, ...]:
@@ -45,7 +45,7 @@ async def opened(file: Path) -> AsyncIterator[Index]:
         await index.close()
 
 
-async def apply(index: Index, how: Treatment, *, force: bool = False) -> Applied:
+async def apply(index: Index, how: IndexingRules, *, force: bool = False) -> AppliedChanges:
     """Take in all that a scan finds."""
     found = list(scan(how.roots, max_bytes=1_000_000).found.values())
     threads = Threads(1, "reading")

@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, SessionSettings
-from memd.inspection.facts import Ground
-from memd.inspection.roots import Look, disk_of
+from memd.inspection.facts import RootsScan
+from memd.inspection.roots import RootsLook, disk_of
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import write_homes
 
 _NOW = 1_700_000_000.0
 
 
-def _look(workspace: Path, *extra: Path, **settings: Any) -> Ground:
+def _look(workspace: Path, *extra: Path, **settings: Any) -> RootsScan:
     wanted = AgentSettings(workspace=workspace, extra_paths=extra, **settings)
-    return Look("main", wanted, _NOW, workspace.parent / "state").look()
+    return RootsLook("main", wanted, _NOW, workspace.parent / "state").look()
 
 
 def _note(file: Path, at: float = _NOW - 100) -> Path:
@@ -108,7 +108,7 @@ def test_files_that_may_not_be_read_are_told() -> None:
 
 def test_what_hangs_is_known_by_name(tmp_path: Path) -> None:
     """Before anything is touched it is the workspace."""
-    look = Look("main", AgentSettings(workspace=tmp_path), time.time(), tmp_path / "state")
+    look = RootsLook("main", AgentSettings(workspace=tmp_path), time.time(), tmp_path / "state")
     assert look.hanging().hangs_at == str(tmp_path)
 
 

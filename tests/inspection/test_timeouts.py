@@ -3,20 +3,20 @@
 import threading
 import time
 
-from memd.inspection.timeouts import Broken, Endless, Work
+from memd.inspection.timeouts import BackgroundWork, StillRunning, WorkFailed
 
 
 def test_work_gives_what_it_came_to() -> None:
     """Each its own, side by side."""
-    assert [work.outcome() for work in [Work(lambda n=n: n, 30.0) for n in range(3)]] == [0, 1, 2]  # type: ignore[misc]
+    assert [work.outcome() for work in [BackgroundWork(lambda n=n: n, 30.0) for n in range(3)]] == [0, 1, 2]  # type: ignore[misc]
 
 
 def test_work_without_an_end_is_left_behind() -> None:
     """Its time begins with it, not with the waiting for it."""
     never = threading.Event()
     began = time.monotonic()
-    works = [Work(never.wait, 0.1) for _ in range(20)]
-    assert [work.outcome() for work in works] == [Endless(0.1)] * 20
+    works = [BackgroundWork(never.wait, 0.1) for _ in range(20)]
+    assert [work.outcome() for work in works] == [StillRunning(0.1)] * 20
     assert time.monotonic() - began < 1.5
     never.set()
 
@@ -27,6 +27,6 @@ def test_an_error_is_an_outcome() -> None:
     def fail() -> None:
         raise SystemExit(3)
 
-    outcome = Work(fail, 30.0).outcome()
-    assert isinstance(outcome, Broken)
+    outcome = BackgroundWork(fail, 30.0).outcome()
+    assert isinstance(outcome, WorkFailed)
     assert isinstance(outcome.error, SystemExit)

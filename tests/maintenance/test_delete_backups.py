@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.maintenance.delete_backups import EVERY_S, Upgraded, keep_proving
+from memd.maintenance.delete_backups import EVERY_S, UpgradedDatabase, keep_proving
 from memd.model import TextHash
-from memd.store.backups import KEPT_S, Copy
+from memd.store.backups import KEPT_S, BackupCopy
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from tests.clock import for_s, hastily, now_s
@@ -33,7 +33,7 @@ async def brought_up_to_date(tmp_path: Path) -> AsyncIterator[Index]:
 
 @asynccontextmanager
 async def proving(
-    store: Upgraded, whole: asyncio.Event, *, later_s: float = KEPT_S
+    store: UpgradedDatabase, whole: asyncio.Event, *, later_s: float = KEPT_S
 ) -> AsyncIterator[list[str]]:
     """Somebody who looks all the time, so long after the copy was made; the damage that is told."""
     told: list[str] = []
@@ -149,7 +149,7 @@ async def test_an_index_that_is_built_anew_needs_no_copy(tmp_path: Path) -> None
 class Kept:
     """A database with one copy that is never old enough."""
 
-    copies = (Copy(Path("a.sqlite.schema-1"), 2, 1, 100, 0.0),)
+    copies = (BackupCopy(Path("a.sqlite.schema-1"), 2, 1, 100, 0.0),)
 
     def __init__(self) -> None:
         self.checked: list[float] = []
@@ -157,7 +157,7 @@ class Kept:
     async def check(self) -> None:
         self.checked.append(now_s())
 
-    async def drop_copies(self, which: Collection[Copy]) -> None:
+    async def drop_copies(self, which: Collection[BackupCopy]) -> None:
         raise AssertionError(which)
 
 

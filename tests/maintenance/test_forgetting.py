@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.maintenance.optimize_keywords import Tidy
+from memd.maintenance.optimize_keywords import KeywordOptimizer
 from memd.maintenance.truncate_wal import keep_wiping
 from memd.model import Chunk, Kind, Turn
 from memd.store.index import Index
@@ -56,13 +56,13 @@ def left(directory: Path) -> set[str]:
 
 
 @asynccontextmanager
-async def remembered(directory: Path, *, late_s: float) -> AsyncIterator[tuple[Index, Tidy]]:
+async def remembered(directory: Path, *, late_s: float) -> AsyncIterator[tuple[Index, KeywordOptimizer]]:
     """An index of many notes, with one of each kind among them that is to be forgotten."""
     index = Index(directory / "main.sqlite")
     await index.open()
     await index.adopt(FINGERPRINT)
     left_over = asyncio.Event()
-    tidy = Tidy(index, lambda _: None, left_over.set, late_s=late_s)
+    tidy = KeywordOptimizer(index, lambda _: None, left_over.set, late_s=late_s)
     for number in range(60):
         if number == 30:
             note = secret_note()
@@ -109,7 +109,7 @@ async def test_a_few_changes_are_enough_after_a_while(tmp_path: Path) -> None:
         await until_async(lambda: left(tmp_path) == {"the name of a note"}, 20)
 
 
-def _is_idle(tidy: Tidy) -> bool:
+def _is_idle(tidy: KeywordOptimizer) -> bool:
     return not tidy.is_due
 
 

@@ -7,7 +7,7 @@ from typing import cast
 import apsw
 import pytest
 
-from memd.maintenance.optimize_keywords import LATE_S, MANY, Tidy
+from memd.maintenance.optimize_keywords import LATE_S, MANY, KeywordOptimizer
 from memd.model import Kind
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
@@ -17,7 +17,7 @@ from tests.wait import until_async
 
 
 @asynccontextmanager
-async def tidied(file: Path) -> AsyncIterator[tuple[Index, Tidy, list[str]]]:
+async def tidied(file: Path) -> AsyncIterator[tuple[Index, KeywordOptimizer, list[str]]]:
     """An index with a few parts, what keeps it in order, and the damage that this met."""
     index = Index(file)
     await index.open()
@@ -26,7 +26,7 @@ async def tidied(file: Path) -> AsyncIterator[tuple[Index, Tidy, list[str]]]:
         text = " ".join(f"word{number}x{n}" for n in range(500))
         await index.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
     met: list[str] = []
-    tidy = Tidy(index, met.append, lambda: None)
+    tidy = KeywordOptimizer(index, met.append, lambda: None)
     running = asyncio.create_task(tidy.run())
     try:
         yield index, tidy, met
@@ -94,7 +94,7 @@ async def test_a_few_changes_are_enough_after_a_while(tmp_path: Path) -> None:
             found_file(f"memory/{number}.md"), b"1", [chunk_of(f"word{number} " * 300)], {}, frozenset()
         )
     done: list[int] = []
-    tidy = Tidy(index, lambda _: None, lambda: done.append(parts(index)), late_s=0.02)
+    tidy = KeywordOptimizer(index, lambda _: None, lambda: done.append(parts(index)), late_s=0.02)
     running = asyncio.create_task(tidy.run())
     await until_async(lambda: done == [1])
     await index.remove(["memory/1.md"])
@@ -122,7 +122,7 @@ async def test_what_could_not_be_put_in_order_is_put_in_order_later(tmp_path: Pa
     await index.open()
     await index.adopt(FINGERPRINT)
     done = asyncio.Event()
-    tidy = Tidy(index, lambda _: None, done.set, late_s=0.001)
+    tidy = KeywordOptimizer(index, lambda _: None, done.set, late_s=0.001)
     running = asyncio.create_task(tidy.run())
     async with asyncio.timeout(20):
         await done.wait()
@@ -152,7 +152,7 @@ def test_few_changes_wait_for_more_as_long_as_is_said_and_many_do_not() -> None:
     index = Orderly()
 
     async def main() -> None:
-        tidy = Tidy(cast("Index", index), lambda _: None, lambda: None)
+        tidy = KeywordOptimizer(cast("Index", index), lambda _: None, lambda: None)
         running = asyncio.create_task(tidy.run())
         await asyncio.sleep(2 * LATE_S)
         tidy.note(1)

@@ -5,17 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.memory_limit.policy import LATELY_S, Decision, Holding, MemorySeen, decide, seen_lately
+from memd.memory_limit.policy import LATELY_S, AgentVectors, MemoryDecision, MemorySeen, decide, seen_lately
 
 
-def holding(agent: str, size: int, *, asked_at: float | None = None, on_disk: bool = False) -> Holding:
-    return Holding(agent, 0 if on_disk else size, size, on_disk, asked_at)
+def holding(agent: str, size: int, *, asked_at: float | None = None, on_disk: bool = False) -> AgentVectors:
+    return AgentVectors(agent, 0 if on_disk else size, size, on_disk, asked_at)
 
 
 A, B, C = (holding(name, 100, asked_at=at) for name, at in (("a", 1000.0), ("b", 2000.0), ("c", None)))
 
 
-def shelved(one: Holding, *, asked_at: float | None = None, given_up_at: float | None = None) -> Holding:
+def shelved(
+    one: AgentVectors, *, asked_at: float | None = None, given_up_at: float | None = None
+) -> AgentVectors:
     return msgspec.structs.replace(
         one,
         resident_bytes=0,
@@ -25,49 +27,51 @@ def shelved(one: Holding, *, asked_at: float | None = None, given_up_at: float |
     )
 
 
-def back(*agents: str) -> Decision:
-    return Decision(take_back=agents)
+def back(*agents: str) -> MemoryDecision:
+    return MemoryDecision(take_back=agents)
 
 
-def gone(*agents: str) -> Decision:
-    return Decision(give_up=agents)
+def gone(*agents: str) -> MemoryDecision:
+    return MemoryDecision(give_up=agents)
 
 
 @pytest.mark.parametrize(
     ("limit", "rest", "holdings", "decided"),
     [
         # Without a limit, everything is in memory.
-        (0, 10**9, [A, B, C], Decision()),
+        (0, 10**9, [A, B, C], MemoryDecision()),
         (0, 10**9, [shelved(A), B, shelved(C)], back("a", "c")),
         # At the limit nothing is done; above it those go that were asked the longest ago, until a tenth is free.
-        (1000, 700, [A, B, C], Decision()),
+        (1000, 700, [A, B, C], MemoryDecision()),
         (1000, 701, [A, B, C], gone("c", "a")),
         (1000, 790, [A, B, C], gone("c", "a")),
         (1000, 801, [A, B, C], gone("c", "a", "b")),
         (1000, 701, [B, C, A], gone("c", "a")),
         (1000, 5000, [A, shelved(B), C], gone("c", "a")),
         # What is left is not vectors.
-        (1000, 5000, [shelved(A), shelved(B)], Decision()),
-        (1000, 5000, [], Decision()),
-        (1000, 5000, [holding("none", 0)], Decision()),
+        (1000, 5000, [shelved(A), shelved(B)], MemoryDecision()),
+        (1000, 5000, [], MemoryDecision()),
+        (1000, 5000, [holding("none", 0)], MemoryDecision()),
         # There is clear room where a fifth stays free; whoever was asked last comes first.
         (1000, 500, [shelved(A), shelved(B), shelved(C)], back("b", "a", "c")),
         (1000, 501, [shelved(A), shelved(B), shelved(C)], back("b", "a")),
-        (1000, 601, [shelved(A), shelved(B), C], Decision(give_up=("c",), take_back=("b",))),
+        (1000, 601, [shelved(A), shelved(B), C], MemoryDecision(give_up=("c",), take_back=("b",))),
         (1000, 700, [shelved(A), shelved(B), shelved(C)], back("b")),
-        (1000, 701, [shelved(A), shelved(B)], Decision()),
+        (1000, 701, [shelved(A), shelved(B)], MemoryDecision()),
         # A large one that does not fit is no reason to keep a small one out.
         (1000, 600, [shelved(holding("large", 201, asked_at=5000.0)), shelved(A)], back("a")),
         # Whoever was left alone for ten minutes longer makes way; nobody else, and not for nothing.
-        (1000, 700, [A, shelved(B, asked_at=1600.0)], Decision(give_up=("a",), take_back=("b",))),
-        (1000, 700, [A, shelved(B, asked_at=1599.0)], Decision()),
-        (1000, 700, [C, shelved(A)], Decision(give_up=("c",), take_back=("a",))),
-        (1000, 600, [A, C, shelved(B, asked_at=1700.0)], Decision(give_up=("c",), take_back=("b",))),
-        (1000, 701, [A, shelved(B, asked_at=9999.0)], Decision()),
-        (1000, 700, [A, shelved(C)], Decision()),
+        (1000, 700, [A, shelved(B, asked_at=1600.0)], MemoryDecision(give_up=("a",), take_back=("b",))),
+        (1000, 700, [A, shelved(B, asked_at=1599.0)], MemoryDecision()),
+        (1000, 700, [C, shelved(A)], MemoryDecision(give_up=("c",), take_back=("a",))),
+        (1000, 600, [A, C, shelved(B, asked_at=1700.0)], MemoryDecision(give_up=("c",), take_back=("b",))),
+        (1000, 701, [A, shelved(B, asked_at=9999.0)], MemoryDecision()),
+        (1000, 700, [A, shelved(C)], MemoryDecision()),
     ],
 )
-def test_what_is_decided(limit: int, rest: int, holdings: Sequence[Holding], decided: Decision) -> None:
+def test_what_is_decided(
+    limit: int, rest: int, holdings: Sequence[AgentVectors], decided: MemoryDecision
+) -> None:
     """The least recently searched goes first and comes last."""
     assert decide(limit, [MemorySeen(0.0, rest)], holdings) == decided
 

@@ -9,16 +9,16 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, BatchSettings, Remote
-from memd.providers.api_keys.logins import Surroundings
+from memd.providers.api_keys.logins import ChoiceInputs
 from memd.providers.choose import ProviderChoice, choose, shared
 from memd.providers.local.provider import LocalProvider
-from memd.providers.remote.spec import Recipe
+from memd.providers.remote.spec import ProviderSpec
 
 KEYS = {"OPENAI_API_KEY": "sk-mellon", "GEMINI_API_KEY": "g-mellon", "VOYAGE_API_KEY": "pa-mellon"}
 GPU_BOX = Remote(base_url="http://gpubox:8080/v1")
 
 
-def around(files: dict[str, str] | None = None, /, **environ: str) -> Surroundings:
+def around(files: dict[str, str] | None = None, /, **environ: str) -> ChoiceInputs:
     """An environment, and a home directory with these files in it."""
 
     def read(path: Path) -> str:
@@ -27,10 +27,10 @@ def around(files: dict[str, str] | None = None, /, **environ: str) -> Surroundin
         except KeyError:
             raise FileNotFoundError(2, "No such file or directory", str(path)) from None
 
-    return Surroundings(environ, Path("/home/ada"), read)
+    return ChoiceInputs(environ, Path("/home/ada"), read)
 
 
-def chosen(scene: Surroundings | None = None, **settings: Any) -> ProviderChoice:
+def chosen(scene: ChoiceInputs | None = None, **settings: Any) -> ProviderChoice:
     """What is chosen for an agent with these settings."""
     return choose(AgentSettings(workspace=Path("/nowhere"), **settings), scene or around(), Random(1))
 
@@ -42,7 +42,7 @@ def name(choice: ProviderChoice) -> str:
 
 def _name(candidate: object) -> str:
     match candidate:
-        case Recipe() as recipe:
+        case ProviderSpec() as recipe:
             return recipe.provider
         case LocalProvider():
             return "local"
@@ -247,7 +247,7 @@ def test_what_is_the_providers_is_not_given_to_its_fallback() -> None:
     )
     choice = chosen(around(**KEYS), provider="openai", model="large", fallback="voyage", remote=remote)
     second = choice.fallback
-    assert isinstance(second, Recipe)
+    assert isinstance(second, ProviderSpec)
     assert (second.account.base_url, second.account.key) == ("https://api.voyageai.com/v1", "pa-mellon")
     assert (second.account.headers, second.model, second.dialect.dimensions) == ({}, "voyage-4-large", 1024)
     assert second.query_timeout_s == 0.7
@@ -258,7 +258,7 @@ def test_the_fallback_of_the_local_model_is_reached_as_the_settings_say() -> Non
     choice = chosen(
         around(), provider="local", fallback="ollama", remote=Remote(base_url="http://gpubox:11434")
     )
-    assert isinstance(choice.fallback, Recipe)
+    assert isinstance(choice.fallback, ProviderSpec)
     assert choice.fallback.account.host == "gpubox:11434"
 
 

@@ -8,7 +8,7 @@ from memd.chunk import markdown
 from memd.config.settings import AgentSettings
 from memd.indexing.rules import treatment_of
 from memd.model import Chunk, Document, TextHash
-from memd.rebuild.cost import Cost, cost
+from memd.rebuild.cost import RebuildCost, cost
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.roots import roots_of
 
@@ -36,7 +36,7 @@ class Known:
         return Counted(list(hashes)[-1:])
 
 
-async def counted(directory: Path, notes: int) -> Cost:
+async def counted(directory: Path, notes: int) -> RebuildCost:
     """What an index of so many notes costs, of which three are cached and one is refused."""
     (directory / "memory").mkdir(parents=True)
     for number in range(notes):

@@ -9,11 +9,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_queues import Embedders
+from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.spaces import Spaces
-from memd.rebuild.confirm_cost import Permission
-from memd.rebuild.follow_model import Adaptation
-from memd.rebuild.rebuilder import Renewal
+from memd.rebuild.confirm_cost import RebuildPermission
+from memd.rebuild.follow_model import ModelFollower
+from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
@@ -34,7 +34,7 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
     looks: list[float] = []
     damages: list[str] = []
 
-    class Bench(Adaptation):
+    class Bench(ModelFollower):
         async def _adapt(self, spaces: Spaces) -> None:
             looks.append(asyncio.get_running_loop().time())
             if len(looks) == 1:
@@ -46,9 +46,9 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
             AgentSettings(workspace=Path("/nowhere")),
             Index(Path("/nowhere/main.sqlite")),
             FINGERPRINT,
-            embedders=cast("Embedders", SimpleNamespace()),
-            renewal=cast("Renewal", SimpleNamespace(damaged=damages.append)),
-            permission=cast("Permission", SimpleNamespace()),
+            embedders=cast("AgentQueues", SimpleNamespace()),
+            renewal=cast("Rebuilder", SimpleNamespace(damaged=damages.append)),
+            permission=cast("RebuildPermission", SimpleNamespace()),
         )
         spaces = SimpleNamespace(version=0, changed_since=lambda _: asyncio.Event().wait())
         task = asyncio.create_task(made.run(cast("Spaces", spaces)))

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from memd.model import TextHash
 from memd.rebuild import rebuilder as renewals
-from memd.rebuild.rebuilder import Renewal
+from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime import backoff
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreFull, StoreUnavailable
@@ -43,7 +43,7 @@ class Bench:
         self.failures = 0  # of attempts that are to fail before any is embedded
         self.meanwhile: Callable[[], object] = lambda: None  # called when the new index has its text
         self.reasons: list[str | None] = []  # why it is built again, at the end of each building
-        self.renewal = Renewal(
+        self.renewal = Rebuilder(
             "main",
             self.index,
             FINGERPRINT,
@@ -192,7 +192,7 @@ async def test_only_a_full_disk_is_waited_for(
 ) -> None:
     """What failed for another reason, or where there is room enough by now, is tried again after one pause."""
     monkeypatch.setattr(backoff, "delay_s", lambda *_, **__: 0.0)
-    monkeypatch.setattr(Renewal, "_free_bytes", lambda _: free)
+    monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures = 3
         bench.failing = StoreFull if free else StoreUnavailable
@@ -203,7 +203,7 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
     """However many pauses that takes: each attempt would fill it again."""
     free = 0
     monkeypatch.setattr(backoff, "delay_s", lambda *_, **__: 0.0)
-    monkeypatch.setattr(Renewal, "_free_bytes", lambda _: free)
+    monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
         bench.renewal.want("a person wishes it")
@@ -231,7 +231,7 @@ class Course:
         self.under_way = 0
         self.begun = 0
         self.built: list[tuple[int, Fingerprint]] = []  # the number of the attempt, and what it was for
-        self.renewal = Renewal(
+        self.renewal = Rebuilder(
             "main",
             Index(Path("/nowhere/main.sqlite")),
             TARGETS[0],
@@ -356,7 +356,7 @@ def test_what_is_wanted_is_built_and_nothing_else(
         patch.setattr(renewals, "rebuild", course.rebuild)
         patch.setattr(renewals, "discard", lambda _: None)
         patch.setattr(renewals, "give_back_beside", at_once)
-        patch.setattr(Renewal, "_free_bytes", lambda _: 0)
+        patch.setattr(Rebuilder, "_free_bytes", lambda _: 0)
         hastily(course.run(steps))
 
 

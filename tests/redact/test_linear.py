@@ -14,7 +14,7 @@ from memd.config.regex_safety.char_sets import MANY, REPEATS, ops, parser, parts
 from memd.config.regex_safety.polynomial import has_rival_repeats
 from memd.redact import cloud_keys, service_tokens
 from memd.redact.redactor import RULES
-from memd.redact.rule import Token
+from memd.redact.rule import TokenFormat
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -26,7 +26,7 @@ def _patterns(value: object) -> Iterator[tuple[str, int]]:
     match value:
         case re.Pattern():
             yield value.pattern, value.flags & (re.VERBOSE | re.IGNORECASE | re.ASCII | re.DOTALL)
-        case Token():
+        case TokenFormat():
             yield value.pattern, re.ASCII
         case dict():
             for member in value.values():

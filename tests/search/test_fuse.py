@@ -9,9 +9,9 @@ from memd.providers.provider import READABLE, Calibration
 from memd.search.fuse import (
     ALONE,
     WORDS,
+    FusionWeights,
     Scored,
     ScoredCandidate,
-    Weights,
     background,
     closeness,
     fuse,
@@ -55,26 +55,28 @@ def ids(scored: list[Scored]) -> list[int]:
 def test_meaning_and_words_add_up(cosine: float, share: float | None, expected: float) -> None:
     """By the default weights both count in full."""
     other = candidate(2, 0.1, 0.1)  # so that both sides have evidence
-    scored = {one.id: one.score for one in fuse([candidate(1, cosine, share), other], Weights(), CALIBRATION)}
+    scored = {
+        one.id: one.score for one in fuse([candidate(1, cosine, share), other], FusionWeights(), CALIBRATION)
+    }
     assert scored[ChunkId(1)] == pytest.approx(expected, abs=0.0005)
 
 
 def test_a_relevance_has_its_meaning_in_every_mode() -> None:
     """Reading begins at .35, whichever side finds it; all rare words of a question are near 1."""
     assert relevance(READABLE) == pytest.approx(0.35, abs=0.001)
-    alone = fuse([candidate(1, None, 1.0), candidate(2, None, 1 / 3)], Weights(), CALIBRATION)
+    alone = fuse([candidate(1, None, 1.0), candidate(2, None, 1 / 3)], FusionWeights(), CALIBRATION)
     assert alone[0].score > 0.8
     assert alone[1].score == pytest.approx(0.35, abs=0.01)
-    [near] = fuse([candidate(1, 0.5 * READABLE, None)], Weights(), CALIBRATION)
+    [near] = fuse([candidate(1, 0.5 * READABLE, None)], FusionWeights(), CALIBRATION)
     assert near.score == pytest.approx(0.35, abs=0.001)
-    both = fuse([candidate(1, 0.0, 1.0), candidate(2, 0.0, None)], Weights(), CALIBRATION)
+    both = fuse([candidate(1, 0.0, 1.0), candidate(2, 0.0, None)], FusionWeights(), CALIBRATION)
     assert both[0].score > 0.65
 
 
 def test_the_best_part_tells_more_than_the_whole() -> None:
     """One thing that a chunk says among many is found by its part."""
     many, one = candidate(1, 0.2, None, part=0.5), candidate(2, 0.35, None)
-    assert ids(fuse([many, one], Weights(), CALIBRATION)) == [1, 2]
+    assert ids(fuse([many, one], FusionWeights(), CALIBRATION)) == [1, 2]
     assert closeness(0.2, 0.5) == pytest.approx(0.395)
     assert closeness(0.2, None) == 0.2
 
@@ -92,14 +94,14 @@ def test_what_another_script_cannot_hold_is_not_missing() -> None:
         (0.0, 0.2, 0.2),
     ):
         one = candidate(9, 0.35, share, foreign=foreign)
-        scored = {each.id: each for each in fuse([one, *native, far, *close], Weights(), CALIBRATION)}
+        scored = {each.id: each for each in fuse([one, *native, far, *close], FusionWeights(), CALIBRATION)}
         assert scored[ChunkId(9)].words == pytest.approx(WORDS * taken)
         assert scored[ChunkId(1)].words == pytest.approx(WORDS * 0.9)
 
 
 def test_where_nothing_is_in_the_script_of_the_question_nothing_is_taken() -> None:
     """There is nobody to compare with: words tell what they tell."""
-    scored = fuse([candidate(1, 0.3, 0.2, foreign=1.0), candidate(2, 0.3, 0.9)], Weights(), CALIBRATION)
+    scored = fuse([candidate(1, 0.3, 0.2, foreign=1.0), candidate(2, 0.3, 0.9)], FusionWeights(), CALIBRATION)
     assert [one.words for one in scored] == [pytest.approx(WORDS * 0.9), pytest.approx(WORDS * 0.2)]
 
 
@@ -110,30 +112,32 @@ def test_what_is_close_to_everything_is_close_to_nothing() -> None:
     assert background(0.2, 20, CALIBRATION) == pytest.approx(0.75 * 0.1)
     assert background(0.7, 10**6, Calibration(0.7, 0.9)) == 0.0
     assert background(0.0, 0, CALIBRATION) == 0.0
-    [one] = fuse([candidate(1, 0.4, None)], Weights(), CALIBRATION, many)
+    [one] = fuse([candidate(1, 0.4, None)], FusionWeights(), CALIBRATION, many)
     assert one.meaning == pytest.approx((0.4 - many) / 0.5)
 
 
 @pytest.mark.parametrize(
     ("weights", "vector", "text"),
     [
-        (Weights(0.7, 0.3), 1, 1),
-        (Weights(0.35, 0.15), 1, 1),
-        (Weights(0.5, 0.5), 3 / 7, 1),
-        (Weights(1.0, 0.0), 1, 0),
-        (Weights(0.0, 1.0), 0, 1),
-        (Weights(0.0, 0.0), 1, 1),
+        (FusionWeights(0.7, 0.3), 1, 1),
+        (FusionWeights(0.35, 0.15), 1, 1),
+        (FusionWeights(0.5, 0.5), 3 / 7, 1),
+        (FusionWeights(1.0, 0.0), 1, 0),
+        (FusionWeights(0.0, 1.0), 0, 1),
+        (FusionWeights(0.0, 0.0), 1, 1),
     ],
 )
-def test_a_side_that_is_given_less_counts_less(weights: Weights, vector: float, text: float) -> None:
+def test_a_side_that_is_given_less_counts_less(weights: FusionWeights, vector: float, text: float) -> None:
     """Only the proportion of the weights matters, and no side counts more than in full."""
     [scored] = fuse([candidate(1, 0.25, 0.5)], weights, CALIBRATION)
     assert scored.meaning == pytest.approx(vector * 0.5)
     assert scored.words == pytest.approx(text * WORDS / 2)
 
 
-@pytest.mark.parametrize("weights", [Weights(), Weights(1.0, 0.0), Weights(0.0, 1.0), Weights(0.0, 0.0)])
-def test_a_side_that_is_alone_counts_in_full(weights: Weights) -> None:
+@pytest.mark.parametrize(
+    "weights", [FusionWeights(), FusionWeights(1.0, 0.0), FusionWeights(0.0, 1.0), FusionWeights(0.0, 0.0)]
+)
+def test_a_side_that_is_alone_counts_in_full(weights: FusionWeights) -> None:
     """Where the other one is missing, its weight is not lost."""
     by_words = fuse([candidate(1, None, 0.5), candidate(2, None, 0.8)], weights, CALIBRATION)
     assert ids(by_words) == [2, 1]
@@ -147,7 +151,7 @@ def test_a_chunk_that_waits_for_its_vector_is_not_lost() -> None:
     """It is taken to be as near as the middle one of the other keyword hits: its keywords decide."""
     waiting = candidate(1, None, 0.9)
     known = [candidate(2, 0.4, 0.5), candidate(3, 0.3, 0.6), candidate(4, 0.5, 0.1), candidate(5, 0.45, None)]
-    scored = fuse([waiting, *known], Weights(), CALIBRATION)
+    scored = fuse([waiting, *known], FusionWeights(), CALIBRATION)
     assert scored[0].id == 1
     assert scored[0].evidence == pytest.approx(0.8 + WORDS * 0.9)
     assert scored[0].cosine is None
@@ -162,18 +166,18 @@ def test_ties_are_broken_by_bm25_and_place() -> None:
         candidate(1, 0.25, 0.5, "a.md", 9),
         ScoredCandidate(ChunkId(5), "z.md", 1, 7.0, 0.25, 0.5),
     ]
-    assert ids(fuse(same, Weights(), CALIBRATION)) == [5, 2, 1, 3, 4]
+    assert ids(fuse(same, FusionWeights(), CALIBRATION)) == [5, 2, 1, 3, 4]
     # What keywords did not find comes after what they found, however little that tells.
     found, not_found = (
         ScoredCandidate(ChunkId(1), "b.md", 1, 0.5, 0.25, 0.0),
         candidate(2, 0.25, None, "a.md"),
     )
-    assert ids(fuse([not_found, found], Weights(), CALIBRATION)) == [1, 2]
+    assert ids(fuse([not_found, found], FusionWeights(), CALIBRATION)) == [1, 2]
 
 
 def test_nothing_gives_nothing() -> None:
     """No candidate, no order."""
-    assert fuse([], Weights(), CALIBRATION) == []
+    assert fuse([], FusionWeights(), CALIBRATION) == []
 
 
 CANDIDATES = st.lists(
@@ -196,7 +200,7 @@ def test_the_order_depends_on_the_candidates_alone(
     candidates: list[ScoredCandidate], weight: float, chance: object
 ) -> None:
     """However they come, all are there, scored 0 to 1, in one order."""
-    weights = Weights(weight, 1 - weight)
+    weights = FusionWeights(weight, 1 - weight)
     scored = fuse(candidates, weights, CALIBRATION)
     assert fuse(reversed(candidates), weights, CALIBRATION) == scored
     assert {one.id for one in scored} == {one.id for one in candidates}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memd.chunk.turns import chunk_turns
 from memd.model import ChunkId, Kind, Turn
-from memd.search.novelty import Shown, ShownPart, fresh_part
+from memd.search.novelty import ShownLines, ShownPart, fresh_part
 from memd.search.query import parse
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import header_in
@@ -32,9 +32,9 @@ def chunks_of(*texts: str, gap: int = 5, at: float | None = AT) -> list[StoredCh
 
 
 def part_of(
-    chunk: StoredChunk, question: str = "nothing", most: int = 700, shown: Shown | None = None
+    chunk: StoredChunk, question: str = "nothing", most: int = 700, shown: ShownLines | None = None
 ) -> ShownPart:
-    part = fresh_part(chunk, shown or Shown(), parse(question), most)
+    part = fresh_part(chunk, shown or ShownLines(), parse(question), most)
     assert part is not None
     return part
 
@@ -101,7 +101,7 @@ def test_a_turn_that_was_shown_is_not_shown_again() -> None:
     """A chunk that repeats it gives the others, each with its header."""
     chunks = chunks_of(*(f"turn {n} " + "of this talk " * 10 for n in range(12)))
     assert len(chunks) > 1
-    shown = Shown()
+    shown = ShownLines()
     shown.add(chunks[0], part_of(chunks[0]))
     rest = part_of(chunks[1], shown=shown).window
     assert chunks[0].numbers is not None
@@ -112,7 +112,7 @@ def test_a_turn_that_was_shown_is_not_shown_again() -> None:
 def test_parts_of_one_long_turn_are_told_apart() -> None:
     """Blank lines and brackets that both hold are no reason to show the second in bits."""
     chunks = chunks_of(CODE)
-    shown = Shown()
+    shown = ShownLines()
     for chunk in chunks:
         part = part_of(chunk, shown=shown)
         assert part.window.text == chunk.text
@@ -131,7 +131,7 @@ def test_of_what_was_not_shown_the_closest_part_is_chosen() -> None:
         "a cat, black",
     ]
     chunk = StoredChunk(ChunkId(1), "a.md", Kind.NOTE, 1, len(lines), "\n".join(lines), "")
-    shown = Shown()
+    shown = ShownLines()
     for line in (11, 13):
         one = StoredChunk(ChunkId(2), "a.md", Kind.NOTE, line, line, lines[line - 1], "")
         shown.add(one, part_of(one))
@@ -150,7 +150,7 @@ def test_of_what_was_not_shown_the_closest_part_is_chosen() -> None:
 def test_turns_on_one_line_of_a_transcript_are_told_apart() -> None:
     """A record may hold a whole talk."""
     chunks = chunks_of(*(f"turn {n} " + "of this talk " * 10 for n in range(12)), gap=0)
-    shown = Shown()
+    shown = ShownLines()
     shown.add(chunks[0], part_of(chunks[0]))
     rest = part_of(chunks[1], shown=shown).window.text
     assert not set(rest.split("\n")) & set(chunks[0].text.split("\n"))
@@ -166,7 +166,7 @@ def test_every_part_is_within_its_chunk_and_the_limit(
     texts: list[str], most: int, question: str, gap: int
 ) -> None:
     """Each shows something on its own lines, or nothing new is left of it."""
-    shown = Shown()
+    shown = ShownLines()
     for chunk in chunks_of(*texts, gap=gap):
         part = fresh_part(chunk, shown, parse(question), most)
         if part is None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memd.model import ChunkId, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
-from memd.search.question_echoes import Repeats
+from memd.search.question_echoes import QuestionEchoes
 from memd.search.rank import IN_A_ROW, hits, verdicts, worth_reading
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import CONTINUED
@@ -312,7 +312,7 @@ def test_a_long_question_is_repeated_in_parts() -> None:
         f"2026-11-20 10:01 User: {CONTINUED}" + " ".join(question.split()[at : at + 20]) for at in (0, 20, 40)
     ]
     short = "2026-11-20 10:01 Assistant: " + " ".join(question.split()[3:8])
-    repeats = Repeats(parse(question))
+    repeats = QuestionEchoes(parse(question))
 
     def only(text: str, kind: Kind = Kind.SESSION) -> bool:
         return repeats.only_repeats(found(text, kind=kind)[1])
@@ -321,4 +321,4 @@ def test_a_long_question_is_repeated_in_parts() -> None:
     assert not only(short)
     assert not only(parts[0] + " and more")
     assert not only(question, Kind.NOTE)
-    assert not Repeats(parse("?")).only_repeats(found("User: ?", kind=Kind.SESSION)[1])
+    assert not QuestionEchoes(parse("?")).only_repeats(found("User: ?", kind=Kind.SESSION)[1])

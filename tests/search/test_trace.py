@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from memd.model import Candidate, ChunkId, FoundHit, Kind, Trace
 from memd.providers.provider import Calibration
-from memd.search.fuse import WORDS, Weights, closeness, fuse
+from memd.search.fuse import WORDS, FusionWeights, closeness, fuse
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query, parse
 from memd.search.rank import verdicts, worth_reading
 from memd.search.terms import held
-from memd.search.trace import EXPLAINED, Asked, Sides, told
+from memd.search.trace import EXPLAINED, SideResults, TracedSearch, told
 from memd.store.chunks import StoredChunk
 from memd.store.keywords import Match
 
@@ -44,13 +44,13 @@ def explained(
     chunks: Sequence[Chunk],
     question: str = "black cat",
     *,
-    weights: Weights | None = None,
+    weights: FusionWeights | None = None,
     min_score: float = 0.35,
     max_results: int = 6,
     max_chars: int = 700,
 ) -> tuple[list[FoundHit], Trace]:
     """What is told of a search that these chunks are the candidates of."""
-    query, weights = parse(question), weights or Weights()
+    query, weights = parse(question), weights or FusionWeights()
     stored = {
         ChunkId(number): StoredChunk(
             ChunkId(number), one.path, Kind.NOTE, one.line, one.line + one.text.count("\n"), one.text, ""
@@ -76,13 +76,13 @@ def explained(
     ]
     ordered = [(one, stored[one.id]) for one in fuse(found, weights, CALIBRATION, USUAL)]
     cosines = {number: one.cosine for number, one in each if one.cosine is not None}
-    sides = Sides(
+    sides = SideResults(
         dict(sorted(matches.items(), key=lambda item: -item[1].r)),
         sorted(cosines, key=lambda number: -cosines[number]),
         found,
         USUAL,
     )
-    asked = Asked(question, query, weights, CALIBRATION, min_score, max_results)
+    asked = TracedSearch(question, query, weights, CALIBRATION, min_score, max_results)
     return told(verdicts([ordered], query, min_score, max_chars), sides, asked)
 
 
@@ -121,7 +121,7 @@ def test_every_figure_follows_from_its_parts(
     given_chunks: list[Chunk], vector: float, text: float, min_score: float, max_results: int
 ) -> None:
     """The score, and what min_score cut, can be recomputed from what is told."""
-    weights = Weights(vector, text if vector + text else 1.0)
+    weights = FusionWeights(vector, text if vector + text else 1.0)
     _, trace = explained(given_chunks, weights=weights, min_score=min_score, max_results=max_results)
     assert trace.considered == len(given_chunks)
     for one in trace.candidates:
@@ -168,7 +168,7 @@ def test_the_hits_are_those_of_the_search(
             )
             for chunk, one in zip(stored, given_chunks, strict=True)
         ),
-        Weights(),
+        FusionWeights(),
         CALIBRATION,
         USUAL,
     )
@@ -258,7 +258,7 @@ def test_a_question_without_words_is_told_of(question: str) -> None:
 
 def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
     """Where terms begin, what is shown, and what others show of it."""
-    query, weights = parse("black cat"), Weights()
+    query, weights = parse("black cat"), FusionWeights()
     turns = "User: a black bird\nUser: no cat\nAssistant: the end"
     rest = "Assistant: the end\nUser: another black cat"
     stored = [
@@ -268,8 +268,8 @@ def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
     ]
     found = [Found(one.id, one.path, one.start_line, 1.0, 0.9 - one.id / 100, 1.0) for one in stored]
     lane = [(one, stored[one.id - 1]) for one in fuse(found, weights, CALIBRATION)]
-    asked = Asked("black cat", query, weights, CALIBRATION, 0.35, 6)
-    hits, trace = told(verdicts([lane], query, 0.35, 700), Sides({}, [], found), asked)
+    asked = TracedSearch("black cat", query, weights, CALIBRATION, 0.35, 6)
+    hits, trace = told(verdicts([lane], query, 0.35, 700), SideResults({}, [], found), asked)
     assert [(hit.path, hit.start_line, hit.end_line) for hit in hits] == [
         ("sessions/a/1.jsonl", 4, 31),
         ("sessions/a/1.jsonl", 50, 52),

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_backlog import Request, Served
-from memd.embedding.queue.results import Storing
+from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest
+from memd.embedding.queue.results import ResultWriter
 from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Vector
 from memd.search import query
@@ -68,7 +68,7 @@ def parse(text: str, today: date | None = None) -> query.Query:
     return _parse(text, today)
 
 
-async def settle(self: Storing, served: Served, request: Request, outcome: Any) -> None:
+async def settle(self: ResultWriter, served: AgentBacklog, request: EmbedRequest, outcome: Any) -> None:
     """Store what came, unless it speaks of a crash."""
     for text in request.texts.values():
         if "crash" in text:
@@ -76,7 +76,7 @@ async def settle(self: Storing, served: Served, request: Request, outcome: Any) 
     await _settle(self, served, request, outcome)
 
 
-_parse, _settle = query.parse, Storing.settle
+_parse, _settle = query.parse, ResultWriter.settle
 
 
 def choose(_: AgentSettings) -> ProviderChoice:
@@ -85,6 +85,6 @@ def choose(_: AgentSettings) -> ProviderChoice:
 
 
 if __name__ == "__main__":
-    query.parse, Storing.settle = parse, settle  # type: ignore[method-assign]
+    query.parse, ResultWriter.settle = parse, settle  # type: ignore[method-assign]
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))

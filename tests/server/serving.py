@@ -10,23 +10,23 @@ from pathlib import Path
 import uvloop
 
 from memd.server import listener
-from memd.server.acceptor import Acceptor, Manners
-from memd.server.connection import Bounds, Connection, Handle
+from memd.server.acceptor import Acceptor, AdmissionPolicy
+from memd.server.connection import Connection, ConnectionLimits, Handle
 
 
 @contextmanager
 def serving(
     path: Path,
     handle: Handle,
-    bounds: Bounds | None = None,
+    bounds: ConnectionLimits | None = None,
     *,
     uid: int | None = None,
     most: int = 1000,
-    manners: Manners | None = None,
+    manners: AdmissionPolicy | None = None,
 ) -> Iterator[set[Connection]]:
     """Answer whoever connects; the connections that are open."""
     connections: set[Connection] = set()
-    limits = Bounds() if bounds is None else bounds
+    limits = ConnectionLimits() if bounds is None else bounds
     owner = os.getuid() if uid is None else uid
     is_up, ended = threading.Event(), asyncio.Event()
     loop = uvloop.new_event_loop()
@@ -37,7 +37,7 @@ def serving(
             lambda: Connection(handle, owner, "1.2.3", connections, limits),
             connections,
             lambda: most,
-            manners or Manners(),
+            manners or AdmissionPolicy(),
         )
         is_up.set()
         await ended.wait()

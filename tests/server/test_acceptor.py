@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.server.acceptor import LEAST, Manners, most_connections
+from memd.server.acceptor import LEAST, AdmissionPolicy, most_connections
 from memd_client.messages import Get, Note, Reply, Request
 from tests.server.serving import serving
 from tests.server.stranger import Stranger
@@ -65,7 +65,7 @@ def test_who_says_nothing_gives_way(address: Path) -> None:
         return Note(path=request.path)
 
     with (
-        serving(address, slow, most=2, manners=Manners(resting_s=0.05)),
+        serving(address, slow, most=2, manners=AdmissionPolicy(resting_s=0.05)),
         Stranger(address) as busy,
         Stranger(address) as silent,
     ):

@@ -14,7 +14,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.server.connection import Bounds, Connection
+from memd.server.connection import Connection, ConnectionLimits
 from memd_client import codec, frames
 from memd_client.messages import (
     PROTOCOL,
@@ -185,7 +185,7 @@ def test_a_text_that_is_no_utf8_is_told(address: Path) -> None:
 
 def test_closes_when_no_hello_comes(address: Path) -> None:
     """A client that says nothing does not keep its connection."""
-    with serving(address, echo, Bounds(hello_s=0.05)), Stranger(address) as stranger:
+    with serving(address, echo, ConnectionLimits(hello_s=0.05)), Stranger(address) as stranger:
         assert stranger.hear_failure().message == "no hello came"
         assert stranger.hear_end() == b""
 
@@ -193,7 +193,7 @@ def test_closes_when_no_hello_comes(address: Path) -> None:
 @pytest.mark.parametrize("begun", [b"\0", b"\0\0\0\x09", b"\0\0\0\x09abc"])
 def test_closes_when_a_frame_does_not_end(address: Path, begun: bytes) -> None:
     """A frame that was begun must end in time, wherever it stops."""
-    with serving(address, echo, Bounds(frame_s=0.05)), Stranger(address) as stranger:
+    with serving(address, echo, ConnectionLimits(frame_s=0.05)), Stranger(address) as stranger:
         stranger.greet()
         stranger.say(begun)
         assert "did not end" in stranger.hear_failure().message
@@ -202,7 +202,7 @@ def test_closes_when_a_frame_does_not_end(address: Path, begun: bytes) -> None:
 
 def test_a_trickle_is_too_slow_as_well(address: Path) -> None:
     """A byte now and then does not begin the wait anew."""
-    with serving(address, echo, Bounds(frame_s=0.1)) as connections, Stranger(address) as stranger:
+    with serving(address, echo, ConnectionLimits(frame_s=0.1)) as connections, Stranger(address) as stranger:
         stranger.greet()
         stranger.say(struct.pack(">I", 100_000))
 
@@ -218,7 +218,7 @@ def test_a_trickle_is_too_slow_as_well(address: Path) -> None:
 
 def test_a_greeted_client_may_be_quiet(address: Path) -> None:
     """Between two requests a client may wait for as long as it likes."""
-    bounds = Bounds(hello_s=0.05, frame_s=0.05, unread_s=0.05)
+    bounds = ConnectionLimits(hello_s=0.05, frame_s=0.05, unread_s=0.05)
     with serving(address, echo, bounds), Stranger(address) as stranger, Stranger(address) as late:
         stranger.greet()
         late.hear_end()  # the time of all patience has passed once
@@ -241,7 +241,7 @@ def test_a_slow_answer_does_not_count_against_the_client(address: Path) -> None:
         release.set()
         return Note(path="done")
 
-    bounds = Bounds(in_flight=1, hello_s=0.05, frame_s=0.05)
+    bounds = ConnectionLimits(in_flight=1, hello_s=0.05, frame_s=0.05)
     with serving(address, handle, bounds), Stranger(address) as stranger, Stranger(address) as late:
         stranger.greet()
         last = asked(2, Get(path="x"))
@@ -259,8 +259,10 @@ def test_a_slow_answer_does_not_count_against_the_client(address: Path) -> None:
 # --- how much it takes
 
 
-@pytest.mark.parametrize(("bounds", "allowed"), [(Bounds(in_flight=3), 3), (Bounds(), 64)])
-def test_no_more_in_flight_than_allowed(address: Path, bounds: Bounds, allowed: int) -> None:
+@pytest.mark.parametrize(
+    ("bounds", "allowed"), [(ConnectionLimits(in_flight=3), 3), (ConnectionLimits(), 64)]
+)
+def test_no_more_in_flight_than_allowed(address: Path, bounds: ConnectionLimits, allowed: int) -> None:
     """Of requests written in one piece, the allowed number is worked on at once; all are answered."""
     running = peak = 0
 
@@ -289,7 +291,7 @@ def test_is_not_read_while_it_has_enough_in_flight(address: Path) -> None:
         await release.wait()
         return await echo(request)
 
-    with serving(address, handle, Bounds(in_flight=2)), Stranger(address) as stranger:
+    with serving(address, handle, ConnectionLimits(in_flight=2)), Stranger(address) as stranger:
         stranger.greet()
         stranger._socket.settimeout(0.2)
         said = 0
@@ -317,7 +319,7 @@ def test_a_client_that_does_not_read_is_dropped(address: Path) -> None:
 
     with (
         structlog.testing.capture_logs() as logs,
-        serving(address, handle, Bounds(unread_s=0.2)) as connections,
+        serving(address, handle, ConnectionLimits(unread_s=0.2)) as connections,
         Stranger(address) as stranger,
         Stranger(address) as other,
     ):
@@ -338,7 +340,7 @@ def test_a_refused_client_that_does_not_read_is_dropped(address: Path) -> None:
 
     with (
         structlog.testing.capture_logs(),
-        serving(address, handle, Bounds(unread_s=0.2)) as connections,
+        serving(address, handle, ConnectionLimits(unread_s=0.2)) as connections,
         Stranger(address) as stranger,
     ):
         stranger.greet()
@@ -443,7 +445,7 @@ def test_the_last_requests_are_answered_after_the_end_of_the_stream(address: Pat
 
 def test_the_end_of_the_stream_in_a_frame_ends_the_connection(address: Path) -> None:
     """A frame that cannot end any more is not waited for."""
-    with serving(address, echo, Bounds(frame_s=60)) as connections, Stranger(address) as stranger:
+    with serving(address, echo, ConnectionLimits(frame_s=60)) as connections, Stranger(address) as stranger:
         stranger.greet()
         stranger.say(asked(1, Get(path="x"))[:9])
         stranger.finish()
@@ -530,7 +532,7 @@ def talk(pieces: list[bytes]) -> tuple[list[bytes], bool]:
                 if line.is_closed:
                     break
                 connection.data_received(piece)
-                assert len(connection._requests) <= Bounds().in_flight
+                assert len(connection._requests) <= ConnectionLimits().in_flight
             while connection._requests:
                 await asyncio.wait(connection._requests)
             refused = line.is_closed

@@ -13,20 +13,20 @@ import structlog
 
 from memd.agent.agents import Agents, LeftOut
 from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion, Excerpt
-from memd.backends.choice import Around
-from memd.backends.qmd.embed_slot import EmbedTurn
+from memd.backends.choice import BackendEnvironment
+from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope
 from memd.daemon import build_agent
-from memd.embedding.for_agent import Supply
+from memd.embedding.for_agent import AgentProviders
 from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
 from memd.server.handlers import CHANGES, RELOADS, Handlers
-from memd.server.requests.control import Control
+from memd.server.requests.control import DaemonControl
 from memd.server.requests.search import AT_WORK, ConnectedClient
-from memd.server.slow_requests import Slow
-from memd.server.status.report import Facts
+from memd.server.slow_requests import SlowRequests
+from memd.server.status.report import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
 from tests.clock import Clock
@@ -92,7 +92,7 @@ class Bidden:
         self.stops = 0
         self.reloads = 0
         self.wrong: str | None = None  # what is wrong with the configuration
-        self.control = Control(stop=self._stop, reload=self._reload)
+        self.control = DaemonControl(stop=self._stop, reload=self._reload)
 
     def _stop(self) -> None:
         self.stops += 1
@@ -113,13 +113,13 @@ class Bench:
         self.backend = Scripted()
         self.control = Bidden()
         self.handlers = Handlers(
-            self.agents, Facts("1.2.3", Path("/run/memd.sock"), unchanging()), self.control.control
+            self.agents, ProcessFacts("1.2.3", Path("/run/memd.sock"), unchanging()), self.control.control
         )
 
     async def serve(self, agent_id: str = "main", **settings: Any) -> None:
         """Let an agent have these settings."""
         wanted = AgentSettings(workspace=self.home / "workspace", **settings)
-        around = Around({}, self.home, EmbedTurn())
+        around = BackendEnvironment({}, self.home, EmbedSlot())
         computing = Threads(2, "computing")
         agent = await build_agent(self.home, computing, around, agent_id, wanted, silent(wanted))
         agent.backend = self.backend
@@ -720,8 +720,8 @@ async def slowly(bench: Bench) -> tuple[Handlers, Slowly, Clock]:
     bench.backend = backend = Slowly(clock)
     await bench.close()
     await bench.serve()
-    facts = Facts("1.2.3", Path("/s"), unchanging())
-    return Handlers(bench.agents, facts, Bidden().control, Slow(clock=clock)), backend, clock
+    facts = ProcessFacts("1.2.3", Path("/s"), unchanging())
+    return Handlers(bench.agents, facts, Bidden().control, SlowRequests(clock=clock)), backend, clock
 
 
 async def test_waiting_for_other_searches_of_a_client_is_told(bench: Bench) -> None:
@@ -800,7 +800,7 @@ async def test_where_nothing_is_embedded_yet_there_is_nothing_to_pause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the provider has not said what it is like, nobody waits in its queue."""
-    monkeypatch.setattr(Supply, "embeds", True)
+    monkeypatch.setattr(AgentProviders, "embeds", True)
     reply = await bench.handlers.handle(wire.Embed(action="pause"))
     assert isinstance(reply, wire.Failure)
     assert reply.code == "bad_request"

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from memd.runtime.timing import spent
-from memd.server.slow_requests import Slow, What
+from memd.server.slow_requests import SlowRequests, What
 from tests.clock import Clock
 
 
@@ -16,7 +16,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.slow = Slow(clock=self.clock, now=lambda: 5.0)
+        self.slow = SlowRequests(clock=self.clock, now=lambda: 5.0)
 
     def ask(self, seconds: float, *, what: What = "search", agent: str | None = "main") -> list[EventDict]:
         """Answer one; what was logged of it."""
@@ -70,7 +70,7 @@ def test_a_clock_that_is_set_makes_nothing_slow() -> None:
     """Neither forwards nor backwards: what is told is measured by one that nobody sets."""
     hours = iter((0.0, 7200.0, -7200.0))
     clock = Clock()
-    slow = Slow(clock=clock, now=lambda: next(hours))
+    slow = SlowRequests(clock=clock, now=lambda: next(hours))
     with capture_logs() as logs:
         for _ in range(3):
             with slow.timed("search") as timed:

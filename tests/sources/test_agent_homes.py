@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.settings import PresetName
-from memd.sources.agent_homes import Homes, Notes, notes, profiles, shelves
+from memd.sources.agent_homes import HomePlaces, NotesPlace, notes, profiles, shelves
 
 HOME = Path("/home/li")
 
@@ -13,7 +13,7 @@ HOME = Path("/home/li")
 def _directories(
     preset: PresetName, environ: dict[str, str] | None = None, beside: tuple[str, ...] = ()
 ) -> list[str]:
-    return [str(shelf.directory) for shelf in shelves(preset, Homes(environ or {}, HOME, beside))]
+    return [str(shelf.directory) for shelf in shelves(preset, HomePlaces(environ or {}, HOME, beside))]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_profile_leads_nowhere_else() -> None:
 
 def test_each_agent_of_openclaw_has_a_workspace() -> None:
     """And the one that a variable names is another."""
-    homes = Homes({"OPENCLAW_WORKSPACE_DIR": "/mine"}, HOME)
+    homes = HomePlaces({"OPENCLAW_WORKSPACE_DIR": "/mine"}, HOME)
     listed = {HOME / ".openclaw": ["workspace-ann", "agents", "workspace"]}
     found = notes("openclaw", homes, lambda directory: listed.get(directory, []))
     assert [str(one.directory) for one in found if one.way] == [
@@ -86,9 +86,9 @@ def test_each_agent_of_openclaw_has_a_workspace() -> None:
 
 def test_where_notes_are() -> None:
     """Below a home that is there, so that directories which come later are seen to come."""
-    homes = Homes({}, HOME)
+    homes = HomePlaces({}, HOME)
     assert notes("claude-code", homes, lambda _: ()) == (
-        Notes(HOME / ".claude", ("projects", "*", "memory")),
+        NotesPlace(HOME / ".claude", ("projects", "*", "memory")),
     )
     assert notes("codex", homes, lambda _: ())[0].exclude == ("raw_memories.md",)
     assert [one.file for one in notes("gemini", homes, lambda _: ())] == ["GEMINI.md", None]

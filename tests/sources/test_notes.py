@@ -14,7 +14,7 @@ from memd.model import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
 from memd.sources.safe_open import FileMissing, OutsideFence, SourceError
-from memd.text.memory_paths import Root, SingleFile, Tree, Workspace
+from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace
 from tests.awkward import markdown as awkward
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
@@ -127,7 +127,7 @@ def test_reads_from_every_root(workspace: Path) -> None:
     vault.mkdir()
     (vault / "a.md").write_text("in a tree")
     (workspace.parent / "todo.md").write_text("alone")
-    roots: list[Root] = [Workspace(workspace), Tree(vault), SingleFile(workspace.parent, "todo.md")]
+    roots: list[Root] = [Workspace(workspace), ExtraDirectory(vault), SingleFile(workspace.parent, "todo.md")]
     names = ("MEMORY.md", str(vault / "a.md"), str(workspace.parent / "todo.md"))
     readings = [read_note(name, roots, max_bytes=MAX_BYTES, now_ns=LATER_NS).document for name in names]
     assert [reading.lines for reading in readings] == [("curated",), ("in a tree",), ("alone",)]

@@ -12,7 +12,15 @@ from memd.model import Kind
 from memd.sources.notes import read_note
 from memd.sources.roots import roots_as_written, roots_of, transcripts_of
 from memd.sources.scan import scan
-from memd.text.memory_paths import SessionPaths, SingleFile, Tree, Workspace, admits, find_place, only_file
+from memd.text.memory_paths import (
+    ExtraDirectory,
+    SessionPaths,
+    SingleFile,
+    Workspace,
+    admits,
+    find_place,
+    only_file,
+)
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ARCHIVED, NOTES, SESSIONS, write_homes
 
@@ -30,9 +38,9 @@ def test_kinds(base: Path) -> None:
     extra = (base / "vault", base / "todo.md", base / "dir.md", base / "vault")
     assert roots_of(AgentSettings(workspace=base, extra_paths=extra)) == (
         Workspace(base),
-        Tree(base / "vault"),
+        ExtraDirectory(base / "vault"),
         SingleFile(base, "todo.md"),
-        Tree(base / "dir.md"),
+        ExtraDirectory(base / "dir.md"),
     )
 
 
@@ -40,14 +48,14 @@ def test_missing_paths(base: Path) -> None:
     """An extra path that is not there yet is a file if it is called like one."""
     extra = (base / "later", base / "later.md")
     roots = roots_of(AgentSettings(workspace=base / "none", extra_paths=extra))
-    assert roots == (Workspace(base / "none"), Tree(base / "later"), SingleFile(base, "later.md"))
+    assert roots == (Workspace(base / "none"), ExtraDirectory(base / "later"), SingleFile(base, "later.md"))
 
 
 def test_paths_that_cannot_be_looked_at(base: Path) -> None:
     """One that the system refuses to look at is what its name says, and no error."""
     extra = (base / ("x" * 300), base / ("x" * 300 + ".md"))
     _, tree, file = roots_of(AgentSettings(workspace=base / "ws", extra_paths=extra))
-    assert (tree, file) == (Tree(extra[0]), SingleFile(base, extra[1].name))
+    assert (tree, file) == (ExtraDirectory(extra[0]), SingleFile(base, extra[1].name))
 
 
 def roots_behind_a_closed_directory(directory: str) -> list[str]:
@@ -62,7 +70,7 @@ def test_paths_behind_a_closed_directory() -> None:
     """A directory that may not be entered makes no error: what is behind it is what its name says."""
     with shared_directory() as directory:
         told = as_other_user(__name__, roots_behind_a_closed_directory.__name__, str(directory))
-    assert told == ["Workspace", "Tree", "SingleFile"]
+    assert told == ["Workspace", "ExtraDirectory", "SingleFile"]
 
 
 def test_configured_symlinks(base: Path) -> None:
@@ -77,7 +85,7 @@ def test_configured_symlinks(base: Path) -> None:
     )
     assert roots_of(settings) == (
         Workspace(base / "workspace"),
-        Tree(base / "vault"),
+        ExtraDirectory(base / "vault"),
         SingleFile(base / "vault", "todo.md"),
     )
 

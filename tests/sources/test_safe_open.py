@@ -16,12 +16,12 @@ import pytest
 
 from memd.sources import safe_open
 from memd.sources.safe_open import (
-    Exhausted,
+    FileHeld,
     FileMissing,
     FileUnreadable,
-    Held,
     NoRoot,
     OutsideFence,
+    ProcessExhausted,
     SourceError,
     open_inside,
     refusal,
@@ -191,7 +191,7 @@ def test_descriptors_run_out(root: Path) -> None:
     os.close(lowest_free)
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + 1, hard))
     try:
-        with pytest.raises(Exhausted):
+        with pytest.raises(ProcessExhausted):
             open_inside(root, ("memory", "sub", "b.md"))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -205,7 +205,7 @@ def test_descriptors_run_out(root: Path) -> None:
         (errno.EACCES, FileUnreadable),
         (errno.EIO, FileUnreadable),
         (errno.ESTALE, FileUnreadable),
-        (errno.EMFILE, Exhausted),
+        (errno.EMFILE, ProcessExhausted),
     ],
 )
 def test_refusal(number: int, error: type[Exception]) -> None:
@@ -329,7 +329,7 @@ def test_a_file_that_another_program_holds(tmp_path: Path) -> None:
     descriptor = os.open(note, os.O_RDWR)
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        with pytest.raises(Held):
+        with pytest.raises(FileHeld):
             open_inside(Path(os.path.realpath(tmp_path)), ("a.md",))
     finally:
         os.close(descriptor)

@@ -13,9 +13,9 @@ import pytest
 
 from memd.model import FoundFile, Kind, Stamp
 from memd.sources.notes import TooLarge, read_note
-from memd.sources.safe_open import Exhausted, FileUnreadable, OutsideFence, SourceError
-from memd.sources.scan import Blind, MountPoint, Scan, Skip, scan, skip_of
-from memd.text.memory_paths import Root, SingleFile, Tree, Workspace, exclude_of
+from memd.sources.safe_open import FileUnreadable, OutsideFence, ProcessExhausted, SourceError
+from memd.sources.scan import BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
+from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace, exclude_of
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 
@@ -85,7 +85,7 @@ def test_both_spellings_of_a_curated_file(base: Path) -> None:
 def test_extra_paths(base: Path) -> None:
     """Extra paths go by absolute names; what looks like an owner's file there is curated."""
     write(base, "vault/a.md", "vault/deep/er/b.md", "vault/MEMORY.md", "todo.md", "other.md")
-    found = look(Tree(base / "vault"), SingleFile(base, "todo.md")).found
+    found = look(ExtraDirectory(base / "vault"), SingleFile(base, "todo.md")).found
     assert {name.removeprefix(str(base)): file.kind for name, file in found.items()} == {
         "/todo.md": Kind.NOTE,
         "/vault/MEMORY.md": Kind.CURATED,
@@ -107,7 +107,7 @@ def test_what_is_pruned_is_not_counted(base: Path) -> None:
         "drafts/a.md",
         "kept.md",
     )
-    seen = look(Tree(base / "vault", exclude_of(["drafts/"])))
+    seen = look(ExtraDirectory(base / "vault", exclude_of(["drafts/"])))
     assert [Path(name).name for name in seen.found] == ["kept.md"]
     assert not seen.skipped
 
@@ -122,10 +122,11 @@ def test_notes_of_a_project_that_is_a_virtual_environment_too(base: Path) -> Non
     """`python -m venv .` makes one of the project itself: its packages are left out, its notes are not."""
     write(base / "vault", "app/pyvenv.cfg", "app/README.md", "app/docs/a.md", "app/bin/python")
     write(base / "vault", "app/lib/python3.14/site-packages/x/README.md")
-    seen = look(Tree(base / "vault"))
+    seen = look(ExtraDirectory(base / "vault"))
     assert [Path(name).name for name in seen.found] == ["README.md", "a.md"]
     assert (
-        look(Tree(base / "vault"), within=[base / "vault" / "app" / "docs"]).found.keys() < seen.found.keys()
+        look(ExtraDirectory(base / "vault"), within=[base / "vault" / "app" / "docs"]).found.keys()
+        < seen.found.keys()
     )
 
 
@@ -148,7 +149,7 @@ def test_two_directories_of_one_name_in_different_unicode_forms(base: Path, twin
             reading = read_note(found.path, [root], max_bytes=MAX_BYTES, now_ns=0)
             assert reading.stamp == found.stamp
         others = [str(memory / NFD / "same.md"), str(memory / NFD / NFC)] if twin == "both" else []
-        assert seen.skipped == dict.fromkeys(others, Skip.SAME_NAME)
+        assert seen.skipped == dict.fromkeys(others, SkipReason.SAME_NAME)
 
 
 def test_skipped(base: Path) -> None:
@@ -170,14 +171,14 @@ def test_skipped(base: Path) -> None:
         seen = look(Workspace(base / "ws"))
     assert set(seen.found) == {"memory/a.md", "memory/limit.md"}
     assert seen.skipped == {
-        "memory/big.md": Skip.TOO_LARGE,
-        "memory/link.md": Skip.SYMLINK,
-        "memory/linked": Skip.SYMLINK,
-        "memory/fifo.md": Skip.NOT_REGULAR,
-        "memory/s.md": Skip.NOT_REGULAR,
-        "memory/line\nbreak.md": Skip.CONTROL,
-        "memory/tab\tdir": Skip.CONTROL,
-        "memory/latin\\xe9.md": Skip.NOT_UTF8,
+        "memory/big.md": SkipReason.TOO_LARGE,
+        "memory/link.md": SkipReason.SYMLINK,
+        "memory/linked": SkipReason.SYMLINK,
+        "memory/fifo.md": SkipReason.NOT_REGULAR,
+        "memory/s.md": SkipReason.NOT_REGULAR,
+        "memory/line\nbreak.md": SkipReason.CONTROL,
+        "memory/tab\tdir": SkipReason.CONTROL,
+        "memory/latin\\xe9.md": SkipReason.NOT_UTF8,
     }
 
 
@@ -192,16 +193,16 @@ def test_a_partial_scan_of_a_name_that_is_not_utf8(base: Path) -> None:
     inner.parent.mkdir()
     seen = look(Workspace(base / "ws"), within=[odd, inner, inner.parent, memory / "a.md"])
     assert set(seen.found) == {"memory/a.md"}
-    assert seen.skipped == {"memory/latin\\xe9.md": Skip.NOT_UTF8, "memory/d\\xe9": Skip.NOT_UTF8}
+    assert seen.skipped == {"memory/latin\\xe9.md": SkipReason.NOT_UTF8, "memory/d\\xe9": SkipReason.NOT_UTF8}
     assert seen.looked == frozenset({"memory/a.md"})
     vault = inner.parent
-    assert look(Tree(vault), within=[vault / "c.md"]).looked == frozenset()
+    assert look(ExtraDirectory(vault), within=[vault / "c.md"]).looked == frozenset()
 
 
 def test_a_file_that_is_no_markdown(base: Path) -> None:
     """An extra file that is not Markdown is counted: a person named it."""
     write(base, "notes.txt")
-    assert look(SingleFile(base, "notes.txt")).skipped == {str(base / "notes.txt"): Skip.NOT_MARKDOWN}
+    assert look(SingleFile(base, "notes.txt")).skipped == {str(base / "notes.txt"): SkipReason.NOT_MARKDOWN}
 
 
 def test_memory_as_a_symlink(base: Path) -> None:
@@ -211,7 +212,7 @@ def test_memory_as_a_symlink(base: Path) -> None:
     (base / "ws" / "memory").symlink_to(base / "elsewhere")
     seen = look(Workspace(base / "ws"))
     assert not seen.found
-    assert seen.skipped == {"memory": Skip.SYMLINK}
+    assert seen.skipped == {"memory": SkipReason.SYMLINK}
 
 
 def test_a_directory_called_like_a_note(base: Path) -> None:
@@ -225,7 +226,10 @@ def test_overlapping_roots(base: Path) -> None:
     write(base, "ws/MEMORY.md", "ws/memory/sub/a.md", "ws/README.md", "b.md")
     workspace = base / "ws"
     seen = look(
-        Tree(base), Workspace(workspace), Tree(workspace / "memory" / "sub"), SingleFile(base, "b.md")
+        ExtraDirectory(base),
+        Workspace(workspace),
+        ExtraDirectory(workspace / "memory" / "sub"),
+        SingleFile(base, "b.md"),
     )
     assert list(seen.found) == [
         str(base / "b.md"),
@@ -243,9 +247,9 @@ def test_hard_links(base: Path) -> None:
         (base / "ws" / name).parent.mkdir(exist_ok=True)
         (base / "ws" / name).hardlink_to(base / "ws" / "memory" / "b.md")
     (base / "vault" / "0.md").hardlink_to(base / "ws" / "memory" / "b.md")
-    seen = look(Tree(base / "vault"), Workspace(base / "ws"))
+    seen = look(ExtraDirectory(base / "vault"), Workspace(base / "ws"))
     assert list(seen.found) == ["memory/a.md"]
-    assert set(seen.skipped.values()) == {Skip.SAME_FILE}
+    assert set(seen.skipped.values()) == {SkipReason.SAME_FILE}
     assert len(seen.skipped) == 3
 
 
@@ -273,7 +277,7 @@ def test_two_unicode_forms_of_one_name(base: Path, within: str | None) -> None:
     write(memory, NFC, NFD)
     seen = look(Workspace(base / "ws"), within=None if within is None else [memory / within])
     assert [file.file.name for file in seen.found.values()] == [NFC]
-    assert list(seen.skipped.values()) == [Skip.SAME_NAME]
+    assert list(seen.skipped.values()) == [SkipReason.SAME_NAME]
 
 
 def test_a_partial_scan_of_a_name_in_one_form_looks_nowhere_else(base: Path) -> None:
@@ -287,12 +291,14 @@ def test_a_partial_scan_of_a_name_in_one_form_looks_nowhere_else(base: Path) -> 
 @pytest.mark.parametrize(
     ("trouble", "skip"),
     [
-        (TooLarge("a", "b"), Skip.TOO_LARGE),
-        (OutsideFence("a", "b"), Skip.NOT_REGULAR),
-        (FileUnreadable("a", "b"), Skip.UNREADABLE),
+        (TooLarge("a", "b"), SkipReason.TOO_LARGE),
+        (OutsideFence("a", "b"), SkipReason.NOT_REGULAR),
+        (FileUnreadable("a", "b"), SkipReason.UNREADABLE),
     ],
 )
-def test_what_cannot_be_read_is_counted_like_what_a_scan_skips(trouble: SourceError, skip: Skip) -> None:
+def test_what_cannot_be_read_is_counted_like_what_a_scan_skips(
+    trouble: SourceError, skip: SkipReason
+) -> None:
     """There is one word for each reason, whoever meets it."""
     assert skip_of(trouble) is skip
 
@@ -301,10 +307,13 @@ def test_missing_roots(base: Path) -> None:
     """A root that is not there is missing, and nothing is said about its files."""
     write(base, "ws/memory/a.md")
     seen = look(
-        Workspace(base / "none"), Tree(base / "away"), SingleFile(base / "off", "a.md"), Tree(base / "ws")
+        Workspace(base / "none"),
+        ExtraDirectory(base / "away"),
+        SingleFile(base / "off", "a.md"),
+        ExtraDirectory(base / "ws"),
     )
     away = ["", str(base / "away"), str(base / "off" / "a.md")]
-    assert seen.blind == dict.fromkeys(away, Blind.ABSENT)
+    assert seen.blind == dict.fromkeys(away, BlindReason.ABSENT)
     assert len(seen.found) == 1
 
 
@@ -313,15 +322,17 @@ def test_a_root_that_is_no_directory_is_missing(base: Path) -> None:
     write(base, "file")
     (base / "link").symlink_to(base / "vault")
     away = [str(base / "file"), str(base / "link")]
-    assert look(Tree(base / "file"), Tree(base / "link")).blind == dict.fromkeys(away, Blind.ABSENT)
+    assert look(ExtraDirectory(base / "file"), ExtraDirectory(base / "link")).blind == dict.fromkeys(
+        away, BlindReason.ABSENT
+    )
 
 
 def test_a_root_with_an_unsound_name(base: Path) -> None:
     """A root whose own path no index name can hold is counted, not indexed."""
     write(base / "tab\there", "a.md")
-    seen = look(Tree(base / "tab\there"))
+    seen = look(ExtraDirectory(base / "tab\there"))
     assert not seen.found
-    assert seen.skipped == {str(base / "tab\there"): Skip.CONTROL}
+    assert seen.skipped == {str(base / "tab\there"): SkipReason.CONTROL}
 
 
 def test_mount_points(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +343,7 @@ def test_mount_points(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             f"memd.sources.{module}.is_mount_point", lambda opened: os.fstat(opened).st_ino in mounted
         )
-    roots = Workspace(base / "ws"), Tree(base / "vault")
+    roots = Workspace(base / "ws"), ExtraDirectory(base / "vault")
     of_workspace = {
         MountPoint(str(base), ""),
         MountPoint(str(base / "ws" / "memory"), "memory"),
@@ -387,7 +398,7 @@ def test_a_partial_scan_of_overlapping_roots(base: Path) -> None:
     """A changed file that two roots hold is looked at under both names, and found under the workspace's."""
     write(base / "ws", "memory/a.md")
     file = base / "ws" / "memory" / "a.md"
-    seen = look(Workspace(base / "ws"), Tree(base / "ws" / "memory"), within=[file])
+    seen = look(Workspace(base / "ws"), ExtraDirectory(base / "ws" / "memory"), within=[file])
     assert list(seen.found) == ["memory/a.md"]
     assert seen.looked == frozenset({"memory/a.md", str(file)})
 
@@ -407,9 +418,9 @@ def test_deep_trees(base: Path) -> None:
         deep /= "d"
         deep.mkdir()
         (deep / "a.md").touch()
-    seen = look(Tree(base / "vault"))
+    seen = look(ExtraDirectory(base / "vault"))
     assert len(seen.found) == shipped("memd.text.memory_paths._MAX_DEPTH") - 1
-    assert list(seen.skipped.values()) == [Skip.TOO_DEEP]
+    assert list(seen.skipped.values()) == [SkipReason.TOO_DEEP]
 
 
 def test_a_path_that_is_too_long_to_be_watched(base: Path) -> None:
@@ -423,16 +434,16 @@ def test_a_path_that_is_too_long_to_be_watched(base: Path) -> None:
         os.close(above)
         above = inner
     os.close(above)
-    seen = look(Tree(directory))
+    seen = look(ExtraDirectory(directory))
     longest = max(len(str(found.file.parent)) for found in seen.found.values())
     assert 0 <= shipped("memd.text.memory_paths._MAX_BYTES") - longest <= 250
-    assert list(seen.skipped.values()) == [Skip.TOO_DEEP]
+    assert list(seen.skipped.values()) == [SkipReason.TOO_DEEP]
 
 
 def seen_by_other_user(directory: str, *within: str) -> dict[str, list[str]]:
     base = Path(directory)
     places = [base / path for path in within] if within else None
-    seen = look(Workspace(base / "ws"), Tree(base / "vault"), within=places)
+    seen = look(Workspace(base / "ws"), ExtraDirectory(base / "vault"), within=places)
     return {
         "found": [name.removeprefix(directory) for name in seen.found],
         "skipped": [f"{name.removeprefix(directory)}: {why}" for name, why in seen.skipped.items()],
@@ -459,7 +470,7 @@ def test_unreadable_directories() -> None:
         "memory/closed: unreadable",
         "memory/listed/a.md: unreadable",
     ]
-    closed = Blind.CLOSED
+    closed = BlindReason.CLOSED
     assert seen["blind"] == [f"/vault: {closed}", f"memory/closed: {closed}", f"memory/listed/a.md: {closed}"]
     assert part["found"] == []
     assert part["blind"] == [f"memory/closed: {closed}"]
@@ -475,8 +486,8 @@ def test_descriptors_run_out(base: Path) -> None:
     try:
         for more in range(1, 5):
             resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + more, hard))
-            with pytest.raises(Exhausted):
-                look(Tree(base / "vault"))
+            with pytest.raises(ProcessExhausted):
+                look(ExtraDirectory(base / "vault"))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -524,7 +535,7 @@ def test_a_tree_that_is_deleted_meanwhile(base: Path) -> None:
     thread.start()
     try:
         while thread.is_alive():
-            seen = look(Tree(vault))
+            seen = look(ExtraDirectory(vault))
             assert not seen.skipped
             assert not seen.blind
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from memd.sources.safe_open import is_spelled_so
 from memd.sources.scan import Scan, scan
-from memd.text.memory_paths import Root, SingleFile, Tree, Workspace
+from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the stand-in asks /proc; elsewhere is the real one"
@@ -96,7 +96,7 @@ def test_what_is_configured_may_be_spelled_otherwise(base: Path) -> None:
     _write(base, "Memory/a.md", "Notes/memory/b.md")
     places = [base / "memory" / "a.md"]
     assert len(_scan(Workspace(base)).found) == len(_scan(Workspace(base), within=places).found) == 1
-    tree = Tree(base, way=("notes", "Memory"))
+    tree = ExtraDirectory(base, way=("notes", "Memory"))
     assert len(_scan(tree, within=[base / "notes" / "Memory" / "b.md"]).found) == 1
 
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from memd.model import Kind
-from memd.sources.scan import MountPoint, Scan, Skip, scan
+from memd.sources.scan import MountPoint, Scan, SkipReason, scan
 from memd.sources.vanished import kept
-from memd.text.memory_paths import Root, SessionPaths, Tree, Workspace, exclude_of
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, Workspace, exclude_of
 from memd.text.transcript_files import Layout
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ROLLOUT, UUIDS
@@ -87,7 +87,7 @@ def test_one_session_is_one_file(base: Path, first: int) -> None:
     _touch(*files)
     seen = _look(*_codex(base))
     assert _files(seen) == {CODEX: files[0]}
-    assert list(seen.skipped.values()) == [Skip.SAME_SESSION] * (len(files) - 1)
+    assert list(seen.skipped.values()) == [SkipReason.SAME_SESSION] * (len(files) - 1)
 
 
 def test_the_last_archive_goes_before_earlier_ones(base: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_copy_that_only_is_there_is_passed_by(base: Path) -> None:
     os.utime(files[2], (2, 2))
     seen = _look(*roots)
     assert _files(seen) == {OPENCLAW: files[0]}
-    assert list(seen.skipped.values()) == [Skip.SAME_SESSION] * 2
+    assert list(seen.skipped.values()) == [SkipReason.SAME_SESSION] * 2
     files[0].rename(files[0].with_name(f"{files[0].name}.reset.2026-03-02T01-02-03.000Z"))
     assert _files(_look(*roots)) == {OPENCLAW: files[2]}
 
@@ -319,7 +319,7 @@ def test_symlinks_are_not_followed(base: Path) -> None:
     os.mkfifo(root / "-a" / "b.jsonl")
     seen = _look(_root(root, "claude-code"))
     assert not seen.found
-    assert sorted(seen.skipped.values()) == [Skip.NOT_REGULAR, Skip.SYMLINK, Skip.SYMLINK]
+    assert sorted(seen.skipped.values()) == [SkipReason.NOT_REGULAR, SkipReason.SYMLINK, SkipReason.SYMLINK]
     assert all(seen.covers(name) for name in seen.skipped)
 
 
@@ -329,7 +329,7 @@ def test_names_that_nobody_could_cite(base: Path) -> None:
         Path(os.fsdecode(os.fsencode(base) + b"/" + name)).write_text("")
     seen = _look(SessionPaths(base, "x", "plain"))
     assert list(seen.found) == ["sessions/x/café.jsonl"]
-    assert sorted(seen.skipped.values()) == [Skip.CONTROL, Skip.NOT_UTF8]
+    assert sorted(seen.skipped.values()) == [SkipReason.CONTROL, SkipReason.NOT_UTF8]
 
 
 def test_one_file_in_two_ways_is_found_once(base: Path) -> None:
@@ -347,7 +347,7 @@ def test_one_transcript_alone(base: Path) -> None:
     _touch(base / "a.jsonl", base / "b.jsonl", base / "c.txt")
     assert list(_look(SessionPaths(base, "x", "plain", file="a.jsonl")).found) == ["sessions/x/a.jsonl"]
     seen = _look(SessionPaths(base, "x", "plain", file="c.txt"))
-    assert list(seen.skipped.values()) == [Skip.NOT_TRANSCRIPT]
+    assert list(seen.skipped.values()) == [SkipReason.NOT_TRANSCRIPT]
     both = [
         SessionPaths(base, "x", "plain", file="a.jsonl"),
         SessionPaths(base, "x", "plain", file="b.jsonl"),
@@ -364,7 +364,7 @@ def test_globs_are_matched_below_the_root(base: Path) -> None:
 def test_a_tree_with_a_way_holds_notes_below_it_alone(base: Path) -> None:
     """Not beside it."""
     _touch(base / "projects" / "-a" / "memory" / "b.md", base / "projects" / "-a" / "c.md", base / "d.md")
-    seen = scan([Tree(base, way=("projects", "*", "memory"))], max_bytes=1000)
+    seen = scan([ExtraDirectory(base, way=("projects", "*", "memory"))], max_bytes=1000)
     assert list(seen.found) == [f"{base}/projects/-a/memory/b.md"]
 
 

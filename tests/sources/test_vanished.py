@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.sources.scan import Blind, MountPoint, Scan, scan
+from memd.sources.scan import BlindReason, MountPoint, Scan, scan
 from memd.sources.vanished import kept, mounts_after, still_covered
-from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace, exclude_of
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace, exclude_of
 
 DISK = MountPoint("/ws/memory/disk", "memory/disk")
 VAULT = MountPoint("/vault", "/vault")
@@ -17,7 +17,7 @@ NAMES = ["MEMORY.md", "memory/a.md", "memory/disk/a.md", "/vault/a.md", "session
 
 def seen(
     *found: str,
-    blind: dict[str, Blind] | None = None,
+    blind: dict[str, BlindReason] | None = None,
     mounts: tuple[MountPoint, ...] = (),
     looked: tuple[str, ...] | None = None,
 ) -> Scan:
@@ -41,16 +41,16 @@ def test_what_was_not_found_is_gone(force: bool) -> None:
 @pytest.mark.parametrize(
     ("blind", "names", "forced"),
     [
-        ({"": Blind.ABSENT}, NAMES[:3], []),
-        ({"": Blind.CLOSED}, NAMES[:3], NAMES[:3]),
-        ({"memory/disk": Blind.CLOSED}, NAMES[2:3], NAMES[2:3]),
-        ({"/vault": Blind.ABSENT}, NAMES[3:4], []),
-        ({"sessions/x": Blind.ABSENT}, NAMES[4:], []),
-        ({"": Blind.ABSENT, "memory": Blind.CLOSED}, NAMES[:3], NAMES[1:3]),
+        ({"": BlindReason.ABSENT}, NAMES[:3], []),
+        ({"": BlindReason.CLOSED}, NAMES[:3], NAMES[:3]),
+        ({"memory/disk": BlindReason.CLOSED}, NAMES[2:3], NAMES[2:3]),
+        ({"/vault": BlindReason.ABSENT}, NAMES[3:4], []),
+        ({"sessions/x": BlindReason.ABSENT}, NAMES[4:], []),
+        ({"": BlindReason.ABSENT, "memory": BlindReason.CLOSED}, NAMES[:3], NAMES[1:3]),
     ],
 )
 def test_nothing_is_gone_where_the_scan_was_blind(
-    blind: dict[str, Blind], names: list[str], forced: list[str]
+    blind: dict[str, BlindReason], names: list[str], forced: list[str]
 ) -> None:
     """What could not be looked at stays; by force only where somebody else keeps a user from looking."""
     assert list(kept(NAMES, [], seen(blind=blind))) == names
@@ -65,9 +65,11 @@ def test_what_lay_on_a_disk_that_is_not_mounted_stays(
     mounts: tuple[MountPoint, ...], names: list[str], force: bool
 ) -> None:
     """Whatever shows in its place, and whether its mount point is there or not."""
-    assert kept(NAMES, mounts, seen(), force=force) == dict.fromkeys(names, Blind.UNMOUNTED)
-    others = seen("memory/disk/b.md", "/vault/b.md", blind={"/vault": Blind.ABSENT}, mounts=())
-    assert {name for name, why in kept(NAMES, mounts, others).items() if why is Blind.UNMOUNTED} == set(names)
+    assert kept(NAMES, mounts, seen(), force=force) == dict.fromkeys(names, BlindReason.UNMOUNTED)
+    others = seen("memory/disk/b.md", "/vault/b.md", blind={"/vault": BlindReason.ABSENT}, mounts=())
+    assert {name for name, why in kept(NAMES, mounts, others).items() if why is BlindReason.UNMOUNTED} == set(
+        names
+    )
 
 
 def test_a_partial_scan_misses_only_where_it_looked() -> None:
@@ -102,7 +104,7 @@ def test_a_mount_point_is_expected_back_as_long_as_a_file_waits_for_it(
         (Workspace(Path("/ws")), {DISK}),
         (Workspace(Path("/ws"), exclude_of(["memory/disk/"])), set()),
         (Workspace(Path("/other")), set()),
-        (Tree(Path("/vault")), {VAULT}),
+        (ExtraDirectory(Path("/vault")), {VAULT}),
         (SingleFile(Path("/vault"), "a.md"), set()),
         (SessionPaths(Path("/vault"), "x", "plain"), set()),
     ],
@@ -121,9 +123,9 @@ def test_real_directories(tmp_path: Path) -> None:
     (base / "single" / "b.md").touch()
     roots: list[Root] = [
         Workspace(base / "ws"),
-        Tree(base / "emptied"),
-        Tree(base / "moved"),
-        Tree(base / "exchanged"),
+        ExtraDirectory(base / "emptied"),
+        ExtraDirectory(base / "moved"),
+        ExtraDirectory(base / "exchanged"),
         SingleFile(base / "single", "a.md"),
     ]
     first = scan(roots, max_bytes=10)
@@ -135,6 +137,6 @@ def test_real_directories(tmp_path: Path) -> None:
     (base / "single" / "a.md").unlink()
     second = scan(roots, max_bytes=10)
     assert kept(names, mounts_after([], first, []), second) == {
-        str(base / "moved" / "a.md"): Blind.ABSENT,
-        "memory/of-a-missing-workspace.md": Blind.ABSENT,
+        str(base / "moved" / "a.md"): BlindReason.ABSENT,
+        "memory/of-a-missing-workspace.md": BlindReason.ABSENT,
     }

@@ -18,7 +18,7 @@ from memd.store import database_files, integrity, quarantine, vectors
 from memd.store.database import Database
 from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable, mapped_errors
-from memd.store.files import Change
+from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.daemon.disk import FaultyDisk, fails
@@ -340,7 +340,7 @@ async def test_a_swap_that_has_happened_counts_though_the_file_cannot_be_opened_
     assert index.space == after.space
     assert await index.fingerprint() == after
     late = chunk_of("walrus")
-    changes = [Change(found_file("memory/b.md"), b"1", [late])]
+    changes = [FileChange(found_file("memory/b.md"), b"1", [late])]
     await index.replace_all(changes, {late.hash: vector_of(1)}, frozenset(), before.space)
     assert await index.vectors_of([chunk.hash, late.hash]) == {chunk.hash: vector_of(2)}
     await index.check()

@@ -7,7 +7,7 @@ import apsw
 import msgspec
 import pytest
 
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.model import Chunk, Kind
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
@@ -70,7 +70,7 @@ async def test_no_statement_of_an_edit_goes_through_a_table(
     async def edit(name: str, lines: range) -> None:
         await index.known([name])
         await index.replace(found_file(name), name.encode(), [cut(name, lines)], {}, frozenset())
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         assert await queue.wait_for(index) == (0, None)
         await index.waiting_hashes()
 

@@ -127,9 +127,9 @@ def test_an_empty_file_is_no_fault(tmp_path: Path) -> None:
 
 def test_what_takes_too_long_is_given_up(closed: Path) -> None:
     """With the time that it was given."""
-    with pytest.raises(read_only.NotLooked, match="longer than 1e-09 s"):
+    with pytest.raises(read_only.LookImpossible, match="longer than 1e-09 s"):
         read_only.look_at_index(closed, 1e-9)
-    with pytest.raises(read_only.NotLooked, match="no time"):
+    with pytest.raises(read_only.LookImpossible, match="no time"):
         read_only.look_at_index(closed, 0.0)
 
 
@@ -137,7 +137,7 @@ def test_a_log_without_its_shared_memory_is_left_alone(closed: Path) -> None:
     """To make that would be to write."""
     Path(f"{closed}-wal").write_bytes(b"x" * 100)
     before = _files(closed.parent)
-    with pytest.raises(read_only.NotLooked, match="log"):
+    with pytest.raises(read_only.LookImpossible, match="log"):
         read_only.look_at_index(closed, _PATIENCE_S)
     assert _files(closed.parent) == before
 
@@ -184,5 +184,5 @@ async def test_what_is_written_during_a_look_is_no_damage(
         seen = read_only.look_at_index(closed, _PATIENCE_S)
         assert (seen.faults, seen.files) == ((), 40)
     else:
-        with pytest.raises(read_only.NotLooked):
+        with pytest.raises(read_only.LookImpossible):
             read_only.look_at_index(closed, _PATIENCE_S)

@@ -12,7 +12,7 @@ import sqlite_vec
 from memd.model import Chunk, FoundFile, Kind, Turn
 from memd.store import migrations, read_only
 from memd.store.errors import StoreDamaged, StoreRefused
-from memd.store.files import Change
+from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
 from memd.text.tokens import fts_text
@@ -202,7 +202,9 @@ async def test_nothing_is_left_of_a_transcript_that_is_removed(index: Index) -> 
 async def test_transcripts_and_their_turns_are_counted(index: Index) -> None:
     """Notes are none, and one in which nothing was said is one."""
     assert await index.session_counts() == (0, 0)
-    await index.replace_all([Change(found_file("memory/a.md"), b"1", [chunk_of("note")])], {}, frozenset())
+    await index.replace_all(
+        [FileChange(found_file("memory/a.md"), b"1", [chunk_of("note")])], {}, frozenset()
+    )
     changes = [_change(0, "a", "b", "c"), _change(0, path="sessions/here/b.jsonl")]
     await index.replace_sessions(changes, {}, frozenset())
     assert await index.session_counts() == (2, 3)
@@ -214,7 +216,7 @@ async def test_notes_are_embedded_before_transcripts(index: Index) -> None:
     """However new these are: there are many more of them."""
     await index.replace_sessions([_change(0, "said")], {}, frozenset())
     old = found_file("memory/a.md", mtime_ns=0)
-    await index.replace_all([Change(old, b"1", [chunk_of("noted")])], {}, frozenset())
+    await index.replace_all([FileChange(old, b"1", [chunk_of("noted")])], {}, frozenset())
     assert [chunk.text for chunk in await index.waiting(9)] == ["noted", "said"]
 
 
@@ -222,7 +224,7 @@ async def test_what_was_taken_out_of_notes_is_counted_too(index: Index) -> None:
     """Beside that of transcripts; each reading of a file replaces its own."""
     await index.replace_sessions([_change(0, "a")], {}, frozenset())
     for n in (5, 3):
-        note = Change(found_file("memory/a.md"), b"1", [chunk_of("note")], {"redacted.token": n})
+        note = FileChange(found_file("memory/a.md"), b"1", [chunk_of("note")], {"redacted.token": n})
         await index.replace_all([note], {}, frozenset())
     assert await index.tallies() == {"redacted.token": 5}
 
@@ -231,7 +233,7 @@ async def test_a_transcript_that_becomes_a_note_is_one(index: Index) -> None:
     """Whoever sees the one may not see the other: no chunk is kept, and no turn."""
     await index.replace_sessions([_change(0, "same text")], {}, frozenset())
     before = await _texts(index)
-    note = Change(_file(kind=Kind.NOTE), b"1", [chunk_of("same text")])
+    note = FileChange(_file(kind=Kind.NOTE), b"1", [chunk_of("same text")])
     await index.replace_all([note], {}, frozenset())
     after = await _texts(index)
     assert [one[0] for one in after] != [one[0] for one in before]

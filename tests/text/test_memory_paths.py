@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.text.memory_paths import (
+    ExtraDirectory,
     Root,
     SessionPaths,
     SingleFile,
-    Tree,
     Workspace,
     admits,
     descends,
@@ -33,7 +33,7 @@ from memd.text.memory_paths import (
 HOME = Path("/home/ann/.openclaw/workspace")
 VAULT = Path("/home/ann/vault")
 WORKSPACE = Workspace(HOME)
-TREE = Tree(VAULT)
+TREE = ExtraDirectory(VAULT)
 FILE = SingleFile(Path("/home/ann"), "todo.md")
 NFC = unicodedata.normalize("NFC", "café")
 NFD = unicodedata.normalize("NFD", "café")
@@ -210,7 +210,7 @@ def test_descends_into_the_root(root: Root) -> None:
 )
 def test_exclude(glob: str, path: str, excluded: bool) -> None:
     """Globs leave files and whole directories out."""
-    root = Tree(VAULT, exclude_of([glob]))
+    root = ExtraDirectory(VAULT, exclude_of([glob]))
     assert admits(root, parts(path)) is (not excluded and path.endswith(".md"))
 
 
@@ -228,7 +228,8 @@ def test_any_of_many_globs_excludes() -> None:
     """One matching glob is enough."""
     exclude = exclude_of(["x", "y/", "/home/ann/vault/z"])
     assert [
-        admits(Tree(VAULT, exclude), parts(path)) for path in ("x/a.md", "y/a.md", "z/a.md", "w/a.md")
+        admits(ExtraDirectory(VAULT, exclude), parts(path))
+        for path in ("x/a.md", "y/a.md", "z/a.md", "w/a.md")
     ] == [
         False,
         False,
@@ -240,7 +241,7 @@ def test_any_of_many_globs_excludes() -> None:
 def test_many_stars_are_quick() -> None:
     """A glob with many stars is decided at once, however long the name is that does not match."""
     exclude = exclude_of(["*a*a*a*a*a*a*a*b"])
-    assert admits(Tree(VAULT, exclude), ("a" * 240 + ".md",))
+    assert admits(ExtraDirectory(VAULT, exclude), ("a" * 240 + ".md",))
 
 
 @settings(deadline=None)
@@ -249,7 +250,7 @@ def test_many_stars_are_quick() -> None:
 )
 def test_every_glob_can_be_matched(glob: str, name: str) -> None:
     """No glob a person may type is an error."""
-    admits(Tree(VAULT, exclude_of([glob])), (f"{name}.md",))
+    admits(ExtraDirectory(VAULT, exclude_of([glob])), (f"{name}.md",))
 
 
 @pytest.mark.parametrize(
@@ -259,8 +260,8 @@ def test_every_glob_can_be_matched(glob: str, name: str) -> None:
         (WORKSPACE, f"memory/{NFD}.md", f"memory/{NFC}.md"),
         (TREE, "x/a.md", "/home/ann/vault/x/a.md"),
         (FILE, "todo.md", "/home/ann/todo.md"),
-        (Tree(Path("/")), "a.md", "/a.md"),
-        (Tree(Path("/v") / NFD), "a.md", f"/v/{NFC}/a.md"),
+        (ExtraDirectory(Path("/")), "a.md", "/a.md"),
+        (ExtraDirectory(Path("/v") / NFD), "a.md", f"/v/{NFC}/a.md"),
     ],
 )
 def test_name_leads_back_to_its_place(root: Root, path: str, name: str) -> None:
@@ -311,7 +312,7 @@ def test_no_other_name_leads_anywhere(name: str) -> None:
 
 def test_the_root_that_admits_is_found() -> None:
     """A root inside a hidden directory of another one is found behind it."""
-    inner = Tree(VAULT / ".inner")
+    inner = ExtraDirectory(VAULT / ".inner")
     assert find_place("/home/ann/vault/.inner/a.md", [TREE, inner]) == (inner, ("a.md",))
 
 
@@ -406,7 +407,7 @@ def test_unsound_names() -> None:
 
 CLAUDE = SessionPaths(Path("/home/ann/.claude/projects"), "claude-code", "claude-code")
 CHATS = SessionPaths(Path("/home/ann/chats"), "chats", "plain", exclude=exclude_of(["drafts/"]))
-MEMORIES = Tree(Path("/home/ann/.claude"), way=("projects", "*", "memory"))
+MEMORIES = ExtraDirectory(Path("/home/ann/.claude"), way=("projects", "*", "memory"))
 
 
 @pytest.mark.parametrize(
@@ -445,7 +446,7 @@ def test_the_name_of_a_transcript_is_that_of_its_session() -> None:
     assert name_of(CLAUDE, ("-a",)) == "/home/ann/.claude/projects/-a"
     assert name_of(CHATS, (f"{NFD}.jsonl",)) == f"sessions/chats/{NFC}.jsonl"
     assert prefix_of(CLAUDE) == "sessions/claude-code"
-    assert find_place("sessions/claude-code/x.jsonl", [WORKSPACE, CLAUDE, Tree(Path("/"))]) is None
+    assert find_place("sessions/claude-code/x.jsonl", [WORKSPACE, CLAUDE, ExtraDirectory(Path("/"))]) is None
 
 
 @pytest.mark.parametrize(

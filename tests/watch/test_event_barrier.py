@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.watch.event_barrier import Backlog
+from memd.watch.event_barrier import EventBarrier
 from tests.bounds import shipped
 from tests.wait import until_async
 
@@ -29,8 +29,8 @@ class Counter:
         self.hurries += 1
 
 
-def watching() -> tuple[Backlog, Counter]:
-    backlog, tap = Backlog(), Counter()
+def watching() -> tuple[EventBarrier, Counter]:
+    backlog, tap = EventBarrier(), Counter()
     backlog.pauses()
     backlog.begins(tap)
     return backlog, tap
@@ -38,7 +38,7 @@ def watching() -> tuple[Backlog, Counter]:
 
 async def test_before_anything_is_watched() -> None:
     """Where nobody watches, nothing can be told, and nobody waits to learn that."""
-    assert await Backlog().drained(LONG_S) is None
+    assert await EventBarrier().drained(LONG_S) is None
 
 
 async def test_nothing_waits() -> None:
@@ -85,7 +85,7 @@ async def test_those_that_ask_later_wait_for_more() -> None:
 async def test_too_late() -> None:
     """A watcher that does not move is waited for once, and not by each that asks; when it moves, it is trusted again."""
     now = [0.0]
-    backlog, tap = Backlog(lambda: now[0]), Counter()
+    backlog, tap = EventBarrier(lambda: now[0]), Counter()
     backlog.begins(tap)
     tap.known = 10
     with pytest.raises(TimeoutError):
@@ -176,7 +176,7 @@ async def test_files_with_several_names() -> None:
 )
 def test_mount_points_that_are_not_as_they_were_found(now: set[str], otherwise: set[str]) -> None:
     """A disk that went may hide what was seen, and one that came back uncovers what is kept."""
-    backlog = Backlog()
+    backlog = EventBarrier()
     backlog.has_mounts(frozenset({Path("/a")}), frozenset({Path("/b")}))
     found = backlog.otherwise(lambda places: frozenset(place for place in places if str(place) in now))
     assert found == set(map(Path, otherwise))

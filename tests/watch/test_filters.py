@@ -5,22 +5,22 @@ from pathlib import Path
 import pytest
 from watchfiles import Change
 
-from memd.text.memory_paths import SessionPaths, SingleFile, Tree, Workspace
+from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile, Workspace
 from memd.watch.filters import sight
-from memd.watch.watch_plan import Footing, Survey
+from memd.watch.watch_plan import RootState, WatchPlan
 
 ADDED, MODIFIED, DELETED = Change.added, Change.modified, Change.deleted
 WORKSPACE = Workspace(Path("/ws"))
-ROOTS = (WORKSPACE, Tree(Path("/vault")), SingleFile(Path("/home"), "todo.md"))
-FLAT = Survey(
+ROOTS = (WORKSPACE, ExtraDirectory(Path("/vault")), SingleFile(Path("/home"), "todo.md"))
+FLAT = WatchPlan(
     flat=frozenset(map(Path, ("/ws", "/ws/memory", "/ws/memory/sub", "/vault", "/home"))),
     deep=frozenset(),
-    footing=Footing({}, {}),
+    footing=RootState({}, {}),
 )
-DEEP = Survey(
+DEEP = WatchPlan(
     flat=frozenset(map(Path, ("/ws", "/home"))),
     deep=frozenset(map(Path, ("/ws/memory", "/vault"))),
-    footing=Footing({}, {}),
+    footing=RootState({}, {}),
 )
 DIRECTORIES = frozenset(
     map(
@@ -59,7 +59,7 @@ DIRECTORIES = frozenset(
         ("/elsewhere/a.md", False),
     ],
 )
-def test_files(path: str, concerns: bool, change: Change, ground: Survey) -> None:
+def test_files(path: str, concerns: bool, change: Change, ground: WatchPlan) -> None:
     """Files that may be notes concern memory, whatever happened to them; no other file does."""
     seen = sight([(change, path)], ROOTS, ground, DIRECTORIES.__contains__)
     assert seen.paths == ({Path(path)} if concerns else set())
@@ -159,10 +159,10 @@ def test_an_empty_batch() -> None:
 
 CLAUDE = SessionPaths(Path("/c/projects"), "claude-code", "claude-code")
 GEMINI = SessionPaths(Path("/g/tmp"), "gemini", "gemini")
-TRANSCRIPTS = Survey(
+TRANSCRIPTS = WatchPlan(
     flat=frozenset(map(Path, ("/c/projects", "/c/projects/-a", "/g/tmp", "/g/tmp/9f", "/g/tmp/9f/chats"))),
     deep=frozenset(),
-    footing=Footing({}, {}),
+    footing=RootState({}, {}),
 )
 
 

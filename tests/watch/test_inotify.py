@@ -16,7 +16,7 @@ from watchfiles import Change
 
 from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
 from memd.watch.raw_events import EventBatch, FeedBroken
-from memd.watch.watch_plan import Footing, Survey
+from memd.watch.watch_plan import RootState, WatchPlan
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
 ISDIR = 0x40000000
@@ -101,7 +101,7 @@ def test_an_overflow_among_events() -> None:
 async def fed(*directories: Path) -> AsyncIterator[InotifyFeed]:
     feed = InotifyFeed(gather_s=0.005)
     try:
-        await feed.start(Survey(frozenset(directories), frozenset(), Footing({}, {})))
+        await feed.start(WatchPlan(frozenset(directories), frozenset(), RootState({}, {})))
         yield feed
     finally:
         await feed.stop()
@@ -159,7 +159,7 @@ async def test_what_was_written_is_told_at_once_and_given_once_it_is_read(tmp_pa
 async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> None:
     """Hurried, the feed gives what there is, be it nothing; then it waits for events again."""
     feed = InotifyFeed(gather_s=1000.0)
-    await feed.start(Survey(frozenset({tmp_path}), frozenset(), Footing({}, {})))
+    await feed.start(WatchPlan(frozenset({tmp_path}), frozenset(), RootState({}, {})))
     try:
         (tmp_path / "a.md").touch()
         giving = asyncio.create_task(feed.next(soon()))

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from memd.text.memory_paths import Root, SingleFile, Tree, Workspace, exclude_of
+from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace, exclude_of
 from memd.watch.mounts import concerning, parsed, read_mounts, unseen
 
 DISK = "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
 ROOTS: tuple[Root, ...] = (
     Workspace(Path("/home/me/ws")),
-    Tree(Path("/vault"), exclude_of(["closed/"])),
+    ExtraDirectory(Path("/vault"), exclude_of(["closed/"])),
     SingleFile(Path("/home/me"), "todo.md"),
 )
 
@@ -53,7 +53,7 @@ def test_a_process_with_a_root_of_its_own() -> None:
     text = "\n".join(
         ["600 500 0:50 / / rw - overlay overlay rw", line(601, 600, "/vault", "virtiofs", "share")]
     )
-    concerned = concerning([Tree(Path("/vault"))], parsed(text))
+    concerned = concerning([ExtraDirectory(Path("/vault"))], parsed(text))
     assert [mount.kind for mount in concerned.values()] == ["virtiofs"]
 
 
@@ -101,7 +101,7 @@ def test_unseen() -> None:
 
 def test_a_local_disk_on_a_remote_root_is_looked_at_with_it() -> None:
     """Roots are looked at one by one: what lies in two of them is looked at for both."""
-    roots = (Tree(Path("/vault")), Tree(Path("/vault/nas/notes")))
+    roots = (ExtraDirectory(Path("/vault")), ExtraDirectory(Path("/vault/nas/notes")))
     mounts = parsed("\n".join([DISK, line(21, 20, "/vault/nas")]))
     assert set(unseen(roots, concerning(roots, mounts))) == {Path("/vault/nas"), Path("/vault/nas/notes")}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace, exclude_of
-from memd.watch.watch_plan import Survey, footing_of, survey
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace, exclude_of
+from memd.watch.watch_plan import WatchPlan, footing_of, survey
 from tests.otheruser import as_other_user, shared_directory
 
 
@@ -27,7 +27,11 @@ def names(directories: frozenset[Path], base: Path) -> set[str]:
 def test_one_by_one(base: Path) -> None:
     """Of a workspace, itself and memory/ with what lies below; of an extra directory all; of a file its own."""
     make(base, "ws/memory/a/b", "ws/src/lib", "vault/x/y", "home/sub")
-    roots: list[Root] = [Workspace(base / "ws"), Tree(base / "vault"), SingleFile(base / "home", "todo.md")]
+    roots: list[Root] = [
+        Workspace(base / "ws"),
+        ExtraDirectory(base / "vault"),
+        SingleFile(base / "home", "todo.md"),
+    ]
     ground = survey(roots, recursive=False)
     assert names(ground.flat, base) == {
         "ws", "ws/memory", "ws/memory/a", "ws/memory/a/b", "vault", "vault/x", "vault/x/y", "home",
@@ -39,7 +43,11 @@ def test_one_by_one(base: Path) -> None:
 def test_from_above(base: Path) -> None:
     """Where the system watches whole trees, only their tops are named; a workspace is still not watched whole."""
     make(base, "ws/memory/a", "vault/x", "home")
-    roots: list[Root] = [Workspace(base / "ws"), Tree(base / "vault"), SingleFile(base / "home", "todo.md")]
+    roots: list[Root] = [
+        Workspace(base / "ws"),
+        ExtraDirectory(base / "vault"),
+        SingleFile(base / "home", "todo.md"),
+    ]
     ground = survey(roots, recursive=True)
     assert names(ground.flat, base) == {"ws", "home"}
     assert names(ground.deep, base) == {"ws/memory", "vault"}
@@ -49,7 +57,7 @@ def test_foreign_directories_cost_no_watch(base: Path) -> None:
     """What is hidden, excluded, somebody's packages or a symlink is not watched."""
     make(base, "v/.git/objects", "v/node_modules/p", "v/venv/lib", "v/drafts", "v/kept", "elsewhere/x")
     (base / "v" / "link").symlink_to(base / "elsewhere")
-    ground = survey([Tree(base / "v", exclude_of(["drafts/"]))], recursive=False)
+    ground = survey([ExtraDirectory(base / "v", exclude_of(["drafts/"]))], recursive=False)
     assert names(ground.flat, base) == {"v", "v/kept"}
 
 
@@ -57,7 +65,11 @@ def test_foreign_directories_cost_no_watch(base: Path) -> None:
 def test_what_is_not_there(base: Path, recursive: bool) -> None:
     """Missing roots are not watched, but known as missing."""
     make(base, "ws")
-    roots: list[Root] = [Workspace(base / "ws"), Tree(base / "away"), SingleFile(base / "off", "a.md")]
+    roots: list[Root] = [
+        Workspace(base / "ws"),
+        ExtraDirectory(base / "away"),
+        SingleFile(base / "off", "a.md"),
+    ]
     ground = survey(roots, recursive=recursive)
     assert names(ground.flat | ground.deep, base) == {"ws"}
     missing = {path for path, identity in ground.footing.identities.items() if identity is None}
@@ -78,7 +90,7 @@ def test_a_root_whose_name_is_not_utf8(base: Path, recursive: bool) -> None:
     """A root that the watching library could not be told of is left out."""
     odd = base / os.fsdecode(b"odd\xff")
     (odd / "memory").mkdir(parents=True)
-    ground = survey([Workspace(odd), Tree(odd)], recursive=recursive)
+    ground = survey([Workspace(odd), ExtraDirectory(odd)], recursive=recursive)
     assert ground.size == 0
 
 
@@ -112,8 +124,8 @@ def test_behind_a_symlink(base: Path, link: str) -> None:
 
 
 def surveyed_by_other_user(directory: str, recursive: str) -> list[str]:
-    ground: Survey = survey(
-        [Workspace(Path(directory)), Tree(Path(directory) / "closed")], recursive=bool(recursive)
+    ground: WatchPlan = survey(
+        [Workspace(Path(directory)), ExtraDirectory(Path(directory) / "closed")], recursive=bool(recursive)
     )
     return sorted(str(path).removeprefix(directory) for path in ground.flat | ground.deep)
 
@@ -164,7 +176,7 @@ def test_only_directories_of_transcripts_are_watched(base: Path) -> None:
 def test_a_way_to_notes_is_watched(base: Path) -> None:
     """From its beginning, so that a directory which comes on it is seen to come."""
     make(base, "c/projects/-a/memory/topics", "c/projects/-a/u1", "c/cache/x", "c/projects/-b")
-    ground = survey([Tree(base / "c", way=("projects", "*", "memory"))], recursive=False)
+    ground = survey([ExtraDirectory(base / "c", way=("projects", "*", "memory"))], recursive=False)
     assert names(ground.flat, base) == {
         "c", "c/projects", "c/projects/-a", "c/projects/-a/memory", "c/projects/-a/memory/topics", "c/projects/-b",
     }  # fmt: skip

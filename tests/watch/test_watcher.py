@@ -16,19 +16,27 @@ import pytest
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import Change
 
-from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace
-from memd.watch.event_barrier import Backlog
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
+from memd.watch.event_barrier import EventBarrier
 from memd.watch.inotify import InotifyFeed
-from memd.watch.raw_events import EventBatch, Feed, FeedBroken, Tap
-from memd.watch.watch_plan import Survey
-from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth, WatcherPace, Ways, watch
+from memd.watch.raw_events import EventBatch, Feed, FeedBroken, FeedPosition
+from memd.watch.watch_plan import WatchPlan
+from memd.watch.watcher import (
+    Event,
+    PathsChanged,
+    RescanNeeded,
+    WatcherHealth,
+    WatcherPace,
+    WatchMethods,
+    watch,
+)
 from memd.watch.watchfiles_feed import LibraryFeed
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 
 PACE = WatcherPace(check_s=0.05, settle_s=0.03, settle_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
-FLAT = Ways(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
-DEEP = Ways(recursive=True, feed=LibraryFeed)
+FLAT = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
+DEEP = WatchMethods(recursive=True, feed=LibraryFeed)
 WAYS = pytest.mark.parametrize("ways", [FLAT, DEEP], ids=["flat", "deep"])
 
 
@@ -49,10 +57,10 @@ class Seen:
         self.events: list[Event] = []
 
     def paths(self) -> set[Path]:
-        return {path for event in self.events if isinstance(event, Changed) for path in event.paths}
+        return {path for event in self.events if isinstance(event, PathsChanged) for path in event.paths}
 
     def rescans(self) -> int:
-        return sum(isinstance(event, Rescan) for event in self.events)
+        return sum(isinstance(event, RescanNeeded) for event in self.events)
 
     def health(self) -> list[bool]:
         return [event.ok for event in self.events if isinstance(event, WatcherHealth)]
@@ -76,10 +84,10 @@ class Seen:
 @asynccontextmanager
 async def watching(
     *roots: Root,
-    ways: Ways = FLAT,
+    ways: WatchMethods = FLAT,
     pace: WatcherPace = PACE,
-    first: type[Event] = Rescan,
-    backlog: Backlog | None = None,
+    first: type[Event] = RescanNeeded,
+    backlog: EventBarrier | None = None,
 ) -> AsyncIterator[Seen]:
     seen = Seen()
 
@@ -124,9 +132,9 @@ def save_with_backup(note: Path) -> None:
     "save", [save_in_place, save_by_rename, save_anew, save_with_backup, Path.unlink, Path.touch]
 )
 @pytest.mark.parametrize("note", ["ws/memory/sub/a.md", "vault/sub/a.md"])
-async def test_a_saved_note(base: Path, note: str, save: Callable[[Path], None], ways: Ways) -> None:
+async def test_a_saved_note(base: Path, note: str, save: Callable[[Path], None], ways: WatchMethods) -> None:
     """However an editor saves a note, the change is seen, and nothing else is."""
-    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways) as seen:
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways) as seen:
         save(base / note)
         await seen.changed(base / note)
     assert {path for path in seen.paths() if path.suffix == ".md"} == {base / note}
@@ -136,11 +144,11 @@ async def test_begins_with_health_and_a_rescan(base: Path) -> None:
     """Whoever starts to listen is told that watching works, then to look at everything."""
     async with watching(Workspace(base / "ws")) as seen:
         pass
-    assert seen.events == [WatcherHealth(ok=True), Rescan("watching began")]
+    assert seen.events == [WatcherHealth(ok=True), RescanNeeded("watching began")]
 
 
 @WAYS
-async def test_the_workspace_itself(base: Path, ways: Ways) -> None:
+async def test_the_workspace_itself(base: Path, ways: WatchMethods) -> None:
     """Of the files in the workspace only the curated ones are seen."""
     workspace = base / "ws"
     async with watching(Workspace(workspace), ways=ways) as seen:
@@ -153,7 +161,7 @@ async def test_the_workspace_itself(base: Path, ways: Ways) -> None:
 
 
 @WAYS
-async def test_a_single_file(base: Path, ways: Ways) -> None:
+async def test_a_single_file(base: Path, ways: WatchMethods) -> None:
     """An extra file is seen, also when it is replaced; its neighbours are not."""
     async with watching(SingleFile(base, "todo.md"), ways=ways) as seen:
         (base / "other.md").write_text("other")
@@ -166,7 +174,7 @@ async def test_a_single_file(base: Path, ways: Ways) -> None:
 
 
 @WAYS
-async def test_a_new_directory(base: Path, ways: Ways) -> None:
+async def test_a_new_directory(base: Path, ways: WatchMethods) -> None:
     """A new directory comes out itself, for the files in it; later ones come out one by one."""
     new = base / "ws" / "memory" / "2026" / "01"
     async with watching(Workspace(base / "ws"), ways=ways) as seen:
@@ -180,10 +188,10 @@ async def test_a_new_directory(base: Path, ways: Ways) -> None:
 
 
 @WAYS
-async def test_a_renamed_directory(base: Path, ways: Ways) -> None:
+async def test_a_renamed_directory(base: Path, ways: WatchMethods) -> None:
     """Both names of a renamed directory come out; what is written in it afterwards is seen by the new name."""
     old, new = base / "vault" / "sub", base / "vault" / "renamed"
-    async with watching(Tree(base / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
         old.rename(new)
         await seen.changed(old)
         await seen.changed(new)
@@ -194,10 +202,10 @@ async def test_a_renamed_directory(base: Path, ways: Ways) -> None:
 
 
 @WAYS
-async def test_a_deleted_directory(base: Path, ways: Ways) -> None:
+async def test_a_deleted_directory(base: Path, ways: WatchMethods) -> None:
     """A directory that is moved away comes out, and so does one that is deleted and made anew."""
     sub = base / "vault" / "sub"
-    async with watching(Tree(base / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
         sub.rename(base / "aside")
         await seen.changed(sub)
         before = seen.rescans()
@@ -208,7 +216,7 @@ async def test_a_deleted_directory(base: Path, ways: Ways) -> None:
 
 
 @WAYS
-async def test_memory_comes_later(base: Path, ways: Ways) -> None:
+async def test_memory_comes_later(base: Path, ways: WatchMethods) -> None:
     """A memory/ that is made after the start is watched."""
     shutil.rmtree(base / "ws" / "memory")
     memory = base / "ws" / "memory"
@@ -219,9 +227,9 @@ async def test_memory_comes_later(base: Path, ways: Ways) -> None:
 
 
 @WAYS
-async def test_a_root_comes_later(base: Path, ways: Ways) -> None:
+async def test_a_root_comes_later(base: Path, ways: WatchMethods) -> None:
     """A root that is not there at the start is named as missing, and is watched when it comes."""
-    async with watching(Tree(base / "away" / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "away" / "vault"), ways=ways) as seen:
         assert "does not exist" in seen.reasons()[0]
         await seen.stirred(lambda: (base / "away" / "vault").mkdir(parents=True))
         (base / "away" / "vault" / "b.md").write_text("b")
@@ -230,9 +238,9 @@ async def test_a_root_comes_later(base: Path, ways: Ways) -> None:
 
 @WAYS
 @pytest.mark.parametrize("root", ["ws", "ws/memory", "vault"])
-async def test_a_root_vanishes_and_returns(base: Path, root: str, ways: Ways) -> None:
+async def test_a_root_vanishes_and_returns(base: Path, root: str, ways: WatchMethods) -> None:
     """Going and returning of a root each ask for a rescan; afterwards its changes are seen again."""
-    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways) as seen:
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways) as seen:
         await seen.stirred(lambda: (base / root).rename(base / "aside"))
         await seen.stirred(lambda: shutil.copytree(base / "aside", base / root))
         note = next((base / root).rglob("a.md"))
@@ -240,7 +248,7 @@ async def test_a_root_vanishes_and_returns(base: Path, root: str, ways: Ways) ->
 
 
 @WAYS
-async def test_a_root_is_exchanged(base: Path, ways: Ways) -> None:
+async def test_a_root_is_exchanged(base: Path, ways: WatchMethods) -> None:
     """Another directory in the place of a root, as a mount would put it, is noticed and watched."""
     shutil.copytree(base / "vault", base / "other")
 
@@ -248,7 +256,7 @@ async def test_a_root_is_exchanged(base: Path, ways: Ways) -> None:
         (base / "vault").rename(base / "aside")
         (base / "other").rename(base / "vault")
 
-    async with watching(Tree(base / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
         await seen.stirred(exchange)
         note = base / "vault" / "sub" / "a.md"
         await until_async(lambda: not note.write_text("again") or note in seen.paths())
@@ -270,7 +278,7 @@ async def test_a_symlink_takes_the_place(base: Path, link: str) -> None:
         moved.unlink()
         (base / "aside").rename(moved)
 
-    async with watching(Tree(vault)) as seen:
+    async with watching(ExtraDirectory(vault)) as seen:
         await seen.stirred(hide)
         assert "symlink" in seen.reasons()[-1]
         assert seen.health()[-1]
@@ -289,7 +297,7 @@ async def test_a_root_is_made_anew_between_two_looks(base: Path) -> None:
         shutil.rmtree(vault)
         vault.mkdir()
 
-    async with watching(Tree(vault), pace=pace) as seen:
+    async with watching(ExtraDirectory(vault), pace=pace) as seen:
         await seen.stirred(exchange)
         (vault / "b.md").write_text("b")
         await seen.changed(vault / "b.md")
@@ -309,8 +317,8 @@ async def test_a_network_mount(base: Path) -> None:
     info = mountinfo(
         (str(base / "ws"), "nfs4", "nas:/notes"), (str(base / "vault" / "sub"), "fuse.sshfs", "me@host:")
     )
-    ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
-    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways) as seen:
+    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways) as seen:
         (health,) = [event for event in seen.events if isinstance(event, WatcherHealth)]
         assert health.ok
         assert health.unseen == {base / "ws", base / "vault" / "sub"}
@@ -323,8 +331,8 @@ async def test_a_network_mount(base: Path) -> None:
 async def test_mounting_and_unmounting(base: Path) -> None:
     """A mount that comes or goes, wherever notes can lie, asks for a rescan and is watched."""
     info = [mountinfo()]
-    ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=lambda: info[0])
-    async with watching(Tree(base / "vault"), ways=ways) as seen:
+    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info[0])
+    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
         info[0] = mountinfo((str(base / "vault" / "sub"), "cifs", "//nas/notes"))
         await seen.rescanned(2)
         assert "//nas/notes" in seen.reasons()[-1]
@@ -335,8 +343,8 @@ async def test_mounting_and_unmounting(base: Path) -> None:
 
 async def test_a_root_that_somebody_missed_between_two_looks(base: Path) -> None:
     """It hangs on what it did, so nothing else tells that it is back."""
-    backlog = Backlog()
-    async with watching(Tree(base / "vault"), backlog=backlog) as seen:
+    backlog = EventBarrier()
+    async with watching(ExtraDirectory(base / "vault"), backlog=backlog) as seen:
         assert base / "vault" not in seen.paths()
         backlog.misses(frozenset({base / "vault", base / "none"}))
         await seen.changed(base / "vault")
@@ -355,12 +363,12 @@ async def test_mounts_that_cannot_be_looked_at(base: Path) -> None:
         return ""
 
     pace = WatcherPace(check_s=0.02)
-    ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=exhausted)
-    async with watching(Tree(base / "vault"), pace=pace, ways=ways) as seen:
+    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=exhausted)
+    async with watching(ExtraDirectory(base / "vault"), pace=pace, ways=ways) as seen:
         await until_async(lambda: asked[0] > 8)
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
-        assert len([event for event in seen.events if isinstance(event, Rescan)]) == 1
+        assert len([event for event in seen.events if isinstance(event, RescanNeeded)]) == 1
 
 
 async def test_a_disk_that_does_not_answer(base: Path) -> None:
@@ -374,9 +382,9 @@ async def test_a_disk_that_does_not_answer(base: Path) -> None:
         return ""
 
     pace = WatcherPace(check_s=0.02, check_patience_s=0.02)
-    ways = Ways(recursive=False, feed=FLAT.feed, mountinfo=hanging)
+    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=hanging)
     try:
-        async with watching(Tree(base / "vault"), pace=pace, ways=ways) as seen:
+        async with watching(ExtraDirectory(base / "vault"), pace=pace, ways=ways) as seen:
             await until_async(lambda: asked[0] == 3)
             (base / "vault" / "b.md").write_text("b")
             await seen.changed(base / "vault" / "b.md")
@@ -387,7 +395,7 @@ async def test_a_disk_that_does_not_answer(base: Path) -> None:
 async def test_a_directory_becomes_listable(base: Path) -> None:
     """A directory whose permissions change comes out: what can be read there may have changed."""
     sub = base / "vault" / "sub"
-    async with watching(Tree(base / "vault")) as seen:
+    async with watching(ExtraDirectory(base / "vault")) as seen:
         sub.chmod(0o700)
         await seen.changed(sub)
 
@@ -397,7 +405,7 @@ async def _root_that_is_opened(base: Path, name: str) -> str:
     for directory in (base / "closed" / "ws" / "memory", vault):
         directory.mkdir(parents=True)
     (base / name).chmod(0)
-    async with watching(Workspace(base / "closed" / "ws"), Tree(vault)) as seen:
+    async with watching(Workspace(base / "closed" / "ws"), ExtraDirectory(vault)) as seen:
         told = "; ".join(seen.reasons())
         await seen.stirred(lambda: (base / name).chmod(0o755))
         (vault / "a.md").write_text("a")
@@ -425,7 +433,7 @@ async def test_symlinks_are_not_followed(base: Path) -> None:
     """What changes behind a symlink below a root is not seen."""
     (base / "outside").mkdir()
     (base / "vault" / "link").symlink_to(base / "outside")
-    async with watching(Tree(base / "vault")) as seen:
+    async with watching(ExtraDirectory(base / "vault")) as seen:
         (base / "outside" / "a.md").write_text("outside")
         (base / "vault" / "b.md").write_text("inside")
         await seen.changed(base / "vault" / "b.md")
@@ -438,7 +446,7 @@ async def test_symlinks_are_not_followed(base: Path) -> None:
 async def test_a_name_that_is_not_utf8(base: Path, feed: Callable[[], Feed]) -> None:
     """A file whose name no string can hold does not end the watching."""
     vault = base / "vault"
-    async with watching(Tree(vault), ways=Ways(recursive=False, feed=feed)) as seen:
+    async with watching(ExtraDirectory(vault), ways=WatchMethods(recursive=False, feed=feed)) as seen:
         os.close(os.open(os.fsencode(vault) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
         await until_async(lambda: not (vault / "b.md").write_text("b") or vault / "b.md" in seen.paths())
     assert False not in seen.health()
@@ -448,7 +456,7 @@ async def test_more_watches_than_threads(base: Path) -> None:
     """Each watch of the library brings a thread of its own: none waits for another to end."""
     limiter = current_default_thread_limiter()
     usual, limiter.total_tokens = limiter.total_tokens, 1
-    vault = Tree(base / "vault")
+    vault = ExtraDirectory(base / "vault")
     async with watching(vault, ways=DEEP) as first, watching(vault, ways=DEEP) as second:
         (base / "vault" / "b.md").write_text("b")
         await first.changed(base / "vault" / "b.md")
@@ -468,10 +476,10 @@ def inotify_instances() -> int:
 
 
 @WAYS
-async def test_cancelling_takes_the_watches_away(base: Path, ways: Ways) -> None:
+async def test_cancelling_takes_the_watches_away(base: Path, ways: WatchMethods) -> None:
     """When the task that listens has ended, nothing watches any longer: no thread, no descriptor."""
     limiter, before = current_default_thread_limiter(), inotify_instances()
-    async with watching(Workspace(base / "ws"), Tree(base / "vault"), ways=ways):
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways):
         await until_async(lambda: limiter.borrowed_tokens == 2 * ways.recursive)
         assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
@@ -479,10 +487,10 @@ async def test_cancelling_takes_the_watches_away(base: Path, ways: Ways) -> None
 
 
 @WAYS
-async def test_closing_takes_the_watches_away(base: Path, ways: Ways) -> None:
+async def test_closing_takes_the_watches_away(base: Path, ways: WatchMethods) -> None:
     """When the stream is closed by its reader, nothing watches any longer."""
     limiter, before = current_default_thread_limiter(), inotify_instances()
-    async with aclosing(watch([Tree(base / "vault")], ways=ways, pace=PACE)) as events:
+    async with aclosing(watch([ExtraDirectory(base / "vault")], ways=ways, pace=PACE)) as events:
         assert await anext(events) == WatcherHealth(ok=True)
         await until_async(lambda: limiter.borrowed_tokens == ways.recursive)
         assert inotify_instances() > before
@@ -498,8 +506,8 @@ class Scripted:
         self.armed = 0
 
     @property
-    def ways(self) -> Ways:
-        return Ways(recursive=False, feed=self._make)
+    def ways(self) -> WatchMethods:
+        return WatchMethods(recursive=False, feed=self._make)
 
     def _make(self) -> Feed:
         self.armed += 1
@@ -513,7 +521,7 @@ class ScriptedFeed:
         self._script = script
         self._feed = InotifyFeed(gather_s=0.005)
 
-    async def start(self, ground: Survey) -> None:
+    async def start(self, ground: WatchPlan) -> None:
         if isinstance(self._script, OSError | FeedBroken):
             raise self._script
         await self._feed.start(ground)
@@ -527,7 +535,7 @@ class ScriptedFeed:
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
         return await self._feed.watch_files(files)
 
-    def tap(self) -> Tap:
+    def tap(self) -> FeedPosition:
         return self._feed.tap()
 
     async def stop(self) -> None:
@@ -555,10 +563,14 @@ async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, to
     pace = WatcherPace(check_s=0.05, settle_s=0.03, trusted_s=10.0, retry_s=0.05)
     scripted = Scripted(failure, failure, failure)
     async with watching(
-        Tree(base / "vault"), SingleFile(base, "a.md"), pace=pace, ways=scripted.ways, first=WatcherHealth
+        ExtraDirectory(base / "vault"),
+        SingleFile(base, "a.md"),
+        pace=pace,
+        ways=scripted.ways,
+        first=WatcherHealth,
     ) as seen:
         await until_async(lambda: seen.health()[-1:] == [True] and seen.health().count(False) == 3, 20)
-        await until_async(lambda: seen.events[-1] == Rescan("watching began again"))
+        await until_async(lambda: seen.events[-1] == RescanNeeded("watching began again"))
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
     broken = next(event for event in seen.events if isinstance(event, WatcherHealth) and not event.ok)
@@ -569,12 +581,12 @@ async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, to
 
 async def test_a_watch_that_worked_is_set_again_at_once(base: Path) -> None:
     """A watch that breaks after it worked for a while is set again, with a rescan and no alarm."""
-    async with watching(Tree(base / "vault"), ways=Scripted(Later("a bug")).ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), ways=Scripted(Later("a bug")).ways) as seen:
         await seen.rescanned(2)
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
     assert set(seen.health()) == {True}
-    assert Rescan("watching began again") in seen.events
+    assert RescanNeeded("watching began again") in seen.events
 
 
 async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
@@ -584,7 +596,7 @@ async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
     times: list[float] = []
     clock = asyncio.get_running_loop().time
     async with aclosing(
-        watch([Tree(base / "vault")], ways=scripted.ways, pace=pace, rng=Random(1))
+        watch([ExtraDirectory(base / "vault")], ways=scripted.ways, pace=pace, rng=Random(1))
     ) as events:
         async for event in events:
             assert isinstance(event, WatcherHealth)
@@ -600,8 +612,8 @@ async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
 async def test_a_directory_goes_away_before_it_is_watched(base: Path, failure: OSError) -> None:
     """When a directory goes away between being found and being watched, the others are found again."""
     scripted = Scripted(failure, failure)
-    async with watching(Tree(base / "vault"), ways=scripted.ways) as seen:
-        assert seen.events == [WatcherHealth(ok=True), Rescan("watching began")]
+    async with watching(ExtraDirectory(base / "vault"), ways=scripted.ways) as seen:
+        assert seen.events == [WatcherHealth(ok=True), RescanNeeded("watching began")]
     assert scripted.armed == 3
 
 
@@ -609,17 +621,19 @@ async def test_directories_that_keep_going_away(base: Path) -> None:
     """When that does not end, watching is impossible for now."""
     pace = WatcherPace(check_s=0.05, trusted_s=10.0, retry_s=100.0)
     scripted = Scripted(*[FileNotFoundError("gone")] * 50)
-    async with watching(Tree(base / "vault"), pace=pace, ways=scripted.ways, first=WatcherHealth) as seen:
+    async with watching(
+        ExtraDirectory(base / "vault"), pace=pace, ways=scripted.ways, first=WatcherHealth
+    ) as seen:
         assert seen.health() == [False]
     assert scripted.armed < 10
 
 
 async def test_whoever_waits_is_not_kept_by_gathering(base: Path) -> None:
     """What was written before the question has been announced when it is answered, however long events are gathered."""
-    backlog = Backlog()
-    patient = Ways(recursive=False, feed=lambda: InotifyFeed(gather_s=1000.0))
+    backlog = EventBarrier()
+    patient = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=1000.0))
     pace = WatcherPace(check_s=1e9)
-    async with watching(Tree(base / "vault"), ways=patient, pace=pace, backlog=backlog) as seen:
+    async with watching(ExtraDirectory(base / "vault"), ways=patient, pace=pace, backlog=backlog) as seen:
         assert await backlog.drained(20.0) == frozenset()
         for number in range(20):
             note = base / "vault" / "sub" / f"{number}.md"
@@ -630,10 +644,10 @@ async def test_whoever_waits_is_not_kept_by_gathering(base: Path) -> None:
 
 async def test_a_directory_that_came_is_to_be_looked_at(base: Path) -> None:
     """No event tells what is written in a new directory: it is named to whoever asks, as long as nobody watches it."""
-    backlog = Backlog()
+    backlog = EventBarrier()
     new, renamed = base / "vault" / "new", base / "vault" / "renamed"
     pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
-    async with watching(Tree(base / "vault"), pace=pace, backlog=backlog):
+    async with watching(ExtraDirectory(base / "vault"), pace=pace, backlog=backlog):
         assert await backlog.drained(20.0) == frozenset()
         new.mkdir()
         assert await backlog.drained(20.0) == frozenset({new})
@@ -645,9 +659,9 @@ async def test_a_directory_that_came_is_to_be_looked_at(base: Path) -> None:
 
 async def test_a_directory_that_came_is_watched_in_the_end(base: Path) -> None:
     """Once new directories are watched, they need not be looked at, and what is written in them is announced."""
-    backlog = Backlog()
+    backlog = EventBarrier()
     new = base / "vault" / "new"
-    async with watching(Tree(base / "vault"), backlog=backlog) as seen:
+    async with watching(ExtraDirectory(base / "vault"), backlog=backlog) as seen:
         await seen.stirred(new.mkdir)
         assert await backlog.drained(20.0) == frozenset()
         (new / "c.md").write_text("c")
@@ -657,10 +671,12 @@ async def test_a_directory_that_came_is_watched_in_the_end(base: Path) -> None:
 
 async def test_after_lost_events_everything_is_to_be_looked_at(base: Path) -> None:
     """Directories may be among what was lost: until all are watched, any place may hold something unseen."""
-    backlog = Backlog()
+    backlog = EventBarrier()
     pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
     scripted = Scripted(EventBatch(incomplete=True))
-    async with watching(Tree(base / "vault"), ways=scripted.ways, pace=pace, backlog=backlog) as seen:
+    async with watching(
+        ExtraDirectory(base / "vault"), ways=scripted.ways, pace=pace, backlog=backlog
+    ) as seen:
         await seen.rescanned(2)
         (base / "vault" / "b.md").write_text("b")
         assert await backlog.drained(20.0) == frozenset({base / "vault"})
@@ -683,17 +699,17 @@ async def test_where_not_every_change_is_seen(
     unseen: tuple[str, ...],
 ) -> None:
     """Where events come late or not at all, that is said of the places, and of no others; nobody waits."""
-    backlog = Backlog()
+    backlog = EventBarrier()
     remote = mountinfo((str(base / "vault"), "nfs4", "nas:/notes"))
     ways = {
         "library": DEEP,
-        "network": Ways(recursive=False, feed=FLAT.feed, mountinfo=lambda: remote),
+        "network": WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: remote),
         "missing": FLAT,
         "broken": Scripted(*[LIMIT] * 50).ways,
     }[why]
-    roots: list[Root] = [Tree(base / "vault")]
+    roots: list[Root] = [ExtraDirectory(base / "vault")]
     if why == "missing":
-        roots += [Tree(base / "away"), SingleFile(base / "off", "a.md")]
+        roots += [ExtraDirectory(base / "away"), SingleFile(base / "off", "a.md")]
     pace = WatcherPace(check_s=1e9, trusted_s=10.0, retry_s=100.0)
     async with watching(*roots, ways=ways, pace=pace, first=WatcherHealth, backlog=backlog):
         assert await backlog.drained(20.0) == drained
@@ -704,9 +720,9 @@ async def test_where_not_every_change_is_seen(
 async def test_very_many_changes(base: Path) -> None:
     """A batch of very many events asks for a rescan instead of naming them."""
     batch = EventBatch(frozenset((Change.modified, str(base / "vault" / f"{n}.md")) for n in range(2000)))
-    async with watching(Tree(base / "vault"), ways=Scripted(batch).ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), ways=Scripted(batch).ways) as seen:
         await seen.rescanned(3)
-    assert Rescan("very many files changed at once") in seen.events
+    assert RescanNeeded("very many files changed at once") in seen.events
     assert not seen.paths()
 
 
@@ -714,7 +730,7 @@ async def test_lost_events(base: Path) -> None:
     """Where events were lost it asks for a rescan, and sets the watches anew: directories may have come."""
     note = str(base / "vault" / "a.md")
     scripted = Scripted(EventBatch(frozenset({(Change.modified, note)}), incomplete=True))
-    async with watching(Tree(base / "vault"), ways=scripted.ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), ways=scripted.ways) as seen:
         await seen.rescanned(3)
         assert scripted.armed == 2
     assert not seen.paths()
@@ -722,7 +738,7 @@ async def test_lost_events(base: Path) -> None:
 
 async def test_a_storm_of_directories(base: Path) -> None:
     """While directories keep coming the watches are set anew from time to time, and all are watched in the end."""
-    async with watching(Tree(base / "vault")) as seen:
+    async with watching(ExtraDirectory(base / "vault")) as seen:
         deep = base / "vault"
         for n in range(40):
             deep = deep / f"d{n}" if n % 4 else base / "vault" / f"d{n}"
@@ -733,7 +749,7 @@ async def test_a_storm_of_directories(base: Path) -> None:
 
 
 @WAYS
-async def test_transcripts_are_followed(base: Path, ways: Ways) -> None:
+async def test_transcripts_are_followed(base: Path, ways: WatchMethods) -> None:
     """They are seen to grow, to be renamed and deleted, in new directories too; what lies beside them is not."""
     root = SessionPaths(base / "codex", "codex", "codex")
     day = base / "codex" / "2026" / "03" / "02"
@@ -767,7 +783,7 @@ async def test_transcripts_that_are_not_there_cost_notes_nothing(base: Path) -> 
     """The backlog tells of notes all the same, and only a home that is expected is missed."""
     missing = SessionPaths(base / "none", "codex", "codex")
     archive = SessionPaths(base / "archive", "codex", "codex", archived=True, expected=False)
-    backlog = Backlog()
+    backlog = EventBarrier()
     async with watching(Workspace(base / "ws"), missing, archive, backlog=backlog) as seen:
         assert await backlog.drained(10) == frozenset()
         assert seen.reasons() == [f"{base / 'none'} does not exist; it is watched as soon as it does"]

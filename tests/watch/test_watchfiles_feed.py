@@ -9,7 +9,7 @@ import pytest
 from watchfiles import Change
 
 from memd.watch.raw_events import EventBatch
-from memd.watch.watch_plan import Footing, Survey
+from memd.watch.watch_plan import RootState, WatchPlan
 from memd.watch.watchfiles_feed import LibraryFeed
 
 
@@ -17,7 +17,7 @@ from memd.watch.watchfiles_feed import LibraryFeed
 async def fed(directory: Path) -> AsyncIterator[LibraryFeed]:
     feed = LibraryFeed()
     try:
-        await feed.start(Survey(frozenset(), frozenset({directory}), Footing({}, {})))
+        await feed.start(WatchPlan(frozenset(), frozenset({directory}), RootState({}, {})))
         yield feed
     finally:
         await feed.stop()

@@ -14,17 +14,17 @@ from memd.backends.qmd import command, commands, environment, locate_hits, match
 from memd.backends.qmd import query as asking
 from memd.backends.qmd.collections import WantedCollection
 from memd.backends.qmd.commands import Mode, Version
-from memd.backends.qmd.embed_slot import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.export import Export
 from memd.backends.qmd.parse import QmdEntry
 from memd.backends.qmd.read_text import IndexedText
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.updater import QmdVectors, Upkeep, mode_of
+from memd.backends.qmd.updater import QmdUpdater, QmdVectors, mode_of
 from memd.config.settings import AgentSettings
 from memd.index_service import IndexService
-from memd.indexing.rules import Treatment
+from memd.indexing.rules import IndexingRules
 from memd.model import DegradedPart, FoundHit
 from memd.redact.redactor import rules_key
 from memd.runtime.threads import Threads
@@ -91,9 +91,9 @@ class QmdBackend:
         directory: Path,
         index: Index,
         sync: IndexService,
-        treatment: Treatment,
+        treatment: IndexingRules,
         builtin: Builtin,
-        turn: EmbedTurn,
+        turn: EmbedSlot,
         runner: Runner,
         version: Version | None,
     ) -> None:
@@ -118,7 +118,7 @@ class QmdBackend:
             notes=copies,
             session_days=settings.qmd.session_days,
         )
-        self._upkeep = Upkeep(
+        self._upkeep = QmdUpdater(
             agent,
             settings.qmd,
             runner=runner,
@@ -142,9 +142,9 @@ class QmdBackend:
         directory: Path,
         index: Index,
         sync: IndexService,
-        treatment: Treatment,
+        treatment: IndexingRules,
         builtin: Builtin,
-        turn: EmbedTurn,
+        turn: EmbedSlot,
         environ: Mapping[str, str],
         home: Path,
     ) -> Self:

@@ -10,7 +10,7 @@ import msgspec
 from memd.backends.qmd.parse import QmdListing
 from memd.config.settings import Collection
 from memd.model import Kind
-from memd.text.memory_paths import MEMORY_DIRECTORY, Root, SessionPaths, SingleFile, Tree, Workspace
+from memd.text.memory_paths import MEMORY_DIRECTORY, ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 
 MARKDOWN = "**/*.md"
 CURATED = "{MEMORY,USER}.md"
@@ -34,14 +34,14 @@ class WantedCollection(msgspec.Struct, frozen=True):
     custom: bool = False  # the configuration adds it to what the agent has
 
 
-class Added(msgspec.Struct, frozen=True):
+class CollectionArguments(msgspec.Struct, frozen=True):
     """What a collection was added with."""
 
     path: str
     pattern: str
 
 
-class Steps(msgspec.Struct, frozen=True):
+class CollectionChanges(msgspec.Struct, frozen=True):
     """What is to be done, in this order."""
 
     remove: tuple[str, ...]
@@ -110,7 +110,7 @@ def _of_roots(roots: Iterable[Root]) -> list[WantedCollection]:
                 found.append(
                     WantedCollection("memory-dir", root.directory / MEMORY_DIRECTORY, MARKDOWN, NOTES)
                 )
-            case Tree():
+            case ExtraDirectory():
                 way = "/".join(part if part == "*" else _literally(part) for part in root.way)
                 pattern = f"{way}/{MARKDOWN}" if way else MARKDOWN
                 found.append(WantedCollection(root.directory.name, root.directory, pattern, NOTES))
@@ -149,8 +149,8 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def steps(
-    wished: Sequence[WantedCollection], listed: Sequence[QmdListing], added: Mapping[str, Added]
-) -> Steps:
+    wished: Sequence[WantedCollection], listed: Sequence[QmdListing], added: Mapping[str, CollectionArguments]
+) -> CollectionChanges:
     """What makes the collections that are there those that are wanted.
 
     A list may tell names alone: a collection is made anew only where it is known to differ. One that memd has not added
@@ -170,10 +170,10 @@ def steps(
         elif _differs(one, there[one.name], added.get(one.name)):
             remove.append(one.name)
             add.append(one)
-    return Steps(tuple(remove), tuple(add))
+    return CollectionChanges(tuple(remove), tuple(add))
 
 
-def _differs(one: WantedCollection, listed: QmdListing, added: Added | None) -> bool:
+def _differs(one: WantedCollection, listed: QmdListing, added: CollectionArguments | None) -> bool:
     # A list may shorten a path, for people; only a whole one tells anything.
     if (listed.path or "").startswith("/") and PurePosixPath(listed.path or "") != PurePosixPath(
         one.directory
@@ -184,9 +184,9 @@ def _differs(one: WantedCollection, listed: QmdListing, added: Added | None) -> 
     return added is not None and added != as_added(one)
 
 
-def as_added(one: WantedCollection) -> Added:
+def as_added(one: WantedCollection) -> CollectionArguments:
     """What is remembered of a collection that was added."""
-    return Added(str(one.directory), one.pattern)
+    return CollectionArguments(str(one.directory), one.pattern)
 
 
 def reaches(one: WantedCollection, file: Path) -> bool:

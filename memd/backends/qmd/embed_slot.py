@@ -3,5 +3,5 @@
 import asyncio
 
 
-class EmbedTurn(asyncio.Lock):
+class EmbedSlot(asyncio.Lock):
     """Held while a qmd embeds; those that wait come in the order they came."""

@@ -9,7 +9,7 @@ import msgspec
 
 from memd.backends.qmd import manifest, own_files, transcript_page
 from memd.backends.qmd.environment import QmdPlaces
-from memd.backends.qmd.manifest import Manifest, ManifestEntry, Source
+from memd.backends.qmd.manifest import ExportSource, Manifest, ManifestEntry
 from memd.backends.qmd.read_text import IndexedText
 from memd.model import Kind
 from memd.runtime.threads import Threads
@@ -156,12 +156,12 @@ class Export:
         self._made_of = {entry.file: path for path, entry in found.files.items()}
 
 
-def _source(known: KnownFile) -> Source:
+def _source(known: KnownFile) -> ExportSource:
     """Where a file is exported to."""
     name = PurePosixPath(known.path)
     state = known.hash.hex()
     if known.kind is Kind.SESSION:
         label = manifest.safe_name(name.parts[1]) if len(name.parts) > 2 else "other"
-        return Source(f"{SESSIONS}/{label}", "-".join(name.with_suffix("").parts[2:]), state)
+        return ExportSource(f"{SESSIONS}/{label}", "-".join(name.with_suffix("").parts[2:]), state)
     top = CURATED if known.kind is Kind.CURATED else NOTES
-    return Source(top, "-".join(part for part in name.with_suffix("").parts if part != "/"), state)
+    return ExportSource(top, "-".join(part for part in name.with_suffix("").parts if part != "/"), state)

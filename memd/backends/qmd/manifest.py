@@ -28,7 +28,7 @@ class Manifest(msgspec.Struct, frozen=True):
     version: int = _VERSION
 
 
-class Source(msgspec.Struct, frozen=True):
+class ExportSource(msgspec.Struct, frozen=True):
     """Something that is to be exported."""
 
     directory: str  # where to, below the directory of the agent's qmd
@@ -61,7 +61,7 @@ def _is_safe(file: str) -> bool:
 
 def plan(
     manifest: Manifest,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, ExportSource],
     *,
     rules: str,
     sizes: Mapping[str, int],
@@ -102,7 +102,7 @@ def safe_name(name: str) -> str:
     return _UNSAFE.sub("-", name).strip("-.")[:_MOST_CHARS] or "unnamed"
 
 
-def _free(source: Source, path: str, taken: Collection[str]) -> str:
+def _free(source: ExportSource, path: str, taken: Collection[str]) -> str:
     """A name that is no other file's; the same for the same source, whenever it is asked for first."""
     stem = safe_name(source.name)
     file = f"{source.directory}/{stem}.md"

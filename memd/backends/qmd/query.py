@@ -14,14 +14,14 @@ _NEGATION = re.compile(r"(?<!\S)-+(?=\S)")
 _TYPED = re.compile(r"^(lex|vec|hyde|expand|intent):", re.IGNORECASE)
 
 
-class Words(msgspec.Struct, frozen=True):
+class QmdWords(msgspec.Struct, frozen=True):
     """What documents are to hold: qmd finds by words those that hold all it is given."""
 
     all: str  # empty where the question has no word
     each: tuple[str, ...]  # the same one by one, the longest first: the rarest, mostly
 
 
-def words(asked: Query) -> Words:
+def words(asked: Query) -> QmdWords:
     """The telling words of a question, at most twelve; names and quotations as phrases.
 
     A run of CJK characters is asked for by its adjacent pairs. Without that it would have to stand in a note just as it
@@ -31,7 +31,7 @@ def words(asked: Query) -> Words:
     in_phrases = {word for phrase in asked.phrases for word in phrase.split()}
     single = [word for word in asked.words if word not in in_phrases]
     chosen = (phrases + single)[:MOST_TERMS]
-    return Words(" ".join(chosen), tuple(sorted(dict.fromkeys(chosen), key=len, reverse=True)))
+    return QmdWords(" ".join(chosen), tuple(sorted(dict.fromkeys(chosen), key=len, reverse=True)))
 
 
 def sentence(text: str) -> str:

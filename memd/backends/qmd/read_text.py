@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.transcript_page import TranscriptPage, page
-from memd.indexing.rules import Treatment
+from memd.indexing.rules import IndexingRules
 from memd.model import Kind
 from memd.runtime.threads import Threads
 from memd.sources import notes
@@ -19,7 +19,7 @@ READ_S = 5.0  # a file that has not been read by then is on a disk that does not
 class IndexedText:
     """Gives pages of one agent's files."""
 
-    def __init__(self, index: Index, treatment: Treatment, threads: Threads) -> None:
+    def __init__(self, index: Index, treatment: IndexingRules, threads: Threads) -> None:
         self._index = index
         self._treatment = treatment
         self._threads = threads

@@ -22,7 +22,7 @@ class ScheduleSettings(msgspec.Struct, frozen=True):
     clean_rest_s: float = 600.0  # between two cleanings: each writes the whole index anew
 
 
-class Updates(msgspec.Struct, frozen=True):
+class UpdateHistory(msgspec.Struct, frozen=True):
     """What there has been of updates; times are of one clock, in seconds."""
 
     ended: float | None = None  # the last one, however it ended
@@ -32,14 +32,14 @@ class Updates(msgspec.Struct, frozen=True):
     unseen: float | None = None  # the first change that no update has taken in
 
 
-class Embeddings(msgspec.Struct, frozen=True):
+class EmbeddingHistory(msgspec.Struct, frozen=True):
     """What there has been of embeddings."""
 
     ended: float | None = None  # the last one, however it ended
     failures: int = 0  # in a row
 
 
-class Cleanings(msgspec.Struct, frozen=True):
+class CleanupHistory(msgspec.Struct, frozen=True):
     """What there has been of cleanings; times are of one clock, in seconds."""
 
     soiled: float | None  # since when qmd may hold what is gone
@@ -47,17 +47,19 @@ class Cleanings(msgspec.Struct, frozen=True):
     failures: int = 0  # in a row
 
 
-def noticed(past: Updates, now: float) -> Updates:
+def noticed(past: UpdateHistory, now: float) -> UpdateHistory:
     """Files have changed."""
     return past if past.unseen is not None else msgspec.structs.replace(past, unseen=now)
 
 
-def began(past: Updates) -> Updates:
+def began(past: UpdateHistory) -> UpdateHistory:
     """An update begins: it takes in every change until now."""
     return msgspec.structs.replace(past, unseen=None)
 
 
-def ended(past: Updates, now: float, *, took_s: float, failed: bool, passing: bool = False) -> Updates:
+def ended(
+    past: UpdateHistory, now: float, *, took_s: float, failed: bool, passing: bool = False
+) -> UpdateHistory:
     """An update is over.
 
     Args:
@@ -68,10 +70,10 @@ def ended(past: Updates, now: float, *, took_s: float, failed: bool, passing: bo
         passing: Whether trying again in a moment may help.
     """
     failures = past.failures + 1 if failed else 0
-    return Updates(now, took_s, failures, failed and passing, past.unseen)
+    return UpdateHistory(now, took_s, failures, failed and passing, past.unseen)
 
 
-def update_at(past: Updates, pace: ScheduleSettings) -> float | None:
+def update_at(past: UpdateHistory, pace: ScheduleSettings) -> float | None:
     """When the next update is due; None: not before something changes."""
     if past.ended is None:
         return 0.0
@@ -89,7 +91,7 @@ def update_at(past: Updates, pace: ScheduleSettings) -> float | None:
     return min(due, default=None)
 
 
-def hurried_at(past: Updates, pace: ScheduleSettings) -> float:
+def hurried_at(past: UpdateHistory, pace: ScheduleSettings) -> float:
     """When an update may begin that a search asks for."""
     if past.ended is None:
         return 0.0
@@ -100,12 +102,12 @@ def hurried_at(past: Updates, pace: ScheduleSettings) -> float:
     return past.ended + REST * past.took_s
 
 
-def embedded(past: Embeddings, now: float, *, failed: bool) -> Embeddings:
+def embedded(past: EmbeddingHistory, now: float, *, failed: bool) -> EmbeddingHistory:
     """An embedding is over."""
-    return Embeddings(now, past.failures + 1 if failed else 0)
+    return EmbeddingHistory(now, past.failures + 1 if failed else 0)
 
 
-def embed_at(past: Embeddings, pace: ScheduleSettings) -> float | None:
+def embed_at(past: EmbeddingHistory, pace: ScheduleSettings) -> float | None:
     """When the next embedding is due; None: never again by itself."""
     if past.ended is None:
         return 0.0
@@ -114,24 +116,24 @@ def embed_at(past: Embeddings, pace: ScheduleSettings) -> float | None:
     return past.ended + pace.embed_s if pace.embed_s else None
 
 
-def soiled(past: Cleanings, now: float) -> Cleanings:
+def soiled(past: CleanupHistory, now: float) -> CleanupHistory:
     """Something that qmd has is gone."""
     return past if past.soiled is not None else msgspec.structs.replace(past, soiled=now)
 
 
-def cleaning(past: Cleanings) -> Cleanings:
+def cleaning(past: CleanupHistory) -> CleanupHistory:
     """A cleaning begins: it takes away all that is gone until now."""
     return msgspec.structs.replace(past, soiled=None)
 
 
-def cleaned(past: Cleanings, now: float, *, failed: bool) -> Cleanings:
+def cleaned(past: CleanupHistory, now: float, *, failed: bool) -> CleanupHistory:
     """A cleaning is over."""
     if not failed:
-        return Cleanings(past.soiled, now)
-    return Cleanings(now if past.soiled is None else past.soiled, now, past.failures + 1)
+        return CleanupHistory(past.soiled, now)
+    return CleanupHistory(now if past.soiled is None else past.soiled, now, past.failures + 1)
 
 
-def clean_at(past: Cleanings, pace: ScheduleSettings, searched: float) -> float | None:
+def clean_at(past: CleanupHistory, pace: ScheduleSettings, searched: float) -> float | None:
     """When the next cleaning is due; None: there is nothing to clean.
 
     Args:

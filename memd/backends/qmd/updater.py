@@ -11,9 +11,16 @@ import msgspec
 import structlog
 
 from memd.backends.qmd import commands, own_files, parse, schedule
-from memd.backends.qmd.collections import Added, WantedCollection, as_added, reaches, steps, wanted
+from memd.backends.qmd.collections import (
+    CollectionArguments,
+    WantedCollection,
+    as_added,
+    reaches,
+    steps,
+    wanted,
+)
 from memd.backends.qmd.commands import Mode
-from memd.backends.qmd.embed_slot import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import (
     AlreadyExists,
@@ -26,7 +33,7 @@ from memd.backends.qmd.errors import (
 from memd.backends.qmd.export import CURATED, NOTES, Export
 from memd.backends.qmd.parse import QmdListing
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.schedule import Cleanings, Embeddings, ScheduleSettings, Updates
+from memd.backends.qmd.schedule import CleanupHistory, EmbeddingHistory, ScheduleSettings, UpdateHistory
 from memd.config.settings import QmdSettings as Settings
 from memd.errors import TransientError
 from memd.model import Kind
@@ -66,7 +73,7 @@ class UpdaterState(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Upkeep:
+class QmdUpdater:
     """What one agent's qmd does beside searches."""
 
     def __init__(
@@ -82,7 +89,7 @@ class Upkeep:
         export: Export,
         copies: bool,
         threads: Threads,
-        turn: EmbedTurn,
+        turn: EmbedSlot,
         damaged: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -120,14 +127,14 @@ class Upkeep:
         self._pace = ScheduleSettings(
             settings.update_minutes * 60, settings.debounce_seconds, settings.embed_minutes * 60
         )
-        self._updates = Updates()
-        self._embeddings = Embeddings()
+        self._updates = UpdateHistory()
+        self._embeddings = EmbeddingHistory()
         # What went while nobody looked may be in it since an earlier life.
-        self._cleanings = Cleanings(soiled=self._born)
+        self._cleanings = CleanupHistory(soiled=self._born)
         self._nudged = asyncio.Event()  # what is due must be looked at again
         self._is_hurried = False
         self._ended = ChangeNotifier()  # at the end of each update
-        self._added: dict[str, Added] | None = None  # None: not read yet
+        self._added: dict[str, CollectionArguments] | None = None  # None: not read yet
         self._seen: Mapping[str, bytes] = {}  # file -> its hash, as qmd has it
         self._seen_version: int | None = None
         self._embedded: Mapping[str, bytes] = {}  # likewise, what it has vectors of
@@ -441,16 +448,16 @@ class Upkeep:
             if not one.path.is_dir()
         ]
 
-    async def _read_record(self) -> dict[str, Added]:
+    async def _read_record(self) -> dict[str, CollectionArguments]:
         if self._added is None:
             data = await self._threads.run(own_files.get, self._places.base, self._places.record.name)
             try:
-                self._added = msgspec.json.decode(data, type=dict[str, Added]) if data else {}
+                self._added = msgspec.json.decode(data, type=dict[str, CollectionArguments]) if data else {}
             except msgspec.DecodeError:
                 self._added = {}
         return self._added
 
-    async def _write_record(self, added: Mapping[str, Added]) -> None:
+    async def _write_record(self, added: Mapping[str, CollectionArguments]) -> None:
         data = msgspec.json.encode(added)
         await self._threads.run(own_files.put, self._places.base, self._places.record.name, data)
 

@@ -86,18 +86,18 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
     """Which keys others may read, who gets to read the notes, and why who was named does not."""
     # numpy comes along: other commands do without it.
     from memd.providers.api_keys.key_file import read_small  # noqa: PLC0415 - likewise
-    from memd.providers.api_keys.logins import Surroundings  # noqa: PLC0415 - likewise
+    from memd.providers.api_keys.logins import ChoiceInputs  # noqa: PLC0415 - likewise
     from memd.providers.choose import ProviderChoice, choose  # noqa: PLC0415 - a hook waits for other commands
-    from memd.providers.remote.spec import Recipe  # noqa: PLC0415 - likewise
+    from memd.providers.remote.spec import ProviderSpec  # noqa: PLC0415 - likewise
 
     home = call.places.home
     for file, mode in exposed(config):
         name = shown(file, home)
         yield f"{name} holds a key, and others may read it (mode {mode:04o}): chmod 600 {name}"
-    around = Surroundings(call.environ, home, read_small)
+    around = ChoiceInputs(call.environ, home, read_small)
     for agent, settings in sorted(config.agents.items()):
         match choose(settings, around):
-            case ProviderChoice(primary=Recipe() as recipe) as choice if (
+            case ProviderChoice(primary=ProviderSpec() as recipe) as choice if (
                 settings.provider == "auto" and not settings.remote.base_url
             ):
                 yield (

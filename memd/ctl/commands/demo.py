@@ -6,9 +6,9 @@ from datetime import date
 from memd.ctl.call import Call
 from memd.ctl.daemon import catch_up
 from memd.ctl.demo import findings
-from memd.ctl.demo.findings import DemoAnswer, Edited, Findings, Grouped, Indexed
+from memd.ctl.demo.findings import DemoAnswer, EditFound, Findings, GroupComparison, IndexingTime
 from memd.ctl.demo.questions import EDIT, EDIT_QUESTION, GROUP_KEY, GROUP_QUESTION, QUESTIONS, DemoQuestion
-from memd.ctl.demo.temporary_daemon import Scratch, daemon, scratch
+from memd.ctl.demo.temporary_daemon import DemoDirectory, daemon, scratch
 from memd.ctl.demo.workspace import daily, write
 from memd.ctl.output.humanize import counted
 from memd.ctl.output.screen import Outcome
@@ -37,7 +37,7 @@ def run(call: Call) -> Outcome:
     return Outcome(found)
 
 
-def _show(call: Call, made: Scratch, today: date, began: float) -> Findings:
+def _show(call: Call, made: DemoDirectory, today: date, began: float) -> Findings:
     screen = call.screen
     with Client(made.places.socket, timeout=_CALL_S) as memd:
         indexed = _index(call, made, memd, began)
@@ -54,7 +54,7 @@ def _show(call: Call, made: Scratch, today: date, began: float) -> Findings:
     return Findings(indexed=indexed, questions=asked, edit=edit, group=group, workspace=kept)
 
 
-def _index(call: Call, made: Scratch, memd: Client, began: float) -> Indexed:
+def _index(call: Call, made: DemoDirectory, memd: Client, began: float) -> IndexingTime:
     def connect(timeout_s: float | None) -> Client:
         return Client(made.places.socket, timeout_s)
 
@@ -81,7 +81,7 @@ def _ask(memd: Client, question: DemoQuestion) -> DemoAnswer:
     )
 
 
-def _edit(memd: Client, made: Scratch, today: date) -> Edited:
+def _edit(memd: Client, made: DemoDirectory, today: date) -> EditFound:
     path = daily(today)
     with (made.workspace / path).open("a", encoding="utf-8") as note:
         note.write(EDIT)
@@ -92,13 +92,13 @@ def _edit(memd: Client, made: Scratch, today: date) -> Edited:
         found = memd.search(EDIT_QUESTION.text, max_results=1).results
         if findings.is_answered(EDIT_QUESTION, found):
             took_ms = round((time.monotonic() - written) * 1000, 1)
-    return Edited(path=path, line=EDIT.strip(), query=EDIT_QUESTION.text, took_ms=took_ms, hits=found)
+    return EditFound(path=path, line=EDIT.strip(), query=EDIT_QUESTION.text, took_ms=took_ms, hits=found)
 
 
-def _ask_as_group(memd: Client) -> Grouped:
+def _ask_as_group(memd: Client) -> GroupComparison:
     owner = memd.search(GROUP_QUESTION.text, max_results=_MAX_RESULTS).results
     group = memd.search(GROUP_QUESTION.text, max_results=_MAX_RESULTS, session_key=GROUP_KEY).results
-    return Grouped(
+    return GroupComparison(
         query=GROUP_QUESTION.text,
         session_key=GROUP_KEY,
         owner_paths=[hit.path for hit in owner],

@@ -34,8 +34,8 @@ from memd.ctl.doctor.limits import SystemLimits
 from memd.ctl.doctor.scene import Scene
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.output.screen import Outcome
-from memd.inspection.facts import Cache, Disk, Ground, Program, Question, Store
-from memd.inspection.timeouts import Broken, Endless, Work
+from memd.inspection.facts import Cache, Disk, InspectionRequest, Program, RootsScan, Store
+from memd.inspection.timeouts import BackgroundWork, StillRunning, WorkFailed
 from memd.version import VERSION
 from memd_client.messages import StatusReport
 from memd_client.version import __version__ as client_version
@@ -48,18 +48,20 @@ _LATE_S = 0.5  # what gives up by itself may be so late
 class _Seen(msgspec.Struct, frozen=True):
     """What the pieces of work came to."""
 
-    config: Config | ConfigError | Broken | Endless
-    answer: answer.SocketAnswer | Broken | Endless
-    place: socket.SocketPlace | Broken | Endless
-    state: state.StateDirectory | Broken | Endless
-    process: daemon.Process | Broken | Endless
-    limits: SystemLimits | Broken | Endless
-    engine: inspect.InspectionAnswer | Broken | Endless
-    model: inspect.InspectionAnswer | Broken | Endless | None  # None: no agent uses it
-    roots: inspect.InspectionAnswer | Broken | Endless
-    stores: inspect.InspectionAnswer | Broken | Endless
-    programs: inspect.InspectionAnswer | Broken | Endless | None  # None: no agent is told to search with one
-    service: service.SeenService | Broken | Endless
+    config: Config | ConfigError | WorkFailed | StillRunning
+    answer: answer.SocketAnswer | WorkFailed | StillRunning
+    place: socket.SocketPlace | WorkFailed | StillRunning
+    state: state.StateDirectory | WorkFailed | StillRunning
+    process: daemon.Process | WorkFailed | StillRunning
+    limits: SystemLimits | WorkFailed | StillRunning
+    engine: inspect.InspectionAnswer | WorkFailed | StillRunning
+    model: inspect.InspectionAnswer | WorkFailed | StillRunning | None  # None: no agent uses it
+    roots: inspect.InspectionAnswer | WorkFailed | StillRunning
+    stores: inspect.InspectionAnswer | WorkFailed | StillRunning
+    programs: (
+        inspect.InspectionAnswer | WorkFailed | StillRunning | None
+    )  # None: no agent is told to search with one
+    service: service.SeenService | WorkFailed | StillRunning
 
 
 def run(call: Call) -> Outcome:
@@ -98,7 +100,7 @@ def _scene(call: Call) -> Scene:
 def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
     """Everything that takes a system call, each piece on a thread of its own."""
     places = scene.places
-    question = Question(
+    question = InspectionRequest(
         config=None if places.config is None else str(places.config),
         home=str(places.home),
         state=str(places.state),
@@ -106,21 +108,21 @@ def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
         now=time.time(),
     )
 
-    def asked(aspect: str, within_s: float) -> Work[inspect.InspectionAnswer]:
-        return Work(
+    def asked(aspect: str, within_s: float) -> BackgroundWork[inspect.InspectionAnswer]:
+        return BackgroundWork(
             lambda: inspect.ask(inspect.command_for(aspect), question, scene.environ, within_s),
             within_s + inspect.STARTS_S + _LATE_S,
         )
 
-    config = Work(lambda: configuration.read(scene), patience_s)
-    told = Work(lambda: answer.ask(places.socket, patience_s), patience_s + _LATE_S)
-    place = Work(lambda: socket.look(places.socket), patience_s)
-    directory = Work(lambda: state.look(scene), patience_s)
+    config = BackgroundWork(lambda: configuration.read(scene), patience_s)
+    told = BackgroundWork(lambda: answer.ask(places.socket, patience_s), patience_s + _LATE_S)
+    place = BackgroundWork(lambda: socket.look(places.socket), patience_s)
+    directory = BackgroundWork(lambda: state.look(scene), patience_s)
     engine = asked("engine", model_s)
     roots, stores = asked("roots", patience_s + _LATE_S), asked("stores", patience_s + _LATE_S)
-    process = Work(lambda: _process(scene), patience_s)
-    allowed = Work(lambda: _limits(scene), patience_s)
-    installed = Work(lambda: service.look(scene), patience_s + _LATE_S)
+    process = BackgroundWork(lambda: _process(scene), patience_s)
+    allowed = BackgroundWork(lambda: _limits(scene), patience_s)
+    installed = BackgroundWork(lambda: service.look(scene), patience_s + _LATE_S)
     configured = config.outcome()
     model = asked("model", model_s) if _wants_model(configured) else None
     programs = asked("programs", patience_s + _LATE_S) if _wants_program(configured) else None
@@ -188,7 +190,7 @@ def _judged(seen: _Seen, scene: Scene, patience_s: float) -> list[Finding]:
     ]
 
 
-def _wants_model(config: Config | ConfigError | Broken | Endless) -> bool:
+def _wants_model(config: Config | ConfigError | WorkFailed | StillRunning) -> bool:
     """Whether the bundled model is for somebody; where the configuration does not tell, it may be."""
     match config:
         case Config(agents=agents):
@@ -201,7 +203,7 @@ def _wants_model(config: Config | ConfigError | Broken | Endless) -> bool:
             return True
 
 
-def _wants_program(config: Config | ConfigError | Broken | Endless) -> bool:
+def _wants_program(config: Config | ConfigError | WorkFailed | StillRunning) -> bool:
     """Whether an agent is told to search with another program."""
     return isinstance(config, Config) and any(one.backend != "builtin" for one in config.agents.values())
 
@@ -254,7 +256,7 @@ def _service(seen: _Seen, scene: Scene) -> list[Finding]:
 def _limits_judged(seen: _Seen, config: Config | None, status: StatusReport | None) -> list[Finding]:
     match seen.limits:
         case SystemLimits() as found:
-            grounds = _asked(seen.roots).of(Ground)
+            grounds = _asked(seen.roots).of(RootsScan)
             complete = config is not None and len(grounds) == len(config.agents)
             complete &= all(ground.hangs_at is None for ground in grounds)
             return limits.judged(
@@ -273,7 +275,7 @@ def _agents(
     settings = {} if config is None else config.agents
     told = {} if status is None else status.agents
     roots, stores = _asked(seen.roots), _asked(seen.stores)
-    grounds = {ground.agent: ground for ground in roots.of(Ground)}
+    grounds = {ground.agent: ground for ground in roots.of(RootsScan)}
     indexes = {store.agent: store for store in stores.of(Store)}
     programs = () if seen.programs is None else _asked(seen.programs).of(Program)
     engine_of = {program.agent: program for program in programs}
@@ -313,7 +315,7 @@ def _stopped(name: str, asked: inspect.InspectionAnswer, scene: Scene) -> Findin
     )
 
 
-def _asked(outcome: inspect.InspectionAnswer | Broken | Endless) -> inspect.InspectionAnswer:
+def _asked(outcome: inspect.InspectionAnswer | WorkFailed | StillRunning) -> inspect.InspectionAnswer:
     return (
         outcome
         if isinstance(outcome, inspect.InspectionAnswer)
@@ -321,14 +323,14 @@ def _asked(outcome: inspect.InspectionAnswer | Broken | Endless) -> inspect.Insp
     )
 
 
-def _reason(trouble: Broken | Endless) -> str:
+def _reason(trouble: WorkFailed | StillRunning) -> str:
     """Why a piece of work gave nothing. The message of an error may hold anything, but for those of the system."""
     match trouble:
-        case Endless(patience_s=patience_s):
+        case StillRunning(patience_s=patience_s):
             return f"gave no answer within {patience_s:g} s"
-        case Broken(error=OSError(strerror=str(reason))):
+        case WorkFailed(error=OSError(strerror=str(reason))):
             return f"cannot be looked at: {reason}"
-        case Broken(error=error):
+        case WorkFailed(error=error):
             return f"cannot be looked at ({type(error).__name__})"
 
 

@@ -10,8 +10,8 @@ from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.output.humanize import duration, shown
 from memd.ctl.output.screen import Outcome
 from memd.ctl.service.actions import ServicePlan, carry_out
-from memd.ctl.service.installation import Here, installed_here, managed_here
-from memd.ctl.service.supervisor import Managed
+from memd.ctl.service.installation import ServiceInstallation, installed_here, managed_here
+from memd.ctl.service.supervisor import ManagedService
 from memd_client.errors import DaemonNotRunning, MemdClientError
 
 _PATIENCE_S = 10.0
@@ -93,13 +93,13 @@ def _asked(call: Call) -> tuple[int, Path, int | None] | None:
     return None
 
 
-def _is_the_managers(call: Call, managed: Managed) -> bool:
+def _is_the_managers(call: Call, managed: ManagedService) -> bool:
     """Whether the service manager runs the daemon of these places, or would as soon as a client connects."""
     holder = find_holder(call.places.lock)
     return (managed.pid is not None or managed.waits) and holder in {None, managed.pid}
 
 
-def _have_stopped(call: Call, service: Here, managed: Managed) -> Outcome:
+def _have_stopped(call: Call, service: ServiceInstallation, managed: ManagedService) -> Outcome:
     """Left to itself, the manager would start it again."""
     began = time.monotonic()
     carry_out(ServicePlan(after=service.supervisor.stop(managed)), service, call.environ)

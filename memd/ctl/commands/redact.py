@@ -127,13 +127,13 @@ class _Said(msgspec.Struct, frozen=True):
 
 def _said(data: bytes, redactor: "Redactor") -> _Said | None:
     """The turns that something is taken out of, as the index would have them; None: it is no transcript."""
-    from memd.sources.transcripts.lines import Cutter  # noqa: PLC0415 - likewise
-    from memd.sources.transcripts.parser import Hearing  # noqa: PLC0415 - as above
+    from memd.sources.transcripts.lines import LineSplitter  # noqa: PLC0415 - likewise
+    from memd.sources.transcripts.parser import TranscriptParser  # noqa: PLC0415 - as above
     from memd.sources.transcripts.reader import hear_all  # noqa: PLC0415 - likewise
 
-    raw, clean = Hearing(None, None), Hearing(None, redactor)
+    raw, clean = TranscriptParser(None, None), TranscriptParser(None, redactor)
     for hearing in (raw, clean):
-        hear_all(hearing, Cutter(), iter((data,)))
+        hear_all(hearing, LineSplitter(), iter((data,)))
     if clean.format is None:
         return None
     before = {(turn.start_line, turn.role): turn.text for turn in raw.fold.turns}

@@ -16,12 +16,12 @@ from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.log_line import readable
 from memd.ctl.output.screen import Outcome
 from memd.ctl.service.actions import ServicePlan, await_service, carry_out
-from memd.ctl.service.installation import Here, here
+from memd.ctl.service.installation import ServiceInstallation, here
 from memd.ctl.service.installed_units import InstalledUnits
 from memd.ctl.service.journal import written
 from memd.ctl.service.linger import REMEDY, lingers
 from memd.ctl.service.manager import NoManager, reached
-from memd.ctl.service.supervisor import Managed
+from memd.ctl.service.supervisor import ManagedService
 from memd_client import paths
 
 _BEFORE_FOLLOWING = 10  # lines, as tail has it
@@ -75,10 +75,10 @@ def run(call: Call, platform: str = sys.platform) -> Outcome:
 # --- install
 
 
-def _install(call: Call, found: Here, platform: str) -> Outcome:
+def _install(call: Call, found: ServiceInstallation, platform: str) -> Outcome:
     _check(call, platform)
     if call.options.print:
-        managed = Managed(loaded=found.is_installed)
+        managed = ManagedService(loaded=found.is_installed)
         orders = found.supervisor.install(changed=not found.is_current, managed=managed)
         return _printed(call, ServicePlan(write=found.units, after=orders))
     managed = reached(found.supervisor, call.environ)
@@ -139,7 +139,7 @@ def _refuse_strangers(call: Call, files: Iterable[InstalledUnits]) -> None:
             )
 
 
-def _refuse_another(call: Call, found: Here) -> None:
+def _refuse_another(call: Call, found: ServiceInstallation) -> None:
     """Raise Failed where another installation has its service there, unless it is to give way."""
     theirs, ours = found.command[:1], found.launch.command[:1]
     if found.main.state != "outdated" or not theirs or theirs == ours or call.options.force:
@@ -151,7 +151,7 @@ def _refuse_another(call: Call, found: Here) -> None:
     )
 
 
-def _refuse_second(call: Call, found: Here, managed: Managed) -> None:
+def _refuse_second(call: Call, found: ServiceInstallation, managed: ManagedService) -> None:
     """Raise Failed where a daemon runs that the manager knows nothing of."""
     # Not by connecting: that would have systemd start one.
     socket = call.places.socket
@@ -165,7 +165,7 @@ def _refuse_second(call: Call, found: Here, managed: Managed) -> None:
             )
 
 
-def _remarks(call: Call, found: Here) -> Iterable[str]:
+def _remarks(call: Call, found: ServiceInstallation) -> Iterable[str]:
     if found.supervisor.name == "systemd" and lingers(os.getuid(), call.environ) is False:
         yield f"It runs while you are logged in. To have it run always: {REMEDY}"
 
@@ -173,7 +173,7 @@ def _remarks(call: Call, found: Here) -> Iterable[str]:
 # --- uninstall, start, stop, restart
 
 
-def _uninstall(call: Call, found: Here) -> Outcome:
+def _uninstall(call: Call, found: ServiceInstallation) -> Outcome:
     name = found.supervisor.name
     there = [one for one in found.installed if one.state != "missing"]
     if not there:
@@ -182,7 +182,7 @@ def _uninstall(call: Call, found: Here) -> Outcome:
         )
     if not call.options.print:
         _refuse_strangers(call, there)
-    managed = Managed(loaded=True) if call.options.print else reached(found.supervisor, call.environ)
+    managed = ManagedService(loaded=True) if call.options.print else reached(found.supervisor, call.environ)
     plan = ServicePlan(
         before=found.supervisor.forget(managed),
         remove=tuple(one.path for one in there),
@@ -196,14 +196,14 @@ def _uninstall(call: Call, found: Here) -> Outcome:
     return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
 
 
-def _change(call: Call, found: Here, action: str) -> Outcome:
+def _change(call: Call, found: ServiceInstallation, action: str) -> Outcome:
     """Start, stop or restart it."""
     if not found.is_installed:
         raise _not_installed(found)
     supervisor = found.supervisor
     orders = {"start": supervisor.start, "stop": supervisor.stop, "restart": supervisor.restart}[action]
     if call.options.print:
-        return _printed(call, ServicePlan(after=orders(Managed(loaded=True))))
+        return _printed(call, ServicePlan(after=orders(ManagedService(loaded=True))))
     managed = reached(supervisor, call.environ)
     if action != "stop":
         _refuse_second(call, found, managed)
@@ -235,8 +235,8 @@ def _printed(call: Call, plan: ServicePlan) -> Outcome:
 # --- status
 
 
-def _status(call: Call, found: Here) -> Outcome:
-    managed, reason = Managed(loaded=False), None
+def _status(call: Call, found: ServiceInstallation) -> Outcome:
+    managed, reason = ManagedService(loaded=False), None
     try:
         managed = reached(found.supervisor, call.environ)
     except NoManager as nobody:
@@ -286,7 +286,7 @@ _STATES = {
 }
 
 
-def _told(call: Call, found: Here, managed: Managed, reason: str | None) -> str:
+def _told(call: Call, found: ServiceInstallation, managed: ManagedService, reason: str | None) -> str:
     name = found.supervisor.name
     if reason is not None:
         head = f"memd is installed with {name}, which cannot be asked how it is."
@@ -304,7 +304,7 @@ def _told(call: Call, found: Here, managed: Managed, reason: str | None) -> str:
     return "\n".join([head, *lines])
 
 
-def _drift(call: Call, found: Here) -> Iterable[str]:
+def _drift(call: Call, found: ServiceInstallation) -> Iterable[str]:
     """How the installed service differs from the one that would be, and what to do about it."""
     wanted = {unit.path for unit in found.units}
     for one in found.installed:
@@ -323,7 +323,7 @@ def _drift(call: Call, found: Here) -> Iterable[str]:
                 pass
 
 
-def _troubles(found: Here, managed: Managed, reason: str | None) -> Iterable[str]:
+def _troubles(found: ServiceInstallation, managed: ManagedService, reason: str | None) -> Iterable[str]:
     if reason is not None:
         yield reason
         return
@@ -342,7 +342,7 @@ def _troubles(found: Here, managed: Managed, reason: str | None) -> Iterable[str
 # --- logs
 
 
-def _logs(call: Call, found: Here) -> Outcome:
+def _logs(call: Call, found: ServiceInstallation) -> Outcome:
     if found.supervisor.name == "launchd":
         return logs.run(call)
     options = call.options
@@ -366,7 +366,7 @@ def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace").removesuffix("\n")
 
 
-def _not_installed(found: Here) -> Failed:
+def _not_installed(found: ServiceInstallation) -> Failed:
     return Failed(
         "not_found",
         f"{found.supervisor.name} has no service of memd.",

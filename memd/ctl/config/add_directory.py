@@ -9,7 +9,7 @@ from memd.config.settings import AgentSettings
 from memd.ctl.config.directory import Directory
 from memd.ctl.failures import UsageError
 from memd.sources.roots import roots_of
-from memd.text.memory_paths import SessionPaths, Tree, descends, only_file, parts_below
+from memd.text.memory_paths import ExtraDirectory, SessionPaths, descends, only_file, parts_below
 
 
 class AlreadySearched(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ def change_for(
         return AlreadySearched(settings.workspace) if same else NewWorkspace(settings.workspace)
     for root in roots_of(settings):
         parts = None if isinstance(root, SessionPaths) or only_file(root) else parts_below(root, resolved)
-        way = root.way if isinstance(root, Tree) else ()
+        way = root.way if isinstance(root, ExtraDirectory) else ()
         if parts is not None and len(parts) >= len(way) and descends(root, parts):
             return AlreadySearched(root.directory)
     return NewExtraPath(settings.workspace == default_workspace and not os.path.lexists(default_workspace))

@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.settings import PresetName
 from memd.sources.roots import notes_of, transcripts_of
-from memd.sources.safe_open import Exhausted
+from memd.sources.safe_open import ProcessExhausted
 from memd.sources.scan import scan
 from memd.text.memory_paths import Root
 
@@ -44,5 +44,5 @@ def installed(environ: Mapping[str, str]) -> tuple[InstalledAgent, ...]:
 def _count(roots: Iterable[Root]) -> int:
     try:
         return len(scan(tuple(roots), max_bytes=_ANY_SIZE).found)
-    except Exhausted:
+    except ProcessExhausted:
         return 0

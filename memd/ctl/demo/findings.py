@@ -9,7 +9,7 @@ from memd.ctl.output.humanize import counted, duration, one_line
 from memd_client.messages import AgentStatus, Degraded, Hit
 
 
-class Indexed(msgspec.Struct, frozen=True):
+class IndexingTime(msgspec.Struct, frozen=True):
     """How long the workspace took."""
 
     files: int
@@ -34,7 +34,7 @@ class DemoAnswer(msgspec.Struct, frozen=True):
     degraded: list[Degraded]
 
 
-class Edited(msgspec.Struct, frozen=True):
+class EditFound(msgspec.Struct, frozen=True):
     """An edit, and how soon it was found."""
 
     path: str
@@ -44,7 +44,7 @@ class Edited(msgspec.Struct, frozen=True):
     hits: list[Hit]
 
 
-class Grouped(msgspec.Struct, frozen=True):
+class GroupComparison(msgspec.Struct, frozen=True):
     """The same question of the owner and of a group."""
 
     query: str
@@ -57,10 +57,10 @@ class Grouped(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """All of it."""
 
-    indexed: Indexed
+    indexed: IndexingTime
     questions: list[DemoAnswer]
-    edit: Edited
-    group: Grouped
+    edit: EditFound
+    group: GroupComparison
     workspace: str | None  # where it is kept
 
 
@@ -71,9 +71,9 @@ def is_answered(question: DemoQuestion, found: list[Hit]) -> bool:
     return any(question.answer in hit.snippet for hit in found)
 
 
-def indexed(status: AgentStatus, text_s: float, vectors_s: float) -> Indexed:
+def indexed(status: AgentStatus, text_s: float, vectors_s: float) -> IndexingTime:
     """What the status says at the end of indexing."""
-    return Indexed(
+    return IndexingTime(
         files=status.files,
         chunks=status.chunks,
         text_s=round(text_s, 3),
@@ -84,7 +84,7 @@ def indexed(status: AgentStatus, text_s: float, vectors_s: float) -> Indexed:
     )
 
 
-def index_text(found: Indexed, paint: Paint) -> str:
+def index_text(found: IndexingTime, paint: Paint) -> str:
     """How long the workspace took."""
     start = f"{counted(found.files, 'note')}, {counted(found.chunks, 'chunk')}"
     words = f"words searchable {duration(found.text_s)} after the start of the daemon"
@@ -106,7 +106,7 @@ def question_text(number: int, asked: DemoAnswer, paint: Paint) -> str:
     return "\n".join([head, *_shown(asked.hits, paint)])
 
 
-def edit_text(edit: Edited, paint: Paint) -> str:
+def edit_text(edit: EditFound, paint: Paint) -> str:
     """The edit, and how soon it was found."""
     head = f"{paint('An edit', 'bold')}: one more line in {edit.path}, then at once: {edit.query}"
     if edit.took_ms is None:
@@ -115,7 +115,7 @@ def edit_text(edit: Edited, paint: Paint) -> str:
     return "\n".join([head, f"   {verdict}", *_shown(edit.hits, paint)])
 
 
-def group_text(group: Grouped, paint: Paint) -> str:
+def group_text(group: GroupComparison, paint: Paint) -> str:
     """Who sees what."""
     head = f"{paint('A group chat', 'bold')} asks: {group.query}"
     if group.sees_private:

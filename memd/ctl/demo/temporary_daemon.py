@@ -28,7 +28,7 @@ scope = { default = "allow" }
 _Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 
 
-class Scratch(msgspec.Struct, frozen=True):
+class DemoDirectory(msgspec.Struct, frozen=True):
     """What stands in the directory."""
 
     workspace: Path
@@ -36,7 +36,7 @@ class Scratch(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def scratch(home: Path, *, keep: bool) -> Iterator[Scratch]:
+def scratch(home: Path, *, keep: bool) -> Iterator[DemoDirectory]:
     """A directory with a configuration and an empty workspace; afterwards it is removed, the workspace unless it is kept."""
     with _ending_on_signals():
         directory = _make_directory()
@@ -45,7 +45,7 @@ def scratch(home: Path, *, keep: bool) -> Iterator[Scratch]:
             workspace = directory / "workspace"
             workspace.mkdir()
             (directory / "config.toml").write_text(_CONFIG, encoding="utf-8")
-            yield Scratch(workspace, places)
+            yield DemoDirectory(workspace, places)
         finally:
             with _undisturbed():
                 # Interrupted in the moment in which it was started, a daemon is nobody's child to end.

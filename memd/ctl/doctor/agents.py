@@ -7,14 +7,14 @@ from memd.config.settings import AgentSettings
 from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
 from memd.ctl.doctor.scene import Scene, quoted
 from memd.ctl.output.humanize import counted, one_line, size, visible
-from memd.inspection.facts import Cache, Ground, Store
+from memd.inspection.facts import Cache, RootsScan, Store
 from memd.inspection.facts import Root as Place
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
+    ExtraDirectory,
     Root,
     SessionPaths,
     SingleFile,
-    Tree,
     Workspace,
     admits,
     exclude_of,
@@ -70,7 +70,7 @@ def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
     ]
 
 
-def judged_notes(ground: Ground, scene: Scene, patience_s: float) -> list[Finding]:
+def judged_notes(ground: RootsScan, scene: Scene, patience_s: float) -> list[Finding]:
     """What lies below the roots of an agent, and when it was written."""
     name, clock = _name(ground.agent, "notes"), _name(ground.agent, "clock")
     if ground.hangs_at is not None:
@@ -84,7 +84,7 @@ def judged_notes(ground: Ground, scene: Scene, patience_s: float) -> list[Findin
     return [_notes(ground, scene), _clock(ground)]
 
 
-def _notes(ground: Ground, scene: Scene) -> Finding:
+def _notes(ground: RootsScan, scene: Scene) -> Finding:
     name = _name(ground.agent, "notes")
     # An agent that was never used has no transcripts yet: nothing to mend.
     closed = [root for root in ground.roots if root.fault is not None]
@@ -112,7 +112,7 @@ def _notes(ground: Ground, scene: Scene) -> Finding:
     return right(name, _told(ground, scene))
 
 
-def _told(ground: Ground, scene: Scene) -> str:
+def _told(ground: RootsScan, scene: Scene) -> str:
     where = [
         scene.shown(root.path)
         + (f" (leads to {scene.shown(root.resolved)})" if root.resolved != root.path else "")
@@ -141,7 +141,7 @@ def _told(ground: Ground, scene: Scene) -> str:
     return visible("; ".join(told))
 
 
-def _root_fix(root: Place, ground: Ground, scene: Scene) -> str:
+def _root_fix(root: Place, ground: RootsScan, scene: Scene) -> str:
     place = quoted(root.path)
     if root.fault == "does not exist" and root.is_workspace:
         return (
@@ -154,14 +154,14 @@ def _root_fix(root: Place, ground: Ground, scene: Scene) -> str:
     return f"Put it right, or change agents.{ground.agent}.{key} in the configuration."
 
 
-def _place_of(name: str, ground: Ground) -> str:
+def _place_of(name: str, ground: RootsScan) -> str:
     """The absolute path of a name in the index."""
     if name.startswith("/") or not ground.roots:
         return name
     return f"{ground.roots[0].resolved}/{name}"
 
 
-def _clock(ground: Ground) -> Finding:
+def _clock(ground: RootsScan) -> Finding:
     name = _name(ground.agent, "clock")
     if not ground.future_count:
         return right(name, "no file says that it was written later than now")
@@ -177,7 +177,7 @@ def _clock(ground: Ground) -> Finding:
 
 
 def judged_overlap(
-    grounds: Sequence[Ground], agents: Mapping[str, AgentSettings], scene: Scene
+    grounds: Sequence[RootsScan], agents: Mapping[str, AgentSettings], scene: Scene
 ) -> list[Finding]:
     """Whether an agent reads the memory of another, which is told and is no fault.
 
@@ -209,7 +209,7 @@ def judged_overlap(
     return findings
 
 
-def _roots(ground: Ground, settings: AgentSettings) -> list[Root]:
+def _roots(ground: RootsScan, settings: AgentSettings) -> list[Root]:
     """The roots as a scan has them, of paths that are resolved already; the workspace first."""
     exclude = exclude_of(settings.exclude)
     roots: list[Root] = []
@@ -220,11 +220,11 @@ def _roots(ground: Ground, settings: AgentSettings) -> list[Root]:
         elif path.suffix.lower() == ".md":
             roots.append(SingleFile(path.parent, path.name, exclude))
         else:
-            roots.append(Tree(path, exclude))
+            roots.append(ExtraDirectory(path, exclude))
     for notes in ground.presets:
         directory = Path(notes.directory)
         if notes.file is None:
-            roots.append(Tree(directory, exclude, notes.way))
+            roots.append(ExtraDirectory(directory, exclude, notes.way))
         else:
             roots.append(SingleFile(directory, notes.file, exclude))
     return roots
@@ -236,7 +236,7 @@ def _reads(root: Root, workspace: Root) -> bool:
     match root:
         case SingleFile():
             mine = [root.directory / root.file]
-        case Tree():
+        case ExtraDirectory():
             mine = [root.directory / "note.md"]
         case Workspace() | SessionPaths():  # its own memory is its own, wherever it lies
             mine = []

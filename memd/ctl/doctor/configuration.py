@@ -8,7 +8,7 @@ from memd.config.settings import Config
 from memd.ctl.doctor.finding import Finding, right, wrong
 from memd.ctl.doctor.scene import Scene
 from memd.ctl.output.humanize import counted
-from memd.inspection.timeouts import Broken, Endless
+from memd.inspection.timeouts import StillRunning, WorkFailed
 
 NAME = "config.file"
 
@@ -22,7 +22,7 @@ def read(scene: Scene) -> Config | ConfigError:
         return error
 
 
-def judged(outcome: Config | ConfigError | Broken | Endless, scene: Scene) -> Finding:
+def judged(outcome: Config | ConfigError | WorkFailed | StillRunning, scene: Scene) -> Finding:
     """Which file it is, and every fault in it. Pure."""
     file = _file(scene.places.config, scene.environ, scene.places.home)
     match outcome:
@@ -32,13 +32,13 @@ def judged(outcome: Config | ConfigError | Broken | Endless, scene: Scene) -> Fi
             return right(NAME, f"{scene.shown(file)} is right ({_agents(list(agents))})")
         case ConfigError() as error:
             return wrong(NAME, str(error), _fix(file, scene))
-        case Endless(patience_s=patience_s):
+        case StillRunning(patience_s=patience_s):
             return wrong(
                 NAME,
                 f"{scene.shown(file)} cannot be read: the disk gave no answer within {patience_s:g} s",
                 f"Mount the file system again (`df {file.parent}` hangs as well), or name another file with --config.",
             )
-        case Broken(error=error):
+        case WorkFailed(error=error):
             return wrong(
                 NAME, f"{scene.shown(file)} cannot be read ({type(error).__name__})", _fix(file, scene)
             )

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from memd.inspection.facts import AnyFact, Begun, End, Question
+from memd.inspection.facts import AnyFact, InspectionBegun, InspectionEnd, InspectionRequest
 
 STARTS_S = 10.0  # on a machine that is busy with other things
 _ENDS_S = 0.5
@@ -41,7 +41,7 @@ def command_for(aspect: str) -> list[str]:
 
 
 def ask(
-    command: Sequence[str], question: Question, environ: Mapping[str, str], patience_s: float
+    command: Sequence[str], question: InspectionRequest, environ: Mapping[str, str], patience_s: float
 ) -> InspectionAnswer:
     """Have something looked at.
 
@@ -61,7 +61,7 @@ def ask(
         with suppress(BrokenPipeError), process.stdin as stdin:
             stdin.write(msgspec.json.encode(question))
         facts, is_late = _heard(process, patience_s)
-        if facts and isinstance(facts[-1], End):
+        if facts and isinstance(facts[-1], InspectionEnd):
             _end(process)
             return InspectionAnswer(facts)
         if is_late:
@@ -78,7 +78,7 @@ def _heard(process: "subprocess.Popen[bytes]", patience_s: float) -> tuple[tuple
     rest = b""
     has_begun, deadline = False, time.monotonic() + STARTS_S
     with process.stdout as stream:
-        while not facts or not isinstance(facts[-1], End):
+        while not facts or not isinstance(facts[-1], InspectionEnd):
             ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 return tuple(facts), True
@@ -87,7 +87,7 @@ def _heard(process: "subprocess.Popen[bytes]", patience_s: float) -> tuple[tuple
                 break
             *lines, rest = (rest + block).split(b"\n")
             facts += [msgspec.json.decode(line, type=AnyFact) for line in lines]
-            if not has_begun and any(isinstance(fact, Begun) for fact in facts):
+            if not has_begun and any(isinstance(fact, InspectionBegun) for fact in facts):
                 has_begun, deadline = True, time.monotonic() + patience_s
     return tuple(facts), False
 

@@ -10,7 +10,7 @@ from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
 from memd.ctl.doctor.scene import Scene, quoted
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
-from memd.ctl.service.installation import Here, here
+from memd.ctl.service.installation import ServiceInstallation, here
 from memd.ctl.service.installed_units import InstalledUnits
 from memd.ctl.service.linger import REMEDY, lingers
 from memd.ctl.service.start_command import config_home
@@ -21,7 +21,7 @@ _UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
 class SeenService(msgspec.Struct, frozen=True):
     """What there is of a service."""
 
-    here: Here | None  # None: memd knows no service manager on this platform
+    here: ServiceInstallation | None  # None: memd knows no service manager on this platform
     lingers: bool | None = None  # None: nobody tells
     keys: Path | None = None  # the file that the service gets keys from
     keys_mode: int | None = None  # its mode; None: it is not there
@@ -62,7 +62,7 @@ def judged(seen: SeenService, scene: Scene) -> list[Finding]:
     return [_units(found, scene), *_login(seen.lingers), *_keys(seen, scene)]
 
 
-def _units(found: Here, scene: Scene) -> Finding:
+def _units(found: ServiceInstallation, scene: Scene) -> Finding:
     wanted = {unit.path for unit in found.units}
     bad = [
         one

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import tomlkit
 
-from memd.sources.agent_homes import Homes, openclaw_homes
+from memd.sources.agent_homes import HomePlaces, openclaw_homes
 
 SERVER = "memd"
 """The name that the server has with its clients."""
@@ -77,7 +77,7 @@ def snippet(client: McpClient, values: Mapping[str, Any]) -> str:
 
 def _openclaw(environ: Mapping[str, str], home: Path) -> Path:
     """The home of the OpenClaw that is in use; of a profile that is named, also where it is not there yet."""
-    first, *others = openclaw_homes(Homes(environ, home))
+    first, *others = openclaw_homes(HomePlaces(environ, home))
     is_meant = environ.get("OPENCLAW_PROFILE", "") not in {"", "default"} or not others
     return first if is_meant else next((one for one in (first, *others) if one.is_dir()), first)
 

@@ -10,9 +10,9 @@ import msgspec
 from memd.ctl.atomic_write import write_text
 from memd.ctl.daemon.process import find_answer, make_private
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed
-from memd.ctl.service.installation import Here
+from memd.ctl.service.installation import ServiceInstallation
 from memd.ctl.service.manager import NoManager, obey, reached
-from memd.ctl.service.supervisor import Order, Unit
+from memd.ctl.service.supervisor import ManagerCommand, ServiceUnit
 from memd_client.messages import StatusReport
 
 _ANSWERS_S = 60.0
@@ -22,10 +22,10 @@ _STEP_S = 0.05
 class ServicePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What an action does to the machine, in this order."""
 
-    before: tuple[Order, ...] = ()
-    write: tuple[Unit, ...] = ()
+    before: tuple[ManagerCommand, ...] = ()
+    write: tuple[ServiceUnit, ...] = ()
     remove: tuple[Path, ...] = ()
-    after: tuple[Order, ...] = ()
+    after: tuple[ManagerCommand, ...] = ()
 
     @property
     def commands(self) -> list[list[str]]:
@@ -33,7 +33,7 @@ class ServicePlan(msgspec.Struct, frozen=True, kw_only=True):
         return [list(order.words) for order in (*self.before, *self.after)]
 
 
-def carry_out(plan: ServicePlan, found: Here, environ: Mapping[str, str]) -> None:
+def carry_out(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[str, str]) -> None:
     """Do it.
 
     Args:
@@ -66,7 +66,7 @@ def carry_out(plan: ServicePlan, found: Here, environ: Mapping[str, str]) -> Non
         raise
 
 
-def await_service(found: Here, patience_s: float | None) -> StatusReport:
+def await_service(found: ServiceInstallation, patience_s: float | None) -> StatusReport:
     """The daemon that was started, once it answers.
 
     Args:

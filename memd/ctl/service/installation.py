@@ -15,16 +15,16 @@ from memd.ctl.places import Places
 from memd.ctl.service import launchd, systemd
 from memd.ctl.service.installed_units import InstalledUnits, look
 from memd.ctl.service.manager import NoManager, reached
-from memd.ctl.service.start_command import Launch, launch
-from memd.ctl.service.supervisor import Managed, Supervisor, Unit
+from memd.ctl.service.start_command import StartCommand, launch
+from memd.ctl.service.supervisor import ManagedService, ServiceUnit, Supervisor
 
 
-class Here(msgspec.Struct, frozen=True):
+class ServiceInstallation(msgspec.Struct, frozen=True):
     """What is installed, and what would be."""
 
     supervisor: Supervisor
-    launch: Launch
-    units: tuple[Unit, ...]
+    launch: StartCommand
+    units: tuple[ServiceUnit, ...]
     installed: tuple[InstalledUnits, ...]
     names_usual_file: bool  # nobody has named another configuration
 
@@ -76,7 +76,7 @@ def supervisor_of(platform: str, environ: Mapping[str, str], places: Places) -> 
 
 def here(
     environ: Mapping[str, str], places: Places, *, platform: str = sys.platform, hardened: bool = False
-) -> Here | None:
+) -> ServiceInstallation | None:
     """What is installed; None where there is nothing to install with.
 
     Args:
@@ -99,7 +99,9 @@ def here(
     optional = [path for path in supervisor.unit_paths() if path not in {unit.path for unit in plain}]
     wanted = hardened or any(path.exists() for path in optional)
     units = supervisor.units(started, hardened=True) if wanted else plain
-    return Here(supervisor, started, units, look(supervisor, units), names_usual_file=places.config is None)
+    return ServiceInstallation(
+        supervisor, started, units, look(supervisor, units), names_usual_file=places.config is None
+    )
 
 
 def _interpreter() -> str:
@@ -111,7 +113,7 @@ def _interpreter() -> str:
         return sys.executable
 
 
-def installed_here(environ: Mapping[str, str], places: Places) -> Here | None:
+def installed_here(environ: Mapping[str, str], places: Places) -> ServiceInstallation | None:
     """The service that runs the daemon of these places, whatever the manager says; None where there is none.
 
     It is looked for without asking the manager: most have no service, and nothing is to be waited for.
@@ -123,7 +125,7 @@ def installed_here(environ: Mapping[str, str], places: Places) -> Here | None:
     return found if found is not None and found.is_installed and found.is_of_these_places else None
 
 
-def managed_here(found: Here | None, environ: Mapping[str, str]) -> Managed | None:
+def managed_here(found: ServiceInstallation | None, environ: Mapping[str, str]) -> ManagedService | None:
     """How that service is; None where there is none, or nobody who could be asked."""
     if found is None:
         return None

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from memd.ctl.service.supervisor import Supervisor, Unit
+from memd.ctl.service.supervisor import ServiceUnit, Supervisor
 from memd.ctl.service.written_by import author
 
 State = Literal["missing", "current", "outdated", "edited", "foreign", "unreadable"]
@@ -31,7 +31,7 @@ class InstalledUnits(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in {"current", "outdated"}
 
 
-def look(supervisor: Supervisor, wanted: Sequence[Unit]) -> tuple[InstalledUnits, ...]:
+def look(supervisor: Supervisor, wanted: Sequence[ServiceUnit]) -> tuple[InstalledUnits, ...]:
     """All files that an installation may consist of, the one that holds the command first.
 
     Args:

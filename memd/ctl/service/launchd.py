@@ -9,8 +9,8 @@ from xml.parsers.expat import ExpatError
 import msgspec
 
 from memd.ctl.failures import UsageError
-from memd.ctl.service.start_command import Launch
-from memd.ctl.service.supervisor import Managed, Order, Unit
+from memd.ctl.service.start_command import StartCommand
+from memd.ctl.service.supervisor import ManagedService, ManagerCommand, ServiceUnit
 from memd.ctl.service.templates import template
 from memd.ctl.service.written_by import marked
 
@@ -41,7 +41,7 @@ class Launchd(msgspec.Struct, frozen=True):
     def _target(self) -> str:
         return f"{self._domain}/{LABEL}"
 
-    def units(self, launch: Launch, *, hardened: bool) -> tuple[Unit, ...]:
+    def units(self, launch: StartCommand, *, hardened: bool) -> tuple[ServiceUnit, ...]:
         """One property list.
 
         Raises:
@@ -56,7 +56,7 @@ class Launchd(msgspec.Struct, frozen=True):
             job["EnvironmentVariables"] = dict(sorted(launch.environ.items()))
         text = plistlib.dumps(job, sort_keys=False).decode()
         # Behind the two lines that say what kind of XML it is.
-        return (Unit(self.directory / _FILE, marked(text, opening="<!-- ", closing=" -->", line=2)),)
+        return (ServiceUnit(self.directory / _FILE, marked(text, opening="<!-- ", closing=" -->", line=2)),)
 
     def unit_paths(self) -> tuple[Path, ...]:
         """There is one."""
@@ -72,22 +72,22 @@ class Launchd(msgspec.Struct, frozen=True):
         one, other = _job(installed), _job(wanted)
         return tuple(sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key)))
 
-    def reach(self) -> Order:
+    def reach(self) -> ManagerCommand:
         """A user without a session on the screen has no such domain."""
-        return Order(("launchctl", "print", self._domain))
+        return ManagerCommand(("launchctl", "print", self._domain))
 
-    def ask(self) -> Order:
+    def ask(self) -> ManagerCommand:
         """Fails where it is not loaded."""
-        return Order(("launchctl", "print", self._target))
+        return ManagerCommand(("launchctl", "print", self._target))
 
-    def understand(self, code: int, printed: str) -> Managed:
+    def understand(self, code: int, printed: str) -> ManagedService:
         """A page for people; the lines of the job itself are set in by one tab."""
         if code:
-            return Managed(loaded=False)
+            return ManagedService(loaded=False)
         told = dict(_PRINTED.findall(printed))
         pid, last = told.get("pid", ""), told.get("last exit code", "").partition(":")[0]
         exit_code = int(last) if last.isascii() and last.isdecimal() else None
-        return Managed(
+        return ManagedService(
             loaded=True,
             enabled=True,
             state=told.get("state", ""),
@@ -97,36 +97,44 @@ class Launchd(msgspec.Struct, frozen=True):
             exit_code=exit_code,
         )
 
-    def install(self, *, changed: bool, managed: Managed) -> tuple[Order, ...]:
+    def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """A job is read when it is loaded, so one that has changed must be loaded anew."""
         if managed.loaded and not changed:
             return self.start(managed)
-        before = (Order(("launchctl", "bootout", self._target), may_fail=True),) if managed.loaded else ()
-        return (*before, Order(("launchctl", "enable", self._target)), self._load())
+        before = (
+            (ManagerCommand(("launchctl", "bootout", self._target), may_fail=True),) if managed.loaded else ()
+        )
+        return (*before, ManagerCommand(("launchctl", "enable", self._target)), self._load())
 
-    def start(self, managed: Managed) -> tuple[Order, ...]:
+    def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Loading runs it."""
-        return (Order(("launchctl", "kickstart", self._target)),) if managed.loaded else (self._load(),)
+        return (
+            (ManagerCommand(("launchctl", "kickstart", self._target)),) if managed.loaded else (self._load(),)
+        )
 
-    def stop(self, managed: Managed) -> tuple[Order, ...]:
+    def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """It is loaded again at the next login."""
-        return (Order(("launchctl", "bootout", self._target)),) if managed.loaded else ()
+        return (ManagerCommand(("launchctl", "bootout", self._target)),) if managed.loaded else ()
 
-    def restart(self, managed: Managed) -> tuple[Order, ...]:
+    def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """The running one is ended."""
-        return (Order(("launchctl", "kickstart", "-k", self._target)),) if managed.loaded else (self._load(),)
+        return (
+            (ManagerCommand(("launchctl", "kickstart", "-k", self._target)),)
+            if managed.loaded
+            else (self._load(),)
+        )
 
-    def forget(self, managed: Managed) -> tuple[Order, ...]:
+    def forget(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Without its file it will not be loaded again."""
         return self.stop(managed)
 
-    def forgotten(self) -> tuple[Order, ...]:
+    def forgotten(self) -> tuple[ManagerCommand, ...]:
         """Nothing is left of it."""
         return ()
 
-    def _load(self) -> Order:
+    def _load(self) -> ManagerCommand:
         words = ("launchctl", "bootstrap", self._domain, str(self.directory / _FILE))
-        return Order(words, patience_s=_AGAIN_S)
+        return ManagerCommand(words, patience_s=_AGAIN_S)
 
 
 def of_user(home: Path, uid: int) -> Launchd:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from memd.ctl.failures import Failed
 from memd.ctl.service.manager import run
-from memd.ctl.service.supervisor import Order
+from memd.ctl.service.supervisor import ManagerCommand
 
 REMEDY = "loginctl enable-linger"
 _ASK_S = 5.0
@@ -12,7 +12,7 @@ _ASK_S = 5.0
 
 def lingers(uid: int, environ: Mapping[str, str]) -> bool | None:
     """Whether it does; None where nobody tells."""
-    order = Order(("loginctl", "show-user", str(uid), "--property=Linger"))
+    order = ManagerCommand(("loginctl", "show-user", str(uid), "--property=Linger"))
     try:
         done = run(order, environ, _ASK_S)
     except Failed:

@@ -9,7 +9,7 @@ import msgspec
 
 from memd.ctl.failures import BUSY, Failed
 from memd.ctl.output.humanize import one_line, visible
-from memd.ctl.service.supervisor import Managed, Order, Supervisor
+from memd.ctl.service.supervisor import ManagedService, ManagerCommand, Supervisor
 
 _ASK_S = 10.0
 _OBEYS_S = 330.0  # a little more than the unit gives the daemon to start
@@ -38,7 +38,7 @@ class NoManager(Failed):
         super().__init__("no_service_manager", why, hint)
 
 
-def reached(supervisor: Supervisor, environ: Mapping[str, str]) -> Managed:
+def reached(supervisor: Supervisor, environ: Mapping[str, str]) -> ManagedService:
     """How the service is, from a manager that can be given orders.
 
     Raises:
@@ -60,7 +60,7 @@ def reached(supervisor: Supervisor, environ: Mapping[str, str]) -> Managed:
     return supervisor.understand(answer.code, answer.out)
 
 
-def obey(orders: Iterable[Order], environ: Mapping[str, str]) -> None:
+def obey(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -> None:
     """Give orders one after the other.
 
     Raises:
@@ -80,7 +80,7 @@ def obey(orders: Iterable[Order], environ: Mapping[str, str]) -> None:
             )
 
 
-def run(order: Order, environ: Mapping[str, str], patience_s: float) -> CommandResult:
+def run(order: ManagerCommand, environ: Mapping[str, str], patience_s: float) -> CommandResult:
     """Run one command to its end.
 
     Raises:

@@ -15,7 +15,7 @@ from memd_client.paths import absolute
 _PLACES = ("XDG_CONFIG_HOME", *VARIABLES)
 
 
-class Launch(msgspec.Struct, frozen=True):
+class StartCommand(msgspec.Struct, frozen=True):
     """A daemon, as a service manager has to know it; all paths are absolute."""
 
     command: tuple[str, ...]
@@ -23,7 +23,7 @@ class Launch(msgspec.Struct, frozen=True):
     places: Places
 
 
-def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places) -> Launch:
+def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places) -> StartCommand:
     """The daemon of this installation at these places.
 
     Args:
@@ -50,7 +50,7 @@ def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places)
                 "Choose one without control characters, and without a blank or a backslash at its end.",
                 exit_code=BAD_CONFIG,
             )
-    return Launch(command, passed, places)
+    return StartCommand(command, passed, places)
 
 
 def config_home(environ: Mapping[str, str], home: Path) -> Path:

@@ -5,17 +5,17 @@ from typing import Protocol
 
 import msgspec
 
-from memd.ctl.service.start_command import Launch
+from memd.ctl.service.start_command import StartCommand
 
 
-class Unit(msgspec.Struct, frozen=True):
+class ServiceUnit(msgspec.Struct, frozen=True):
     """A file that a service manager reads."""
 
     path: Path
     text: str
 
 
-class Order(msgspec.Struct, frozen=True):
+class ManagerCommand(msgspec.Struct, frozen=True):
     """A command that tells the manager something."""
 
     words: tuple[str, ...]
@@ -23,7 +23,7 @@ class Order(msgspec.Struct, frozen=True):
     patience_s: float = 0.0  # for which it is tried again
 
 
-class Managed(msgspec.Struct, frozen=True, kw_only=True):
+class ManagedService(msgspec.Struct, frozen=True, kw_only=True):
     """What the manager knows of the service."""
 
     loaded: bool  # whether it knows it at all
@@ -49,7 +49,7 @@ class Supervisor(Protocol):
     def tool(self) -> str:
         """The program that takes orders."""
 
-    def units(self, launch: Launch, *, hardened: bool) -> tuple[Unit, ...]:
+    def units(self, launch: StartCommand, *, hardened: bool) -> tuple[ServiceUnit, ...]:
         """The files that make it run a daemon, the one that holds its command first."""
 
     def unit_paths(self) -> tuple[Path, ...]:
@@ -61,29 +61,29 @@ class Supervisor(Protocol):
     def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
         """The names of the settings in which two texts of a unit differ. Values may be secret: they are not told."""
 
-    def reach(self) -> Order:
+    def reach(self) -> ManagerCommand:
         """What succeeds if, and only if, the manager can be given orders here."""
 
-    def ask(self) -> Order:
+    def ask(self) -> ManagerCommand:
         """What prints how the service is; it may fail where the manager does not know it."""
 
-    def understand(self, code: int, printed: str) -> Managed:
+    def understand(self, code: int, printed: str) -> ManagedService:
         """What that printed."""
 
-    def install(self, *, changed: bool, managed: Managed) -> tuple[Order, ...]:
+    def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """After the files were written: start it now, and at each login."""
 
-    def start(self, managed: Managed) -> tuple[Order, ...]:
+    def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Run it now."""
 
-    def stop(self, managed: Managed) -> tuple[Order, ...]:
+    def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Run it no more until the next login, whoever connects."""
 
-    def restart(self, managed: Managed) -> tuple[Order, ...]:
+    def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Run it anew."""
 
-    def forget(self, managed: Managed) -> tuple[Order, ...]:
+    def forget(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Before the files are removed: stop it, and start it no more."""
 
-    def forgotten(self) -> tuple[Order, ...]:
+    def forgotten(self) -> tuple[ManagerCommand, ...]:
         """After the files were removed."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.service.start_command import Launch, config_home
-from memd.ctl.service.supervisor import Managed, Order, Unit
+from memd.ctl.service.start_command import StartCommand, config_home
+from memd.ctl.service.supervisor import ManagedService, ManagerCommand, ServiceUnit
 from memd.ctl.service.templates import template
 from memd.ctl.service.written_by import marked
 
@@ -43,7 +43,7 @@ class Systemd(msgspec.Struct, frozen=True):
     name: str = "systemd"
     tool: str = "systemctl"
 
-    def units(self, launch: Launch, *, hardened: bool) -> tuple[Unit, ...]:
+    def units(self, launch: StartCommand, *, hardened: bool) -> tuple[ServiceUnit, ...]:
         """The service, the socket, and where it is wanted the drop-in that hardens the service."""
         command, *arguments = launch.command
         # Variables are put in for all words but the first.
@@ -71,7 +71,7 @@ class Systemd(msgspec.Struct, frozen=True):
             texts[_HARDENING] = _with(
                 template(f"systemd/{_HARDENING}"), {"ReadWritePaths": [f"ReadWritePaths={writable}"]}
             )
-        return tuple(Unit(self.directory / name, marked(text)) for name, text in texts.items())
+        return tuple(ServiceUnit(self.directory / name, marked(text)) for name, text in texts.items())
 
     def unit_paths(self) -> tuple[Path, ...]:
         """The service first."""
@@ -91,15 +91,15 @@ class Systemd(msgspec.Struct, frozen=True):
         one, other = _settings(installed), _settings(wanted)
         return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
 
-    def reach(self) -> Order:
+    def reach(self) -> ManagerCommand:
         """Any question will do."""
         return _order("show", "--property=Version")
 
-    def ask(self) -> Order:
+    def ask(self) -> ManagerCommand:
         """Of both units."""
         return _order("show", SERVICE, SOCKET, f"--property={','.join(_ASKED)}")
 
-    def understand(self, code: int, printed: str) -> Managed:
+    def understand(self, code: int, printed: str) -> ManagedService:
         """Blocks of ``Name=value``, one a unit."""
         blocks = [
             dict(line.partition("=")[::2] for line in block.splitlines()) for block in printed.split("\n\n")
@@ -107,10 +107,10 @@ class Systemd(msgspec.Struct, frozen=True):
         units = {block["Id"]: block for block in blocks if "Id" in block}
         service, socket = units.get(SERVICE, {}), units.get(SOCKET, {})
         if code or service.get("LoadState", "not-found") == "not-found":
-            return Managed(loaded=False)
+            return ManagedService(loaded=False)
         pid = _number(service.get("MainPID"))
         waits = socket.get("ActiveState") == "active" and not pid
-        return Managed(
+        return ManagedService(
             loaded=True,
             enabled=service.get("UnitFileState") in {"enabled", "enabled-runtime"},
             state="waiting for a client"
@@ -125,7 +125,7 @@ class Systemd(msgspec.Struct, frozen=True):
             restarts=_number(service.get("NRestarts")) or 0,
         )
 
-    def install(self, *, changed: bool, managed: Managed) -> tuple[Order, ...]:
+    def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """A socket at another path can only be begun with its service at rest."""
         before = (_order("stop", *_BOTH, may_fail=True),) if changed and managed.loaded else ()
         return (
@@ -135,15 +135,15 @@ class Systemd(msgspec.Struct, frozen=True):
             *self.start(managed),
         )
 
-    def start(self, managed: Managed) -> tuple[Order, ...]:
+    def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """One that failed too often has to be pardoned first."""
         return (*_pardon(managed), _order("start", *_BOTH))
 
-    def stop(self, managed: Managed) -> tuple[Order, ...]:
+    def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """The socket as well: a client that connects to it would start the service again."""
         return (_order("stop", *_BOTH),) if managed.loaded else ()
 
-    def restart(self, managed: Managed) -> tuple[Order, ...]:
+    def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Clients that connect meanwhile wait at the socket."""
         return (
             _order("daemon-reload"),
@@ -152,11 +152,11 @@ class Systemd(msgspec.Struct, frozen=True):
             _order("restart", SERVICE),
         )
 
-    def forget(self, managed: Managed) -> tuple[Order, ...]:
+    def forget(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Stopped and not enabled."""
         return (_order("disable", "--now", *_BOTH, may_fail=not managed.loaded),)
 
-    def forgotten(self) -> tuple[Order, ...]:
+    def forgotten(self) -> tuple[ManagerCommand, ...]:
         """Not even as something that once failed."""
         return (_order("daemon-reload"), _order("reset-failed", *_BOTH, may_fail=True))
 
@@ -166,12 +166,12 @@ def of_user(environ: Mapping[str, str], home: Path) -> Systemd:
     return Systemd(config_home(environ, home) / "systemd" / "user")
 
 
-def _pardon(managed: Managed) -> tuple[Order, ...]:
+def _pardon(managed: ManagedService) -> tuple[ManagerCommand, ...]:
     return (_order("reset-failed", *_BOTH, may_fail=True),) if managed.loaded else ()
 
 
-def _order(*words: str, may_fail: bool = False) -> Order:
-    return Order(("systemctl", "--user", *words), may_fail)
+def _order(*words: str, may_fail: bool = False) -> ManagerCommand:
+    return ManagerCommand(("systemctl", "--user", *words), may_fail)
 
 
 def _with(text: str, changed: Mapping[str, list[str]]) -> str:

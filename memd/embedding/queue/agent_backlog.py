@@ -14,7 +14,7 @@ from memd.store.index import Index
 from memd.text.tokens import estimate_tokens
 
 
-class Customer(msgspec.Struct, frozen=True):
+class IndexToEmbed(msgspec.Struct, frozen=True):
     """An agent's index, as the scheduler serves it."""
 
     agent: str
@@ -23,27 +23,27 @@ class Customer(msgspec.Struct, frozen=True):
     damaged: Callable[[str], None] | None = None  # told when the index turns out to be damaged
 
 
-class Request:
+class EmbedRequest:
     """Some texts of one agent on their way to the provider and back."""
 
     def __init__(
-        self, customer: Customer, chunks: Sequence[WaitingChunk], texts: Mapping[TextHash, str]
+        self, customer: IndexToEmbed, chunks: Sequence[WaitingChunk], texts: Mapping[TextHash, str]
     ) -> None:
         self.customer = customer
         self.chunks = chunks
         self.texts = texts
         self.has_place = False
 
-    def without(self, some: Collection[TextHash]) -> "Request":
+    def without(self, some: Collection[TextHash]) -> "EmbedRequest":
         """The same without some texts."""
         texts = {text_hash: text for text_hash, text in self.texts.items() if text_hash not in some}
-        return Request(self.customer, [chunk for chunk in self.chunks if chunk.hash in texts], texts)
+        return EmbedRequest(self.customer, [chunk for chunk in self.chunks if chunk.hash in texts], texts)
 
 
-class Served:
+class AgentBacklog:
     """What waits of one agent, and what is under way."""
 
-    def __init__(self, customer: Customer) -> None:
+    def __init__(self, customer: IndexToEmbed) -> None:
         self.customer = customer  # each time the agent is served it is another
         self.anew = asyncio.Event()  # something was written since the last batch was put together
         self.woken = asyncio.Event()  # there may be something to do
@@ -106,7 +106,7 @@ class Served:
         """Texts that are not read ahead as long as others wait."""
         return frozenset(self.deferred | self.suspected)
 
-    def strike(self, request: Request, answers: int) -> None:
+    def strike(self, request: EmbedRequest, answers: int) -> None:
         """A request came to nothing: one of its texts may be what the provider fails at, and must not delay the others.
 
         Texts whose request fails again, though others were answered in between, are asked for in halves, so that few
@@ -147,7 +147,7 @@ class Served:
         self.suspected.clear()
         self.fails_at_deferred = False
 
-    def put_back(self, request: Request, but: Collection[TextHash] = ()) -> None:
+    def put_back(self, request: EmbedRequest, but: Collection[TextHash] = ()) -> None:
         """Have the texts of a request wait again before what else was read, but for some and for those that are passed over."""
         # Putting all that waits in order for each batch would take longer than the batch itself. Once the agent was
         # served anew, though, something else may be wanted more.

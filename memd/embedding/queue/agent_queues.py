@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Collection
 
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.spaces import Spaces
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 
 
-class Embedders:
+class AgentQueues:
     """Who embeds for an agent, by space."""
 
     def __init__(self, agent: str, spaces: Spaces | None, *, use_cache: bool) -> None:
@@ -60,7 +60,7 @@ class Embedders:
             index: The agent's, or one that is built beside it.
             damaged: Told when the index turns out to be damaged.
         """
-        queue.serve(Customer(self._agent, index, self._use_cache, damaged))
+        queue.serve(IndexToEmbed(self._agent, index, self._use_cache, damaged))
         self._queues.add(queue)
 
     async def leave(self, but: Collection[EmbeddingQueue | None] = ()) -> None:

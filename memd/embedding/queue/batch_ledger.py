@@ -7,7 +7,7 @@ import msgspec
 
 from memd.model import TextHash
 from memd.providers.batch.batch_state import BatchState
-from memd.providers.batch.ledger import File, Job
+from memd.providers.batch.ledger import LedgerFile, LedgerJob
 from memd.store.provider_records import ProviderStore, StoredJob
 
 _STANDING = "batch"
@@ -26,7 +26,7 @@ class StoredLedger:
         self._store = store
         self._clock = clock
 
-    async def begin(self, job: Job, shares: Mapping[TextHash, float], upload: str) -> None:
+    async def begin(self, job: LedgerJob, shares: Mapping[TextHash, float], upload: str) -> None:
         """Remember a job that is about to be created, its texts with their shares of CJK, 0..1, and the name of its upload."""
         await self._store.begin(StoredJob(job.id, job.texts, job.created_at, job.job), shares, upload)
 
@@ -46,9 +46,9 @@ class StoredLedger:
         """Forget a job, and remember how batches have done by now."""
         await self._store.end(job_id, {_STANDING: msgspec.json.encode(standing)})
 
-    async def jobs(self) -> Sequence[Job]:
+    async def jobs(self) -> Sequence[LedgerJob]:
         """All that have begun and not ended, the oldest first."""
-        return [Job(job.id, job.texts, job.created_at, job.job) for job in await self._store.jobs()]
+        return [LedgerJob(job.id, job.texts, job.created_at, job.job) for job in await self._store.jobs()]
 
     async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
         """The texts of a job that it has not brought yet, with their shares of CJK; None: nobody knows that share."""
@@ -62,9 +62,9 @@ class StoredLedger:
         """Forget a file that is gone."""
         await self._store.drop_file(file)
 
-    async def files(self) -> Sequence[File]:
+    async def files(self) -> Sequence[LedgerFile]:
         """Files that may be at the provider's, the oldest first."""
-        return [File(file.name, file.job, file.is_sought) for file in await self._store.files()]
+        return [LedgerFile(file.name, file.job, file.is_sought) for file in await self._store.files()]
 
     async def forget_old(self) -> None:
         """Forget jobs and files that nobody has come back to for so long that no provider has them."""

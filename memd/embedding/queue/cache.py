@@ -30,9 +30,9 @@ class CacheBound:
             configured: The largest number that any agent asks for.
         """
         self._configured = configured
-        self._held: WeakKeyDictionary[Cached, int] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[SpaceCache, int] = WeakKeyDictionary()
 
-    def entries(self, cached: "Cached", held: int) -> int:
+    def entries(self, cached: "SpaceCache", held: int) -> int:
         """The number.
 
         Args:
@@ -43,7 +43,7 @@ class CacheBound:
         return max(self._configured(), 2 * sum(self._held.values()))
 
 
-class Cached:
+class SpaceCache:
     """The cache of one space, for whoever can do without it."""
 
     def __init__(self, known: KnownVectors, bound: CacheBound) -> None:

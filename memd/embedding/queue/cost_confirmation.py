@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from memd.embedding.queue.agent_backlog import Served
-from memd.embedding.queue.cache import Cached
+from memd.embedding.queue.agent_backlog import AgentBacklog
+from memd.embedding.queue.cache import SpaceCache
 from memd.embedding.queue.states import WaitingForConfirmation
 from memd.embedding.queue.user_switches import UserSwitches
 from memd.runtime.changed import ChangeNotifier
@@ -17,11 +17,11 @@ log = structlog.get_logger()
 SAMPLE = 400  # chunks by which the tokens of many are estimated
 
 
-class Confirmations:
+class CostConfirmations:
     """Who is asked, and for how much, before texts are sent to one provider."""
 
     def __init__(
-        self, above: int | None, wishes: UserSwitches, cached: Cached, moves: ChangeNotifier
+        self, above: int | None, wishes: UserSwitches, cached: SpaceCache, moves: ChangeNotifier
     ) -> None:
         """Nobody is asked yet.
 
@@ -69,7 +69,7 @@ class Confirmations:
         finally:
             self._rebuilding[agent] -= 1
 
-    async def wanted(self, served: Served, waiting: int) -> WaitingForConfirmation | None:
+    async def wanted(self, served: AgentBacklog, waiting: int) -> WaitingForConfirmation | None:
         """What has to be confirmed before more of an agent is sent; None: nothing.
 
         Args:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 Place = tuple[str, asyncio.Future[None]]
 
 
-class Turns:
+class FairSlots:
     """Two queues for some places: after somebody from the quick one it is the turn of the long one, if anybody is there."""
 
     def __init__(self, places: Callable[[], int] = lambda: 1) -> None:

@@ -5,24 +5,24 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from memd.embedding.queue.agent_backlog import Request, Served, batch
+from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
 from memd.embedding.queue.batching import Bulk
-from memd.embedding.queue.cache import Cached
-from memd.embedding.queue.fair_slots import Turns
-from memd.embedding.queue.provider_health import Outcome, Partly, Respondent, embedded
-from memd.embedding.queue.results import Storing
+from memd.embedding.queue.cache import SpaceCache
+from memd.embedding.queue.fair_slots import FairSlots
+from memd.embedding.queue.provider_health import Outcome, PartialResult, ProviderHealth, embedded
+from memd.embedding.queue.results import ResultWriter
 from memd.embedding.queue.states import BackingOff
 from memd.model import TextHash
 from memd.providers.provider import ProviderLimits
 from memd.runtime.changed import ChangeNotifier
 
 
-class UnderWay:
+class InFlight:
     """What is asked for in one space, by all queues that embed in it: what one asks for, none of the others does."""
 
     def __init__(self) -> None:
         self.asking: set[TextHash] = set()  # texts under way for agents that use the cache
-        self.lanes: WeakSet[Lanes] = WeakSet()
+        self.lanes: WeakSet[RequestSlots] = WeakSet()
 
     def ended(self, texts: Iterable[TextHash]) -> None:
         """Nothing of some texts is under way any more: whoever wanted them may find them in the cache."""
@@ -31,7 +31,7 @@ class UnderWay:
             one.look_again()
 
 
-class Lanes:
+class RequestSlots:
     """Sends as many as the provider's limits allow, turn by turn; a provider that did not answer gets one text alone.
 
     What an answer brought is stored while the next requests are under way.
@@ -39,15 +39,15 @@ class Lanes:
 
     def __init__(
         self,
-        served: Mapping[str, Served],
-        respondent: Respondent,
+        served: Mapping[str, AgentBacklog],
+        respondent: ProviderHealth,
         *,
         bulk: Bulk,
-        cached: Cached,
-        storing: Storing,
+        cached: SpaceCache,
+        storing: ResultWriter,
         moves: ChangeNotifier,
-        may_send: Callable[[Served], bool],
-        under_way: UnderWay,
+        may_send: Callable[[AgentBacklog], bool],
+        under_way: InFlight,
     ) -> None:
         """Nothing is under way yet.
 
@@ -61,7 +61,7 @@ class Lanes:
             may_send: Whether anything may be asked for an agent.
             under_way: What is asked for in the space, also by others.
         """
-        self.turns = Turns(lambda: respondent.provider.limits.concurrency)
+        self.turns = FairSlots(lambda: respondent.provider.limits.concurrency)
         self._under_way = under_way
         under_way.lanes.add(self)
         self._served = served
@@ -90,10 +90,10 @@ class Lanes:
         """Whether another agent may have asked for the same texts."""
         return sum(len(lanes._served) for lanes in self._under_way.lanes) > 1  # noqa: SLF001 - of its own class
 
-    async def send(self, served: Served, *, quick: bool) -> bool:
+    async def send(self, served: AgentBacklog, *, quick: bool) -> bool:
         """Send one request when it is the agent's turn; False: others have asked for all it wants."""
         await self.turns.take(served.agent, quick=quick)
-        request: Request | None = None
+        request: EmbedRequest | None = None
         try:
             # Overtaken by something newer in the long queue, it goes to the quick one. From there it never goes
             # back: an agent that is written to all the time would have no turn at all.
@@ -113,7 +113,7 @@ class Lanes:
             if request is None or not request.has_place:
                 self.turns.give_back()
 
-    def _chosen(self, served: Served, limits: ProviderLimits) -> Request | None:
+    def _chosen(self, served: AgentBacklog, limits: ProviderLimits) -> EmbedRequest | None:
         """The next texts, which nobody else asks for from here on; None: all are asked for already, or in a job."""
         customer = served.customer
         served.ahead = self._bulk.without_held(served.ahead)
@@ -126,9 +126,9 @@ class Lanes:
         served.open -= len(chunks)
         if customer.use_cache:
             self.asking.update(texts)
-        return Request(customer, chunks, texts)
+        return EmbedRequest(customer, chunks, texts)
 
-    async def _known_meanwhile(self, served: Served, request: Request) -> bool:
+    async def _known_meanwhile(self, served: AgentBacklog, request: EmbedRequest) -> bool:
         """Whether another agent had some of the texts, and was first: these are stored, the others put back."""
         if not request.customer.use_cache or not self._is_shared:
             return False
@@ -143,7 +143,7 @@ class Lanes:
         self._begin(served, self._storing.keep(served, request, found), request)
         return True
 
-    async def _probe(self, served: Served) -> bool:
+    async def _probe(self, served: AgentBacklog) -> bool:
         """Ask a provider that did not answer for one text, when it is time, nobody else asking anything.
 
         Returns:
@@ -166,7 +166,7 @@ class Lanes:
         self._begin(served, self._settle(served, request, outcome), request)
         return True
 
-    def _begin(self, served: Served, work: Coroutine[Any, Any, None], request: Request) -> None:
+    def _begin(self, served: AgentBacklog, work: Coroutine[Any, Any, None], request: EmbedRequest) -> None:
         lane = asyncio.create_task(work)
         served.lanes.add(lane)
 
@@ -178,7 +178,7 @@ class Lanes:
 
         lane.add_done_callback(end)
 
-    def _release(self, served: Served, request: Request) -> None:
+    def _release(self, served: AgentBacklog, request: EmbedRequest) -> None:
         """Nothing of a request is under way any more."""
         if request.has_place:
             request.has_place = False
@@ -188,14 +188,14 @@ class Lanes:
         self._under_way.ended(request.texts if request.customer.use_cache else ())
         self._moves.notify()
 
-    async def _lane(self, served: Served, request: Request) -> None:
+    async def _lane(self, served: AgentBacklog, request: EmbedRequest) -> None:
         outcome = await self._ask(served, request)
         # The next request need not wait until this one is stored.
         request.has_place = False
         self.turns.give_back()
         await self._settle(served, request, outcome)
 
-    async def _ask(self, served: Served, request: Request, *, probing: bool = False) -> Outcome:
+    async def _ask(self, served: AgentBacklog, request: EmbedRequest, *, probing: bool = False) -> Outcome:
         """What came of a request's texts."""
         served.asked += len(request.texts)
         outcome: Outcome = None
@@ -206,10 +206,10 @@ class Lanes:
             served.answered += embedded(outcome)
         return outcome
 
-    async def _settle(self, served: Served, request: Request, outcome: Outcome) -> None:
-        has_failed = outcome is None or (isinstance(outcome, Partly) and outcome.has_failed)
+    async def _settle(self, served: AgentBacklog, request: EmbedRequest, outcome: Outcome) -> None:
+        has_failed = outcome is None or (isinstance(outcome, PartialResult) and outcome.has_failed)
         if has_failed:
-            there = outcome.vectors if isinstance(outcome, Partly) else ()
+            there = outcome.vectors if isinstance(outcome, PartialResult) else ()
             served.strike(request.without(there), self._respondent.answers)
         else:
             for one in self._served.values():

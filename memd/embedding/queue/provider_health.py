@@ -10,7 +10,7 @@ import numpy as np
 import structlog
 
 from memd.embedding.queue.states import BackingOff, Provided, Stopped, Working, failed, failures_after
-from memd.embedding.queue.throughput import Rate
+from memd.embedding.queue.throughput import Throughput
 from memd.model import TextHash
 from memd.providers.provider import EmbedRejected, EmbedTerminal, EmbedUnavailable, Provider, Vector, Vectors
 from memd.runtime.backoff import delay_s
@@ -19,7 +19,7 @@ from memd.runtime.changed import ChangeNotifier
 log = structlog.get_logger()
 
 
-class Partly(msgspec.Struct, frozen=True):
+class PartialResult(msgspec.Struct, frozen=True):
     """What came of a request of which not all texts were embedded."""
 
     vectors: Mapping[TextHash, bytes]
@@ -27,11 +27,11 @@ class Partly(msgspec.Struct, frozen=True):
     has_failed: bool = False  # the others had no answer; else they were not tried
 
 
-Outcome = dict[TextHash, bytes] | Partly | None
+Outcome = dict[TextHash, bytes] | PartialResult | None
 """What came of a request: a vector for each text, not all of them, or no answer."""
 
 
-class Respondent:
+class ProviderHealth:
     """Asks a provider; one that does not answer is to be left alone for longer and longer, until it does."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Respondent:
         """
         self.provider = provider
         self.state: Provided = Working()
-        self.rate = Rate()
+        self.rate = Throughput()
         self.answers = 0  # requests that were answered
         self._moves = moves
         self._rng = rng
@@ -95,7 +95,7 @@ class Respondent:
             probing: Whether it did not answer last time. One text alone tells nothing then of how fast others will come.
         """
         began, hashes = self._clock(), list(texts)
-        rate = Rate() if probing else self.rate
+        rate = Throughput() if probing else self.rate
         rate.asked(began)
         outcome: Outcome = None
         try:
@@ -103,14 +103,18 @@ class Respondent:
             outcome = {text_hash: _stored(row) for text_hash, row in zip(hashes, vectors, strict=True)}
         except EmbedRejected as refusal:
             refused = {hashes[place]: reason for place, reason in refusal.refused.items()}
-            outcome = Partly(_by_hash(hashes, refusal.vectors), refused)
+            outcome = PartialResult(_by_hash(hashes, refusal.vectors), refused)
         except EmbedUnavailable as failure:
-            outcome = Partly(_by_hash(hashes, failure.vectors), has_failed=True) if failure.vectors else None
+            outcome = (
+                PartialResult(_by_hash(hashes, failure.vectors), has_failed=True) if failure.vectors else None
+            )
             self._failed(began, failure)
             return outcome
         except EmbedTerminal as refusal:
             log.error("embed.stopped", provider=self.provider.identity.provider, reason=str(refusal))
-            outcome = Partly(_by_hash(hashes, refusal.vectors), has_failed=True) if refusal.vectors else None
+            outcome = (
+                PartialResult(_by_hash(hashes, refusal.vectors), has_failed=True) if refusal.vectors else None
+            )
             self._enter(Stopped(self._clock(), str(refusal)))
             return outcome
         finally:
@@ -161,7 +165,7 @@ def _checked(vectors: Vectors, count: int) -> Vectors:
 
 def embedded(outcome: Outcome) -> int:
     """How many texts of a request have their vectors."""
-    return len(outcome.vectors if isinstance(outcome, Partly) else outcome or ())
+    return len(outcome.vectors if isinstance(outcome, PartialResult) else outcome or ())
 
 
 def _by_hash(hashes: Sequence[TextHash], vectors: Mapping[int, Vector]) -> dict[TextHash, bytes]:

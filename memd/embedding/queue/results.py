@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from memd.embedding.queue.agent_backlog import Customer, Request, Served, rows
-from memd.embedding.queue.cache import Cached
-from memd.embedding.queue.provider_health import Partly
+from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, rows
+from memd.embedding.queue.cache import SpaceCache
+from memd.embedding.queue.provider_health import PartialResult
 from memd.model import ChunkId, TextHash
 from memd.runtime.changed import ChangeNotifier
 from memd.store.chunks import WaitingChunk
@@ -15,10 +15,10 @@ from memd.store.embeddings import Space
 log = structlog.get_logger()
 
 
-class Storing:
+class ResultWriter:
     """Keeps the vectors of one space, and what is refused there."""
 
-    def __init__(self, space: Space, cached: Cached, moves: ChangeNotifier) -> None:
+    def __init__(self, space: Space, cached: SpaceCache, moves: ChangeNotifier) -> None:
         """Nothing came yet.
 
         Args:
@@ -30,7 +30,7 @@ class Storing:
         self._cached = cached
         self._moves = moves
 
-    async def from_cache(self, served: Served, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
+    async def from_cache(self, served: AgentBacklog, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
         """Settle what is known of the texts of some chunks; which those are."""
         hashes = [chunk.hash for chunk in waiting]
         refused = await self._cached.refused(hashes)
@@ -43,31 +43,35 @@ class Storing:
             self._moves.notify()
         return refused.union(found)
 
-    async def settle(self, served: Served, request: Request, outcome: dict[TextHash, bytes] | Partly) -> None:
+    async def settle(
+        self, served: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult
+    ) -> None:
         """Have what came of a request in the cache and in the index; the rest waits again."""
         vectors: Mapping[TextHash, bytes] = outcome if isinstance(outcome, dict) else outcome.vectors
         if vectors and request.customer.use_cache:
             await self._cached.put(vectors)
         if vectors:
             await self.keep(served, request, vectors)
-        if isinstance(outcome, Partly):
+        if isinstance(outcome, PartialResult):
             for text_hash, reason in outcome.refused.items():
                 await self._refuse(request.customer, text_hash, reason)
             served.put_back(request, {*vectors, *outcome.refused})
 
-    async def keep(self, served: Served, request: Request, vectors: Mapping[TextHash, bytes]) -> None:
+    async def keep(
+        self, served: AgentBacklog, request: EmbedRequest, vectors: Mapping[TextHash, bytes]
+    ) -> None:
         """Have some vectors of a request in the index."""
         done = await self.store(served, rows(request.chunks, vectors))
         served.settled(vectors)
         log.debug("embed.stored", agent=served.agent, chunks=done)
 
-    async def store(self, served: Served, wanted: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:
+    async def store(self, served: AgentBacklog, wanted: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:
         """Have vectors in the index; how many chunks still wanted theirs."""
         # Nobody may count what waits between the commit and the moment when searches see the vectors.
         async with served.storing:
             return await served.customer.index.add_vectors(wanted, self._space)
 
-    async def _refuse(self, customer: Customer, text_hash: TextHash, reason: str) -> None:
+    async def _refuse(self, customer: IndexToEmbed, text_hash: TextHash, reason: str) -> None:
         # Other agents that have the text meet the refusal in the cache.
         log.warning("embed.text_set_aside", reason=reason, hash=text_hash.hex()[:12])
         await self._cached.refuse(text_hash, reason)

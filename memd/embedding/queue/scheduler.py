@@ -9,13 +9,13 @@ from random import Random
 
 import structlog
 
-from memd.embedding.queue.agent_backlog import Customer, Served
+from memd.embedding.queue.agent_backlog import AgentBacklog, IndexToEmbed
 from memd.embedding.queue.batching import Bulk
-from memd.embedding.queue.cache import CacheBound, Cached
-from memd.embedding.queue.cost_confirmation import Confirmations
-from memd.embedding.queue.in_flight import Lanes, UnderWay, end_all
-from memd.embedding.queue.provider_health import Respondent
-from memd.embedding.queue.results import Storing
+from memd.embedding.queue.cache import CacheBound, SpaceCache
+from memd.embedding.queue.cost_confirmation import CostConfirmations
+from memd.embedding.queue.in_flight import InFlight, RequestSlots, end_all
+from memd.embedding.queue.provider_health import ProviderHealth
+from memd.embedding.queue.results import ResultWriter
 from memd.embedding.queue.states import (
     BURST_S,
     BackingOff,
@@ -26,7 +26,7 @@ from memd.embedding.queue.states import (
     Working,
     in_words,
 )
-from memd.embedding.queue.user_switches import Documents, UserSwitches, forgetful
+from memd.embedding.queue.user_switches import SpaceDocuments, UserSwitches, forgetful
 from memd.errors import TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider
@@ -66,9 +66,9 @@ class EmbeddingQueue:
         clock: Callable[[], float] = time.monotonic,
         *,
         confirm_above: int | None = None,
-        documents: Callable[[Space], Documents] = forgetful,
+        documents: Callable[[Space], SpaceDocuments] = forgetful,
         first_wait_s: float = 1.0,
-        under_way: UnderWay | None = None,
+        under_way: InFlight | None = None,
         burst_s: float = BURST_S,
     ) -> None:
         """Nothing runs yet.
@@ -88,10 +88,10 @@ class EmbeddingQueue:
         """
         self._clock = clock
         self._moves = ChangeNotifier()
-        self._respondent = Respondent(provider, self._moves, rng, clock, first_wait_s)
+        self._respondent = ProviderHealth(provider, self._moves, rng, clock, first_wait_s)
         self._rng = rng
         self._burst_s = burst_s
-        self._served: dict[str, Served] = {}  # by agent
+        self._served: dict[str, AgentBacklog] = {}  # by agent
         self._came = asyncio.Event()  # an agent without a task
         self._gathering = asyncio.Lock()
         identity = provider.identity
@@ -99,10 +99,10 @@ class EmbeddingQueue:
         self.known = KnownVectors(cache, space)
         self.bulk = Bulk(self.known)
         self._wishes = UserSwitches(space, documents)
-        self._cached = Cached(self.known, bound)
-        self._confirmations = Confirmations(confirm_above, self._wishes, self._cached, self._moves)
-        self._storing = Storing(space, self._cached, self._moves)
-        self._lanes = Lanes(
+        self._cached = SpaceCache(self.known, bound)
+        self._confirmations = CostConfirmations(confirm_above, self._wishes, self._cached, self._moves)
+        self._storing = ResultWriter(space, self._cached, self._moves)
+        self._lanes = RequestSlots(
             self._served,
             self._respondent,
             bulk=self.bulk,
@@ -110,7 +110,7 @@ class EmbeddingQueue:
             storing=self._storing,
             moves=self._moves,
             may_send=self._may_send,
-            under_way=under_way or UnderWay(),
+            under_way=under_way or InFlight(),
         )
 
     # --- how it stands
@@ -237,12 +237,12 @@ class EmbeddingQueue:
 
     # --- who is served
 
-    def serve(self, customer: Customer) -> None:
+    def serve(self, customer: IndexToEmbed) -> None:
         """Take an agent's index on; called again, what was written last is next."""
         served = self._served.get(customer.agent)
         if served is None or served.customer.index is not customer.index:
             self._forget(customer.agent)
-            served = self._served[customer.agent] = Served(customer)
+            served = self._served[customer.agent] = AgentBacklog(customer)
         served.customer = customer
         served.wake(anew=True)
         self._lanes.turns.hurry(customer.agent)
@@ -268,7 +268,7 @@ class EmbeddingQueue:
         served.task.cancel()
         return served.task
 
-    def _drop(self, served: Served) -> None:
+    def _drop(self, served: AgentBacklog) -> None:
         # The agent may have come back with other settings meanwhile.
         if self._served.get(served.agent) is served:
             del self._served[served.agent]
@@ -295,7 +295,7 @@ class EmbeddingQueue:
             for served in self._served.values():
                 served.task = None
 
-    async def _work_for(self, served: Served) -> None:
+    async def _work_for(self, served: AgentBacklog) -> None:
         """Embed what waits of one agent, for as long as its store is open."""
         await self._wishes.read(served.agent)
         try:
@@ -315,7 +315,7 @@ class EmbeddingQueue:
         finally:
             await end_all(served.lanes)
 
-    async def _work_through(self, served: Served) -> None:
+    async def _work_through(self, served: AgentBacklog) -> None:
         worked = False
         while True:
             while await self._step(served):
@@ -337,7 +337,7 @@ class EmbeddingQueue:
                     worked = served.woken.is_set()
             await self._woken(served)
 
-    async def _woken(self, served: Served) -> None:
+    async def _woken(self, served: AgentBacklog) -> None:
         """Wait until there may be something to do: what a person is asked about only because of a burst, when that is over."""
         asked = served.unconfirmed
         is_for_burst = asked is not None and asked.sent and served.answered
@@ -354,7 +354,7 @@ class EmbeddingQueue:
         counts = [await one.customer.index.counts() for one in [*self._served.values()]]
         return sum(one.held for one in counts)
 
-    async def _all_done(self, served: Served) -> None:
+    async def _all_done(self, served: AgentBacklog) -> None:
         """With nothing left to do, a confirmation has been used up."""
         if (
             not served.is_idle
@@ -374,7 +374,7 @@ class EmbeddingQueue:
         await self._wishes.confirm(agent, confirmed=False)
         return True
 
-    async def _let_recover(self, served: Served, reason: str) -> None:
+    async def _let_recover(self, served: AgentBacklog, reason: str) -> None:
         failures = served.store.failures + 1 if isinstance(served.store, BackingOff) else 1
         since = served.store.since if isinstance(served.store, BackingOff) else self._clock()
         wait_s = delay_s(failures, self._rng)
@@ -394,7 +394,7 @@ class EmbeddingQueue:
         if is_failing and all(served.is_idle for served in self._served.values()):
             self._respondent.ask_again()  # what failed is not wanted any more
 
-    async def _step(self, served: Served) -> bool:
+    async def _step(self, served: AgentBacklog) -> bool:
         """Bring one agent forward; False: there is nothing to do until it is woken."""
         served.woken.clear()
         if served.failure is not None:
@@ -416,14 +416,14 @@ class EmbeddingQueue:
             return True
         return await self._lanes.send(served, quick=is_anew)
 
-    def _may_send(self, served: Served) -> bool:
+    def _may_send(self, served: AgentBacklog) -> bool:
         if self._wishes.of(served.agent).paused or isinstance(self._respondent.state, Stopped):
             return False
         return served.unconfirmed is None or self._wishes.of(served.agent).confirmed
 
     # --- what there is to do
 
-    async def _look(self, served: Served) -> bool:
+    async def _look(self, served: AgentBacklog) -> bool:
         """Read what is wanted most; whether some of it was settled out of the cache."""
         customer = served.customer
         if customer.index.space not in {None, self.known.space}:
@@ -459,7 +459,7 @@ class EmbeddingQueue:
                 self._moves.notify()
         return bool(settled)
 
-    async def _hand_over(self, served: Served) -> bool:
+    async def _hand_over(self, served: AgentBacklog) -> bool:
         """Put what waits of all agents into batch jobs, where that is wanted and there is enough; whether it was."""
         if not served.customer.use_cache or not self.bulk.is_wanted(self._open_for_bulk()):
             return False

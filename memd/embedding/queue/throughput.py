@@ -5,7 +5,7 @@ import math
 MEMORY_S = 30.0  # what is longer past counts for less than a third
 
 
-class Rate:
+class Throughput:
     """Texts by the time that passed while anything was asked for; breaks do not count."""
 
     def __init__(self) -> None:

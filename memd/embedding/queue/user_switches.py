@@ -17,7 +17,7 @@ _PAUSED = "paused"
 _CONFIRMED = "confirmed"
 
 
-class Documents(Protocol):
+class SpaceDocuments(Protocol):
     """Small documents of one embedding space."""
 
     async def document(self, name: str) -> bytes | None:
@@ -37,7 +37,7 @@ class Documents(Protocol):
         ...
 
 
-class Forgetful:
+class TransientDocuments:
     """Documents that last as long as the process."""
 
     def __init__(self) -> None:
@@ -52,9 +52,9 @@ class Forgetful:
         self._kept[name] = content
 
 
-def forgetful(_: Space) -> Documents:
+def forgetful(_: Space) -> SpaceDocuments:
     """Documents that nobody else sees."""
-    return Forgetful()
+    return TransientDocuments()
 
 
 class UserSwitch(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class UserSwitch(msgspec.Struct, frozen=True):
 class UserSwitches:
     """The wishes for all agents of one embedding space, in memory once they were read."""
 
-    def __init__(self, space: Space, documents: Callable[[Space], Documents]) -> None:
+    def __init__(self, space: Space, documents: Callable[[Space], SpaceDocuments]) -> None:
         """Nothing is read yet.
 
         Args:
@@ -136,7 +136,7 @@ class UserSwitches:
             self._kept[agent] = confirmed
 
 
-async def _read(documents: Documents, name: str) -> bool | None:
+async def _read(documents: SpaceDocuments, name: str) -> bool | None:
     """What a document says; False where there is none, None where that cannot be known."""
     try:
         content = await documents.document(name)

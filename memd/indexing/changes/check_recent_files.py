@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memd.errors import MemdError
 from memd.indexing.changes import recent_files as glance
-from memd.indexing.changes.poll import Comparison, Look
-from memd.indexing.changes.recent_files import Glance
+from memd.indexing.changes.poll import Look, PollComparison
+from memd.indexing.changes.recent_files import RecentFiles
 from memd.model import FoundFile
 from memd.runtime.threads import Threads
 from memd.watch.watch_plan import Identity, listable, replaced
@@ -18,10 +18,10 @@ LOOK_S = 0.1  # what a look may take that a search waits for, however little it 
 _SHARE = 20.0  # one that takes longer is made once in so many times its time
 
 
-class Peek:
+class RecentFileCheck:
     """A glance, one call at a time."""
 
-    def __init__(self, glance: Glance, threads: Threads, look: Look) -> None:
+    def __init__(self, glance: RecentFiles, threads: Threads, look: Look) -> None:
         """Nothing is looked at yet.
 
         Args:
@@ -31,7 +31,7 @@ class Peek:
         """
         self._glance = glance
         self._threads = threads
-        self._comparison = Comparison(look)
+        self._comparison = PollComparison(look)
         self._next: dict[
             object, asyncio.Future[Collection[Path]]
         ] = {}  # question -> a look that has not begun
@@ -123,14 +123,14 @@ class Peek:
         if self._next.get(question) is asked:
             del self._next[question]
 
-    async def look(self) -> dict[Path, glance.RecentLook | None]:
+    async def look(self) -> dict[Path, glance.FileSignature | None]:
         """See Glance.look."""
         return await self._threads.run(self._glance.look)
 
     async def remember(
         self,
         found: Collection[FoundFile],
-        before: Mapping[Path, glance.RecentLook | None],
+        before: Mapping[Path, glance.FileSignature | None],
         within: Collection[Path] | None,
     ) -> None:
         """See Glance.remember."""

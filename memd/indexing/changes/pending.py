@@ -11,7 +11,7 @@ from memd.runtime.debounce import Debouncer
 from memd.store.errors import StoreClosed
 
 
-class Taken(msgspec.Struct, frozen=True):
+class TakenChanges(msgspec.Struct, frozen=True):
     """The marks of one pass."""
 
     number: int  # of the pass, from 1
@@ -21,7 +21,7 @@ class Taken(msgspec.Struct, frozen=True):
     eager: bool = False  # transcripts too, however little they have grown
 
 
-class Dirty:
+class PendingChanges:
     """Marks from the watcher, searches, timers and requests, gathered until a pass takes them.
 
     A path counts as pending from its raw event on. A pass is due when the paths have been quiet, or have waited long
@@ -87,14 +87,14 @@ class Dirty:
         self._changed.set()
         return self._begun + 1
 
-    def put_back(self, taken: Taken) -> None:
+    def put_back(self, taken: TakenChanges) -> None:
         """A pass failed: its marks wait again, for the next one that is due."""
         self._paths |= taken.paths
         self._everything |= taken.everything
         self._force |= taken.force
         self._eager |= taken.eager
 
-    async def take(self) -> Taken:
+    async def take(self) -> TakenChanges:
         """Wait until a pass is due, and take all marks for it. There is no await between looking and taking."""
         while not (self._called_for or self._is_due):
             await self._moved()
@@ -107,7 +107,7 @@ class Dirty:
         while not (self._is_due and self._paths):
             await self._moved()
 
-    def take_due_paths(self) -> Taken | None:
+    def take_due_paths(self) -> TakenChanges | None:
         """The paths whose pass is due now: one over them may go between two groups of files of a long one.
 
         What else is wanted waits for the end of that: whoever saves a note must not wait for thousands of files because
@@ -125,10 +125,10 @@ class Dirty:
             async with asyncio.timeout(wait_s):
                 await self._changed.wait()
 
-    def _begin(self, *, everything: bool, force: bool, eager: bool) -> Taken:
+    def _begin(self, *, everything: bool, force: bool, eager: bool) -> TakenChanges:
         self._begun += 1
         self._running[self._begun] = self._clock()
-        taken = Taken(self._begun, frozenset(self._paths), everything, force, eager)
+        taken = TakenChanges(self._begun, frozenset(self._paths), everything, force, eager)
         self._paths = set()
         self._hurried = False
         self._debouncer.clear()
@@ -139,7 +139,7 @@ class Dirty:
         due_at = self._debouncer.due_at()
         return self._hurried or (due_at is not None and due_at <= self._clock())
 
-    async def finish(self, taken: Taken) -> None:
+    async def finish(self, taken: TakenChanges) -> None:
         """A pass ended, well or not."""
         async with self._done:
             self._running.pop(taken.number, None)

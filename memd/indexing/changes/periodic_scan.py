@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.runtime.ticks import until_beat_s
 
 log = structlog.get_logger()
@@ -17,7 +17,7 @@ log = structlog.get_logger()
 _SLACK_S = 2.0
 
 
-class ScanReading(msgspec.Struct, frozen=True):
+class ClockReading(msgspec.Struct, frozen=True):
     """Three clocks at one moment, in seconds."""
 
     awake: float  # stands still while the machine sleeps
@@ -25,10 +25,10 @@ class ScanReading(msgspec.Struct, frozen=True):
     wall: float  # Unix time; people and networks set it
 
 
-class Timetable:
+class ScanSchedule:
     """Tells when a scan is due, whatever the machine and its clocks do."""
 
-    def __init__(self, interval_s: float, now: ScanReading) -> None:
+    def __init__(self, interval_s: float, now: ClockReading) -> None:
         """A scan has just begun.
 
         Args:
@@ -39,7 +39,7 @@ class Timetable:
         self._scanned_at = now.elapsed
         self._last = now
 
-    def due(self, now: ScanReading) -> str | None:
+    def due(self, now: ClockReading) -> str | None:
         """Why a scan is due, which then counts as begun; None where none is. To be asked every few seconds."""
         last, self._last = self._last, now
         awake, elapsed, wall = now.awake - last.awake, now.elapsed - last.elapsed, now.wall - last.wall
@@ -56,7 +56,7 @@ class Timetable:
         return reason
 
 
-def read_clocks() -> ScanReading:
+def read_clocks() -> ClockReading:
     """The clocks of this machine."""
     if sys.platform == "darwin":
         awake, elapsed = time.CLOCK_UPTIME_RAW, time.CLOCK_MONOTONIC
@@ -64,14 +64,14 @@ def read_clocks() -> ScanReading:
         awake, elapsed = time.CLOCK_MONOTONIC, time.CLOCK_BOOTTIME
     else:
         awake = elapsed = time.CLOCK_MONOTONIC
-    return ScanReading(time.clock_gettime(awake), time.clock_gettime(elapsed), time.time())
+    return ClockReading(time.clock_gettime(awake), time.clock_gettime(elapsed), time.time())
 
 
 async def scan_now_and_then(
-    dirty: Dirty,
+    dirty: PendingChanges,
     interval_s: float,
     *,
-    clocks: Callable[[], ScanReading] = read_clocks,
+    clocks: Callable[[], ClockReading] = read_clocks,
     tick_s: float = 2.0,
 ) -> None:
     """Find what no watcher saw, for ever.
@@ -82,7 +82,7 @@ async def scan_now_and_then(
         clocks: Of this machine.
         tick_s: How often to look at them. No timer is set for the interval: most stand still while the machine sleeps.
     """
-    timetable, loop = Timetable(interval_s, clocks()), asyncio.get_running_loop()
+    timetable, loop = ScanSchedule(interval_s, clocks()), asyncio.get_running_loop()
     while True:
         await asyncio.sleep(until_beat_s(loop.time(), tick_s))
         reason = timetable.due(clocks())

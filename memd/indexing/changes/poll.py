@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.model import Stamp
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
@@ -47,7 +47,7 @@ class PollPace(msgspec.Struct, frozen=True):
 _USUAL = PollPace()
 
 
-class Unseen:
+class PolledPlaces:
     """The places where changes are not seen as they happen; empty as a rule."""
 
     def __init__(self) -> None:
@@ -73,8 +73,8 @@ class Unseen:
 
 
 async def poll(
-    unseen: Unseen,
-    dirty: Dirty,
+    unseen: PolledPlaces,
+    dirty: PendingChanges,
     look: Look,
     *,
     pace: PollPace = _USUAL,
@@ -93,7 +93,7 @@ async def poll(
         now_ns: Unix time in nanoseconds; see sources.notes.settled.
     """
     threads = Threads(1, "memd-poll")
-    comparison = Comparison(look, now_ns)
+    comparison = PollComparison(look, now_ns)
     failed = ""
     while True:
         wanted = unseen.take()
@@ -117,7 +117,7 @@ async def poll(
         await unseen.changed(pace.pause_s(comparison.took_s))
 
 
-class Comparison:
+class PollComparison:
     """What the files in some places look like, compared with the look before."""
 
     def __init__(self, look: Look, now_ns: Callable[[], int] = time.time_ns) -> None:

@@ -18,10 +18,10 @@ import msgspec
 from memd.model import FoundFile, Kind, Stamp
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
+    ExtraDirectory,
     Root,
     SessionPaths,
     SingleFile,
-    Tree,
     Workspace,
     is_markdown,
 )
@@ -34,7 +34,7 @@ _AHEAD_NS = 2_000_000_000
 _NO_MATTER = -1  # neither a directory nor called like a note
 
 
-class RecentLook(msgspec.Struct, frozen=True):
+class FileSignature(msgspec.Struct, frozen=True):
     """What something looks like."""
 
     stamp: Stamp
@@ -42,7 +42,7 @@ class RecentLook(msgspec.Struct, frozen=True):
     entries: Mapping[str, int] | None = None
 
 
-class Glance:
+class RecentFiles:
     """What a few paths looked like to the last pass that was about them."""
 
     def __init__(self, roots: Iterable[Root], now_ns: Callable[[], int] = time.time_ns) -> None:
@@ -55,16 +55,16 @@ class Glance:
         self._now_ns = now_ns
         self._fixed = tuple(path for root in roots for path in _fixed(root))
         self._newest: dict[Path, int] = {}  # file -> mtime_ns
-        self._looks: dict[Path, RecentLook | None] = {}  # None: not there
+        self._looks: dict[Path, FileSignature | None] = {}  # None: not there
 
-    def look(self) -> dict[Path, RecentLook | None]:
+    def look(self) -> dict[Path, FileSignature | None]:
         """What the paths look like; a pass asks before it looks at the disk itself."""
         return {path: _look(path, self._looks.get(path)) for path in self._paths()}
 
     def remember(
         self,
         found: Collection[FoundFile],
-        before: Mapping[Path, RecentLook | None],
+        before: Mapping[Path, FileSignature | None],
         within: Collection[Path] | None,
     ) -> None:
         """A pass has ended. What was written while it ran shows as changed, as does what it was not about.
@@ -85,11 +85,11 @@ class Glance:
         self._newest = dict(kept)
         met = {file.file: file.stamp for file in found if file.file in self._newest}
         about = None if within is None else frozenset(within)
-        looks: dict[Path, RecentLook | None] = {}
+        looks: dict[Path, FileSignature | None] = {}
         for path in self._paths():
             now = before[path] if path in before else _look(path, None)
             if path in met:
-                looks[path] = RecentLook(met[path])
+                looks[path] = FileSignature(met[path])
             elif (
                 path not in self._looks
                 or about is None
@@ -139,7 +139,7 @@ def _fixed(root: Root) -> tuple[Path, ...]:
     match root:
         case Workspace():
             return root.directory / "MEMORY.md", root.directory / "USER.md", root.directory / MEMORY_DIRECTORY
-        case Tree():
+        case ExtraDirectory():
             return (root.directory,)
         case SingleFile():
             return (root.directory / root.file,)
@@ -147,7 +147,7 @@ def _fixed(root: Root) -> tuple[Path, ...]:
             return ()  # no search waits for a transcript
 
 
-def _look(path: Path, last: RecentLook | None) -> RecentLook | None:
+def _look(path: Path, last: FileSignature | None) -> FileSignature | None:
     """What a path looks like; a directory is listed only if it looks otherwise than last time."""
     try:
         status = path.lstat()
@@ -156,7 +156,7 @@ def _look(path: Path, last: RecentLook | None) -> RecentLook | None:
     stamp = Stamp.of(status)
     if last is not None and last.stamp == stamp:
         return last
-    return RecentLook(stamp, _entries(path) if stat.S_ISDIR(status.st_mode) else None)
+    return FileSignature(stamp, _entries(path) if stat.S_ISDIR(status.st_mode) else None)
 
 
 def _entries(directory: Path) -> dict[str, int] | None:
@@ -171,7 +171,7 @@ def _matters(entry: os.DirEntry[str]) -> bool:
     return is_markdown(entry.name) or entry.is_dir(follow_symlinks=False)
 
 
-def _different(path: Path, one: RecentLook | None, other: RecentLook | None) -> list[Path]:
+def _different(path: Path, one: FileSignature | None, other: FileSignature | None) -> list[Path]:
     """What must be looked at, for what is at a path looks like one and then like the other."""
     if one == other:
         return []

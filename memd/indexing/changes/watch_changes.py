@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from memd.indexing.changes.pending import Dirty
-from memd.indexing.changes.poll import Look, PollPace, Unseen, poll
-from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth
+from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.changes.poll import Look, PolledPlaces, PollPace, poll
+from memd.watch.watcher import Event, PathsChanged, RescanNeeded, WatcherHealth
 
 
 async def follow(
     events: AsyncGenerator[Event, None],
-    dirty: Dirty,
+    dirty: PendingChanges,
     look: Look,
     tell: Callable[[WatcherHealth], None],
     *,
@@ -26,15 +26,15 @@ async def follow(
         tell: Who is told whether changes are seen.
         pace: How often to look there.
     """
-    unseen = Unseen()
+    unseen = PolledPlaces()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(poll(unseen, dirty, look, pace=pace or PollPace()))
         async with aclosing(events):
             async for event in events:
                 match event:
-                    case Changed():
+                    case PathsChanged():
                         dirty.mark(event.paths)
-                    case Rescan():
+                    case RescanNeeded():
                         dirty.mark_all()
                     case WatcherHealth():
                         tell(event)

@@ -19,7 +19,7 @@ _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-k
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
-class Home(msgspec.Struct, frozen=True):
+class ProviderAddress(msgspec.Struct, frozen=True):
     """A provider's own address, and where its key usually is."""
 
     base_url: str  # "": it has none
@@ -64,7 +64,9 @@ class Account(msgspec.Struct, frozen=True):
         return [("base_url", self.base_url)]
 
 
-def account(provider: str, home: Home, remote: Remote, environ: Mapping[str, str], read: Read) -> Account:
+def account(
+    provider: str, home: ProviderAddress, remote: Remote, environ: Mapping[str, str], read: Read
+) -> Account:
     """The address and the key that settings mean.
 
     The usual environment variable holds a key of the provider's own service. It is used for that alone: any other
@@ -101,12 +103,12 @@ def account(provider: str, home: Home, remote: Remote, environ: Mapping[str, str
     return Account(base_url, key, dict(remote.headers))
 
 
-def origin_of(home: Home) -> tuple[str, str | None, int | None]:
+def origin_of(home: ProviderAddress) -> tuple[str, str | None, int | None]:
     """Scheme, host and port of a provider's own service."""
     return _origin(home.base_url)
 
 
-def _base_url(provider: str, home: Home, remote: Remote) -> str:
+def _base_url(provider: str, home: ProviderAddress, remote: Remote) -> str:
     """The address that requests go below."""
     given = remote.base_url or home.base_url
     if not given:
@@ -142,7 +144,7 @@ def _own_key(provider: str, remote: Remote, environ: Mapping[str, str], read: Re
     return None
 
 
-def _usual_key(provider: str, home: Home, environ: Mapping[str, str]) -> str | None:
+def _usual_key(provider: str, home: ProviderAddress, environ: Mapping[str, str]) -> str | None:
     found = next((name for name in home.variables if environ.get(name, "").strip()), None)
     return None if found is None else _checked(provider, found, environ[found])
 

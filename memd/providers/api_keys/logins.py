@@ -14,7 +14,7 @@ from memd.providers.api_keys.account import Read
 _ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ChoiceInputs(msgspec.Struct, frozen=True):
     """What a choice of provider looks at beside the settings."""
 
     environ: Mapping[str, str]
@@ -30,13 +30,13 @@ class Surroundings(msgspec.Struct, frozen=True):
         return [("home", self.home)]
 
 
-def mistaken(provider: str, around: Surroundings) -> str | None:
+def mistaken(provider: str, around: ChoiceInputs) -> str | None:
     """What there is for a provider that is no key to its embeddings, as a sentence; None: nothing."""
     look = _LOOKS.get(provider)
     return None if look is None else look(around)
 
 
-def _codex(around: Surroundings) -> str | None:
+def _codex(around: ChoiceInputs) -> str | None:
     folder, shown = _folder(around, "CODEX_HOME", ".codex")
     login = _document(around.read, folder / "auth.json")
     if login is None:
@@ -48,13 +48,13 @@ def _codex(around: Surroundings) -> str | None:
     return None
 
 
-def _gemini_cli(around: Surroundings) -> str | None:
+def _gemini_cli(around: ChoiceInputs) -> str | None:
     if _document(around.read, around.home / ".gemini" / "oauth_creds.json") is None:
         return None
     return "The login of the Gemini CLI in ~/.gemini is for chat; it is no key for embeddings."
 
 
-def _claude(around: Surroundings) -> str | None:
+def _claude(around: ChoiceInputs) -> str | None:
     name = next((name for name in _ANTHROPIC if around.environ.get(name, "").strip()), None)
     if name is not None:
         return f"{name} is set, but Anthropic offers no embeddings."
@@ -64,14 +64,14 @@ def _claude(around: Surroundings) -> str | None:
     return f"There is a login of Claude in {shown}, but Anthropic offers no embeddings."
 
 
-_LOOKS: Mapping[str, Callable[[Surroundings], str | None]] = {
+_LOOKS: Mapping[str, Callable[[ChoiceInputs], str | None]] = {
     "openai": _codex,
     "gemini": _gemini_cli,
     "anthropic": _claude,
 }
 
 
-def _folder(around: Surroundings, variable: str, usual: str) -> tuple[Path, str]:
+def _folder(around: ChoiceInputs, variable: str, usual: str) -> tuple[Path, str]:
     """A program's directory, and how to name it."""
     named = around.environ.get(variable, "")
     return (Path(named), f"${variable}") if named else (around.home / usual, f"~/{usual}")

@@ -11,9 +11,9 @@ import structlog
 from memd.errors import MemdError
 from memd.providers.batch.dialect import BatchDialect
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
-from memd.providers.remote.http import Session
+from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.request import HttpRequest, NotSupported
-from memd.providers.remote.retry import INDEXING, Retries
+from memd.providers.remote.retry import INDEXING, RetryPolicy
 from memd.runtime.backoff import delay_s
 
 T = TypeVar("T")
@@ -45,18 +45,18 @@ class BatchTimeouts(msgspec.Struct, frozen=True):
     )  # a job that could not be asked about for so long is given up; files are kept no longer
 
 
-class Asking:
+class BatchClient:
     """One provider, asked about jobs."""
 
     def __init__(
         self,
         dialect: BatchDialect,
-        session: Session,
+        session: HttpConnections,
         key: str | None,
         *,
         rng: Random,
         clock: Callable[[], float],
-        retries: Retries = INDEXING,
+        retries: RetryPolicy = INDEXING,
         patience: BatchTimeouts | None = None,
     ) -> None:
         """Nothing is asked yet.

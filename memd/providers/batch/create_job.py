@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from memd.model import TextHash
-from memd.providers.batch.client import Asking
+from memd.providers.batch.client import BatchClient
 from memd.providers.batch.dialect import JobListing
 from memd.providers.batch.grouping import lines
 from memd.providers.provider import EmbedUnavailable
@@ -19,7 +19,7 @@ def upload_name(label: str) -> str:
     return f"{label}.jsonl"
 
 
-async def upload(asking: Asking, label: str, texts: Mapping[TextHash, str]) -> tuple[str, bool]:
+async def upload(asking: BatchClient, label: str, texts: Mapping[TextHash, str]) -> tuple[str, bool]:
     """The name of a new file with the texts of a job, and whether it is the only one: a lost answer leaves others.
 
     Args:
@@ -39,7 +39,7 @@ async def upload(asking: Asking, label: str, texts: Mapping[TextHash, str]) -> t
     return asking.dialect.uploaded(body), times == 1
 
 
-async def create(asking: Asking, label: str, file: str) -> str:
+async def create(asking: BatchClient, label: str, file: str) -> str:
     """The name of a new job.
 
     Args:
@@ -70,7 +70,7 @@ async def create(asking: Asking, label: str, file: str) -> str:
             await asking.wait_after(failures, failure)
 
 
-async def find(asking: Asking, label: str, *, since: float) -> str | None:
+async def find(asking: BatchClient, label: str, *, since: float) -> str | None:
     """The name of a job that may have been created; None: it was not.
 
     Args:
@@ -89,7 +89,7 @@ async def find(asking: Asking, label: str, *, since: float) -> str | None:
     return name
 
 
-async def _listed(asking: Asking, label: str, since: float) -> str | None:
+async def _listed(asking: BatchClient, label: str, since: float) -> str | None:
     after: str | None = None
     for _ in range(MOST_PAGES):
         page: JobListing = await asking.until_answered(

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from memd.model import TextHash
-from memd.providers.batch.client import Asking
+from memd.providers.batch.client import BatchClient
 from memd.providers.batch.dialect import BatchResult
 from memd.providers.centring import BiasLine, centred_at
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
@@ -23,7 +23,7 @@ SPARE_LINES = 1000  # beyond one a text; a file that has no end is not read to i
 Keep = Callable[[Mapping[TextHash, bytes]], Awaitable[None]]
 
 
-class Form(msgspec.Struct, frozen=True):
+class VectorForm(msgspec.Struct, frozen=True):
     """How a job's vectors are kept: as the provider's plain requests would give them."""
 
     dimensions: int
@@ -31,10 +31,12 @@ class Form(msgspec.Struct, frozen=True):
     shares: Mapping[TextHash, float | None]  # how much of each text is CJK, 0..1; None: nobody knows
 
 
-class Harvest:
+class JobResults:
     """The results of one job, as they come."""
 
-    def __init__(self, asking: Asking, texts: int, missing: set[TextHash], form: Form, keep: Keep) -> None:
+    def __init__(
+        self, asking: BatchClient, texts: int, missing: set[TextHash], form: VectorForm, keep: Keep
+    ) -> None:
         """Nothing is fetched yet.
 
         Args:
@@ -140,7 +142,7 @@ def _hash(result: BatchResult) -> TextHash:
     return TextHash(bytes.fromhex(result.id))
 
 
-def _sound(some: Mapping[TextHash, Sequence[float]], form: Form) -> dict[TextHash, bytes]:
+def _sound(some: Mapping[TextHash, Sequence[float]], form: VectorForm) -> dict[TextHash, bytes]:
     """Those vectors that can be trusted, as the store keeps them."""
     good: dict[TextHash, bytes] = {}
     for text_hash, values in some.items():

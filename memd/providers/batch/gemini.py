@@ -13,7 +13,7 @@ from memd.providers.batch.line_blocks import blocks
 from memd.providers.batch.resource_names import checked, usable
 from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, TextRole
 
 _ENDED_EARLY = {"FAILED", "CANCELLED", "CANCELED", "EXPIRED"}
 _DONE = {"SUCCEEDED", "COMPLETED", "DONE"}
@@ -108,7 +108,9 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     def line(self, text_id: str, text: str) -> bytes:
         """One text as a request of its own."""
-        return msgspec.json.encode({"key": text_id, "request": self.embeddings.content(text, Side.DOCUMENT)})
+        return msgspec.json.encode(
+            {"key": text_id, "request": self.embeddings.content(text, TextRole.DOCUMENT)}
+        )
 
     def upload(self, name: str, lines: Iterable[bytes]) -> HttpRequest:
         """The description and the content, one after the other."""

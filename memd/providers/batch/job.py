@@ -8,14 +8,14 @@ import structlog
 
 from memd.config.settings import BatchSettings
 from memd.model import TextHash
-from memd.providers.batch.client import Asking, JobFailed
+from memd.providers.batch.client import BatchClient, JobFailed
 from memd.providers.batch.create_job import create, find, upload
 from memd.providers.batch.dialect import JobEnded
-from memd.providers.batch.download import Form, Harvest, Keep
-from memd.providers.batch.ledger import Job
-from memd.providers.batch.remote_files import Files
+from memd.providers.batch.download import JobResults, Keep, VectorForm
+from memd.providers.batch.ledger import LedgerJob
+from memd.providers.batch.remote_files import RemoteFiles
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.request import NotSupported, TooMuch, Unacceptable
+from memd.providers.remote.request import ContentRefused, NotSupported, RequestTooLarge
 
 log = structlog.get_logger()
 
@@ -26,10 +26,12 @@ class JobLate(JobFailed):
     """A job took too long, and was ended."""
 
 
-class Course:
+class JobRun:
     """How one job goes."""
 
-    def __init__(self, asking: Asking, settings: BatchSettings, job: Job, files: Files) -> None:
+    def __init__(
+        self, asking: BatchClient, settings: BatchSettings, job: LedgerJob, files: RemoteFiles
+    ) -> None:
         """Nothing is asked yet.
 
         Args:
@@ -44,7 +46,7 @@ class Course:
         self._files = files
 
     async def begin(
-        self, texts: Mapping[TextHash, str] | None, note: Callable[[Job], Awaitable[None]]
+        self, texts: Mapping[TextHash, str] | None, note: Callable[[LedgerJob], Awaitable[None]]
     ) -> bool:
         """Have the job created if need be; whether it is there.
 
@@ -70,12 +72,14 @@ class Course:
             return False
         now = self._asking.clock()
         # When one of an earlier life was created, nobody knows better than when it was begun.
-        self.job = Job(self.job.id, self.job.texts, now if texts is not None else self.job.created_at, name)
+        self.job = LedgerJob(
+            self.job.id, self.job.texts, now if texts is not None else self.job.created_at, name
+        )
         log.info("embed.batch_created", texts=self.job.texts, provider=self._asking.dialect.provider)
         await note(self.job)
         return True
 
-    async def finish(self, missing: set[TextHash], form: Form, keep: Keep) -> None:
+    async def finish(self, missing: set[TextHash], form: VectorForm, keep: Keep) -> None:
         """Wait for the job, and fetch what it brought.
 
         Args:
@@ -144,16 +148,18 @@ class Course:
         """Ask for the job's end. It may have ended meanwhile: what it is like is for the next poll to say."""
         try:
             await self._asking.some_times(self._asking.dialect.cancel(name))
-        except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported) as failure:
+        except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported) as failure:
             log.info("embed.batch_not_cancelled", reason=str(failure))
 
-    async def _fetch(self, ended: JobEnded, missing: set[TextHash], form: Form, keep: Keep) -> Counter[str]:
+    async def _fetch(
+        self, ended: JobEnded, missing: set[TextHash], form: VectorForm, keep: Keep
+    ) -> Counter[str]:
         """Keep what the job's files hold; why texts failed."""
-        harvest = Harvest(self._asking, self.job.texts, missing, form, keep)
+        harvest = JobResults(self._asking, self.job.texts, missing, form, keep)
         for number, file in enumerate(ended.outputs):
             try:
                 await harvest.fetch(file, since=self._asking.clock(), is_paid_for=not number)
-            except (EmbedUnavailable, TooMuch, Unacceptable, NotSupported) as failure:
+            except (EmbedUnavailable, RequestTooLarge, ContentRefused, NotSupported) as failure:
                 if not number:
                     raise
                 # What was good came with the first file; this one would only say why the rest failed.

@@ -14,19 +14,19 @@ from memd.errors import MemdError, TransientError
 from memd.model import TextHash
 from memd.providers.batch import batch_state as standing
 from memd.providers.batch.batch_state import BatchState
-from memd.providers.batch.client import Asking, BatchTimeouts, JobFailed
+from memd.providers.batch.client import BatchClient, BatchTimeouts, JobFailed
 from memd.providers.batch.create_job import upload_name
 from memd.providers.batch.dialect import BatchDialect
-from memd.providers.batch.download import Form
+from memd.providers.batch.download import VectorForm
 from memd.providers.batch.grouping import groups
-from memd.providers.batch.job import Course, JobLate
-from memd.providers.batch.ledger import Job, Ledger
-from memd.providers.batch.remote_files import Files
+from memd.providers.batch.job import JobLate, JobRun
+from memd.providers.batch.ledger import Ledger, LedgerJob
+from memd.providers.batch.remote_files import RemoteFiles
 from memd.providers.centring import BiasLine
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.http import Session
-from memd.providers.remote.request import NotSupported, TooMuch, Unacceptable
-from memd.providers.remote.retry import INDEXING, Retries
+from memd.providers.remote.http import HttpConnections
+from memd.providers.remote.request import ContentRefused, NotSupported, RequestTooLarge
+from memd.providers.remote.retry import INDEXING, RetryPolicy
 from memd.runtime.backoff import delay_s
 from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
@@ -38,7 +38,7 @@ UNREMEMBERED_S = 60.0  # after a job could not be remembered, until another one 
 Deliver = Callable[[Mapping[TextHash, bytes]], Awaitable[None]]
 
 
-class Batches:
+class BatchRunner:
     """The jobs of one provider, model and key.
 
     Texts that are in a job are held: nobody else should ask for them. They are let go when the job has ended, with or
@@ -48,7 +48,7 @@ class Batches:
     def __init__(
         self,
         dialect: BatchDialect,
-        session: Session,
+        session: HttpConnections,
         key: str | None,
         ledger: Ledger,
         settings: BatchSettings,
@@ -59,7 +59,7 @@ class Batches:
         on_change: Callable[[], None],
         rng: Random,
         clock: Callable[[], float] = time.time,
-        retries: Retries = INDEXING,
+        retries: RetryPolicy = INDEXING,
         patience: BatchTimeouts | None = None,
     ) -> None:
         """Nothing is asked yet, and nothing taken until resume was called.
@@ -79,9 +79,11 @@ class Batches:
             retries: How often to ask before a job has begun.
             patience: How long to wait after that.
         """
-        self._asking = Asking(dialect, session, key, rng=rng, clock=clock, retries=retries, patience=patience)
+        self._asking = BatchClient(
+            dialect, session, key, rng=rng, clock=clock, retries=retries, patience=patience
+        )
         self._ledger = ledger
-        self._files = Files(self._asking, ledger)
+        self._files = RemoteFiles(self._asking, ledger)
         self._is_clearing = False  # what is left of jobs that have ended is being deleted
         self._is_more_left = False  # since that was looked at last
         self._settings = settings
@@ -185,7 +187,7 @@ class Batches:
             taken = [*map(frozenset, self._missing.values()), self._failed]
             taken.append(await self._ledger.kept(texts.keys()))
             for group, shares in await beside(_groups, self._asking.dialect, texts, taken):
-                job = Job(f"memd-{secrets.token_hex(8)}", len(group), self._clock())
+                job = LedgerJob(f"memd-{secrets.token_hex(8)}", len(group), self._clock())
                 try:
                     # Remembered before it is created: a crash in between must not leave a job that nobody knows of.
                     await self._ledger.begin(job, shares, upload_name(job.id))
@@ -259,7 +261,7 @@ class Batches:
             await self._try_to_take_up()
 
     async def _carry_out(
-        self, job: Job, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
+        self, job: LedgerJob, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
     ) -> None:
         """One job to its end.
 
@@ -268,9 +270,9 @@ class Batches:
             texts: What is in it; None: it was begun in an earlier life.
             shares: How much of each of its texts without a vector is CJK; None: nobody knows.
         """
-        missing, form = self._missing[job.id], Form(self._dimensions, self._without, shares)
+        missing, form = self._missing[job.id], VectorForm(self._dimensions, self._without, shares)
         before = self._standing
-        course = Course(self._asking, self._settings, job, self._files)
+        course = JobRun(self._asking, self._settings, job, self._files)
         try:
             is_there = await self._through(course, texts, missing, form)
         except JobLate as late:
@@ -280,7 +282,7 @@ class Batches:
             dialect = self._asking.dialect
             reason = f"{dialect.provider} has no batches for {dialect.model}, or not with this key"
             self._change(standing.unsupported(self.standing, reason, self._clock()), job)
-        except (JobFailed, EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable) as failure:
+        except (JobFailed, EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
             if not await self._was_brought(job.id):
                 self._failed.update(missing)
                 self._change(standing.failed(self.standing, str(failure), self._clock()), job)
@@ -332,7 +334,7 @@ class Batches:
             return False
 
     async def _through(
-        self, course: Course, texts: dict[TextHash, str] | None, missing: set[TextHash], form: Form
+        self, course: JobRun, texts: dict[TextHash, str] | None, missing: set[TextHash], form: VectorForm
     ) -> bool:
         """All of a job's course; whether there was one."""
 
@@ -351,7 +353,7 @@ class Batches:
         await course.finish(missing, form, keep)
         return True
 
-    async def _note(self, job: Job) -> None:
+    async def _note(self, job: LedgerJob) -> None:
         """Remember the name of a job. Without it, it is found by its label after a restart."""
         assert job.job is not None
         try:
@@ -375,7 +377,7 @@ class Batches:
         async with self._noting:
             await self._ledger.end(job_id, self._standing)
 
-    def _change(self, after: BatchState, job: Job) -> None:
+    def _change(self, after: BatchState, job: LedgerJob) -> None:
         self._standing = after
         log.warning("embed.batch_failed", reason=after.reason, texts=job.texts, still_on=after.is_on)
 

@@ -9,7 +9,7 @@ from memd.model import TextHash
 from memd.providers.batch.batch_state import BatchState
 
 
-class Job(msgspec.Struct, frozen=True):
+class LedgerJob(msgspec.Struct, frozen=True):
     """A job as the ledger holds it."""
 
     id: str  # ours; the job carries it as its label
@@ -18,7 +18,7 @@ class Job(msgspec.Struct, frozen=True):
     job: str | None = None  # the provider's name for it; None: nobody knows yet whether it was created
 
 
-class File(msgspec.Struct, frozen=True):
+class LedgerFile(msgspec.Struct, frozen=True):
     """A file of a job at the provider's, as the ledger holds it."""
 
     name: str  # the provider's; of one that is sought, the name under which it was uploaded
@@ -32,7 +32,7 @@ class Ledger(Protocol):
     Every method raises a MemdError where it cannot remember or recall; a TransientError if it may do so later.
     """
 
-    async def begin(self, job: Job, shares: Mapping[TextHash, float], upload: str) -> None:
+    async def begin(self, job: LedgerJob, shares: Mapping[TextHash, float], upload: str) -> None:
         """Remember a job that is about to be created, and a file that is sought until its name is known.
 
         Args:
@@ -58,7 +58,7 @@ class Ledger(Protocol):
         """Forget a job, whose results are kept or are none, and remember how batches have done by now."""
         ...
 
-    async def jobs(self) -> Sequence[Job]:
+    async def jobs(self) -> Sequence[LedgerJob]:
         """All that have begun and not ended, the oldest first."""
         ...
 
@@ -74,7 +74,7 @@ class Ledger(Protocol):
         """Forget a file that is gone."""
         ...
 
-    async def files(self) -> Sequence[File]:
+    async def files(self) -> Sequence[LedgerFile]:
         """All that are remembered and not gone, the oldest first."""
         ...
 

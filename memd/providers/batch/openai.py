@@ -13,7 +13,7 @@ from memd.providers.batch.line_blocks import blocks
 from memd.providers.batch.resource_names import checked, usable
 from memd.providers.remote.openai import OpenAI
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, TextRole
 from memd.providers.remote.voyage import Voyage
 
 LABEL = "memd"
@@ -98,7 +98,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         """One text as a request of its own: with OpenAI a whole one, with Voyage what differs from line to line."""
         if isinstance(self.embeddings, Voyage):
             return msgspec.json.encode({"custom_id": text_id, "body": {"input": [text]}})
-        body = msgspec.Raw(self.embeddings.embed([text], Side.DOCUMENT).body)
+        body = msgspec.Raw(self.embeddings.embed([text], TextRole.DOCUMENT).body)
         return msgspec.json.encode(
             {"custom_id": text_id, "method": "POST", "url": "/v1/embeddings", "body": body}
         )
@@ -142,7 +142,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         }
         if isinstance(self.embeddings, Voyage):
             wanted["completion_window"] = "12h"
-            parameters: dict[str, object] = {"model": self.model, "input_type": Side.DOCUMENT.value}
+            parameters: dict[str, object] = {"model": self.model, "input_type": TextRole.DOCUMENT.value}
             if self.embeddings.sends_dimensions:
                 parameters["output_dimension"] = self.embeddings.dimensions
             wanted["request_params"] = parameters

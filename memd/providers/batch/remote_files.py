@@ -6,11 +6,11 @@ from enum import Enum, auto
 import structlog
 
 from memd.errors import MemdError
-from memd.providers.batch.client import Asking
+from memd.providers.batch.client import BatchClient
 from memd.providers.batch.create_job import MOST_PAGES, upload_name
-from memd.providers.batch.ledger import File, Ledger
+from memd.providers.batch.ledger import Ledger, LedgerFile
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.request import HttpRequest, NotSupported, TooMuch, Unacceptable
+from memd.providers.remote.request import ContentRefused, HttpRequest, NotSupported, RequestTooLarge
 
 log = structlog.get_logger()
 
@@ -23,7 +23,7 @@ class _End(Enum):
     THERE = auto()  # for now
 
 
-class Files:
+class RemoteFiles:
     """Which files there are, by job. They stand in the ledger from the moment their names are known until they are gone.
 
     An upload stands there before it is begun. Where it was answered at once, its file is the only one; where an answer
@@ -31,7 +31,7 @@ class Files:
     No other memd uses that name.
     """
 
-    def __init__(self, asking: Asking, ledger: Ledger) -> None:
+    def __init__(self, asking: BatchClient, ledger: Ledger) -> None:
         """Nothing is known yet.
 
         Args:
@@ -105,11 +105,11 @@ class Files:
         self._left += sum(file.is_sought for file in left) - len(found)
         return not self._left
 
-    async def _found(self, doubtful: Sequence[File]) -> set[str]:
+    async def _found(self, doubtful: Sequence[LedgerFile]) -> set[str]:
         """Those of some files that are gone for certain, by what the provider lists; what is sought is deleted first."""
         try:
             there, is_all = await self._listed()
-        except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported) as failure:
+        except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported) as failure:
             log.info("embed.batch_files_not_listed", reason=str(failure))
             return set()
         gone = set[str]()
@@ -143,7 +143,7 @@ class Files:
             await put(self._asking.dialect.delete(file))
         except NotSupported:
             pass  # it is not there any more
-        except (EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable) as failure:
+        except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
             log.info("embed.batch_file_not_deleted", reason=str(failure))
             return _End.THERE if isinstance(failure, EmbedUnavailable) else _End.REFUSED
         await self._forget(file)

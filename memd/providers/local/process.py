@@ -29,7 +29,7 @@ class WorkerDied(TransientError):
         self.by_itself = by_itself  # False: somebody else ended it, so it says nothing about the text
 
 
-class Worker(asyncio.SubprocessProtocol):
+class WorkerProcess(asyncio.SubprocessProtocol):
     """A process from its start to its end. One request at a time."""
 
     def __init__(self) -> None:

@@ -12,8 +12,8 @@ import structlog
 
 from memd.providers import centring
 from memd.providers.local import bundled_model
-from memd.providers.local.process import Worker, WorkerDied
-from memd.providers.local.query_thread import Questions
+from memd.providers.local.process import WorkerDied, WorkerProcess
+from memd.providers.local.query_thread import QueryThread
 from memd.providers.local.sanitise import fit
 from memd.providers.provider import (
     Calibration,
@@ -49,7 +49,7 @@ DEATHS = 2  # so many on the same text, and the text is to blame
 COMMAND = (sys.executable, "-P", "-m", "memd.providers.local.worker")
 
 
-class Interpreter(Protocol):
+class QuestionEmbedder(Protocol):
     """What turns a question into a vector."""
 
     def query(self, text: str) -> Vector:
@@ -69,7 +69,7 @@ class LocalProvider:
         idle_s: float = IDLE_S,
         patience_s: float = PATIENCE_S,
         first_wait_s: float = FIRST_WAIT_S,
-        load: Callable[[], Interpreter] | None = None,
+        load: Callable[[], QuestionEmbedder] | None = None,
     ) -> None:
         """Nothing is started or loaded yet.
 
@@ -92,14 +92,14 @@ class LocalProvider:
         self._patience_s = patience_s
         self._first_wait_s = first_wait_s
         self._turn = asyncio.Lock()  # of one text: a short request need not wait for all of a long one
-        self._worker: Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._failures = 0  # in a row
         self._trouble = ""  # the last of them
         self._not_before = 0.0  # of the loop's clock: no worker is started earlier
         self._deaths: dict[bytes, int] = {}  # hash of a text -> workers that died on it
         self._retirement: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
-        self._questions = Questions(bundled_model.load if load is None else load)
+        self._questions = QueryThread(bundled_model.load if load is None else load)
         self._closed = False
 
     @property
@@ -197,7 +197,7 @@ class LocalProvider:
             self._deaths.pop(_key(text), None)
         return vector
 
-    async def _running_worker(self) -> Worker:
+    async def _running_worker(self) -> WorkerProcess:
         """A worker that has loaded the model.
 
         Raises:
@@ -207,7 +207,7 @@ class LocalProvider:
         try:
             if self._worker is None or self._worker.ended:
                 self._wait_out()
-                self._worker = await Worker.start(self._command)
+                self._worker = await WorkerProcess.start(self._command)
                 log.info("embed.worker_started", pid=self._worker.pid)
             ready = await self._worker.greeting(START_PATIENCE_S)
         except OSError as failure:

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from memd.providers.provider import EmbedUnavailable
-from memd.runtime.threads import Starved, Threads
+from memd.runtime.threads import ResourceShortage, Threads
 
 log = structlog.get_logger()
 
@@ -19,7 +19,7 @@ STUCK_S = 10.0
 REPLACED = 2  # threads that may be given up: each keeps its copy of the model, and perhaps a core
 
 
-class Questions(Generic[Model]):
+class QueryThread(Generic[Model]):
     """One question at a time, each on the thread and the model of this moment.
 
     A thread cannot be ended from outside. One that is stuck is given up, and another one with a model of its own answers
@@ -71,7 +71,7 @@ class Questions(Generic[Model]):
                 return await seat.threads.run(seat.answered, use)
         except TimeoutError as late:
             raise EmbedUnavailable(self._why(seat, max(self._wait_s, seat.threads.busy_s()))) from late
-        except Starved as failure:
+        except ResourceShortage as failure:
             raise EmbedUnavailable(str(failure)) from failure
 
     def _why(self, seat: "_Seat[Model]", busy_s: float) -> str:

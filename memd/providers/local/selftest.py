@@ -23,7 +23,7 @@ _SENTENCES = (
 )
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class SelftestResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came out."""
 
     version: str  # of the package
@@ -36,7 +36,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     embed_ms: float  # of one sentence
 
 
-def try_model() -> Trial:
+def try_model() -> SelftestResult:
     """Load the model and embed sentences in two languages.
 
     Raises:
@@ -53,7 +53,7 @@ def try_model() -> Trial:
     return _judged(version, rows, 1000 * (loaded - began), 1000 * (ended - loaded) / len(rows))
 
 
-def _judged(version: str, rows: list[Vector], load_ms: float, embed_ms: float) -> Trial:
+def _judged(version: str, rows: list[Vector], load_ms: float, embed_ms: float) -> SelftestResult:
     finite = all(bool(np.isfinite(row).all()) for row in rows)
     lengths = [float(np.linalg.norm(row)) for row in rows]
     directed = finite and all(lengths)
@@ -65,7 +65,7 @@ def _judged(version: str, rows: list[Vector], load_ms: float, embed_ms: float) -
         )
     ]
     related, unrelated = min(cosines, key=lambda pair: pair[0] - pair[1], default=(0.0, 0.0))
-    return Trial(
+    return SelftestResult(
         version=version,
         dimensions=min(row.shape[-1] for row in rows),
         finite=finite,

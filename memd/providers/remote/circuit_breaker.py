@@ -6,7 +6,7 @@ PATIENCE = 2  # failures in a row before questions are not put any more
 PAUSE_S = 10.0
 
 
-class Breaker:
+class CircuitBreaker:
     """After some failures in a row, refuses at once for a while; then one question may try again."""
 
     def __init__(self) -> None:

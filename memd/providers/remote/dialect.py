@@ -5,7 +5,7 @@ from typing import Protocol
 
 from memd.errors import MemdError
 from memd.providers.provider import ProviderLimits
-from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, TextRole
 
 
 class Dialect(Protocol):
@@ -41,7 +41,7 @@ class Dialect(Protocol):
         """How many estimated tokens one text may have; a longer one is cut into pieces."""
         ...
 
-    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
+    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
         """The request for the vectors of some texts."""
         ...
 

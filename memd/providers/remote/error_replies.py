@@ -11,14 +11,14 @@ import msgspec
 
 from memd.errors import MemdError
 from memd.providers.remote.request import (
+    ContentRefused,
     HttpAnswer,
     KeyRefused,
     NotSupported,
     RateLimited,
     Refused,
+    RequestTooLarge,
     ServerFailed,
-    TooMuch,
-    Unacceptable,
 )
 
 LONGEST_MESSAGE = 200
@@ -57,7 +57,7 @@ _SECRET = re.compile(r"\b(?:(?:sk|pa|al|key|gsk|hf|xai)[-_]|AIza)[\w*.-]{12,}", 
 _CODE = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
-class Complaint(msgspec.Struct, frozen=True):
+class ErrorReply(msgspec.Struct, frozen=True):
     """What a provider says went wrong, as far as it says so in one of the usual forms."""
 
     message: str = ""
@@ -66,25 +66,25 @@ class Complaint(msgspec.Struct, frozen=True):
     is_daily: bool = False  # a limit that is counted by the day was met
 
 
-def complaint(body: bytes) -> Complaint:
+def complaint(body: bytes) -> ErrorReply:
     """Read the body of an error: OpenAI's, Google's, Ollama's {"error": "..."}, or {"detail": "..."}; else nothing."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Complaint()
+        return ErrorReply()
     if isinstance(document, list) and document:
         [document, *_] = document
     if not isinstance(document, dict):
-        return Complaint()
+        return ErrorReply()
     error: Any = document.get("error", document)
     if not isinstance(error, dict):
-        return Complaint(message=str(error)[:2000])
+        return ErrorReply(message=str(error)[:2000])
     details = [each for each in _list(error.get("details")) if isinstance(each, dict)]
     codes = {str(error.get(name)) for name in ("code", "type", "status", "param") if error.get(name)}
     codes |= {str(each["reason"]) for each in details if each.get("reason")}
     violations = [one for each in details for one in _list(each.get("violations")) if isinstance(one, dict)]
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
-    return Complaint(
+    return ErrorReply(
         message=str(message)[:2000],
         codes=frozenset(codes),
         retry_after_s=next(
@@ -123,7 +123,7 @@ def failure(
             retry_after_s=_patience_s(said, answer.headers),
         )
     if status == HTTPStatus.INTERNAL_SERVER_ERROR and _SIZE_IN_TROUBLE.search(said.message):
-        return TooMuch(f"{provider}: the request is too large (HTTP {status}{_codes(said)})")
+        return RequestTooLarge(f"{provider}: the request is too large (HTTP {status}{_codes(said)})")
     if status in _TRY_AGAIN or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in _NOT_SUPPORTED):
         return ServerFailed(
             f"{provider}: the server has trouble (HTTP {status}){words}",
@@ -132,14 +132,14 @@ def failure(
     return _refusal(status, said, words, provider, model)
 
 
-def _refusal(status: int, said: Complaint, words: str, provider: str, model: str) -> MemdError:
+def _refusal(status: int, said: ErrorReply, words: str, provider: str, model: str) -> MemdError:
     """What is wrong with a request that the same provider may answer another time, put otherwise."""
     seen = f"(HTTP {status}{_codes(said)})"
     is_size = said.codes & _SIZE_CODES or _SIZE_WORDS.search(said.message)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (status in _CONTENT and is_size):
-        return TooMuch(f"{provider}: the request is too large {seen}")
+        return RequestTooLarge(f"{provider}: the request is too large {seen}")
     if status in _CONTENT:
-        return Unacceptable(f"{provider}: the request was refused {seen}")
+        return ContentRefused(f"{provider}: the request was refused {seen}")
     if status in _NOT_SUPPORTED:
         return NotSupported(f"{provider}: there is no model {model} at this address (HTTP {status}){words}")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
@@ -147,7 +147,7 @@ def _refusal(status: int, said: Complaint, words: str, provider: str, model: str
     return Refused(f"{provider}: the request was refused {seen}{words}")
 
 
-def _patience_s(said: Complaint, headers: Mapping[str, str]) -> float | None:
+def _patience_s(said: ErrorReply, headers: Mapping[str, str]) -> float | None:
     wait_s = said.retry_after_s if said.retry_after_s is not None else retry_after_s(headers)
     return max(wait_s or 0.0, DAY_LIMIT_RETRY_S) if said.is_daily else wait_s
 
@@ -190,7 +190,7 @@ def _seconds(duration: object) -> float | None:
     return _number(duration.removesuffix("s")) if isinstance(duration, str) else None
 
 
-def _words(said: Complaint, key: str | None, texts: Sequence[str]) -> str:
+def _words(said: ErrorReply, key: str | None, texts: Sequence[str]) -> str:
     """The provider's own words, fit to be shown; none if some of them are not its own."""
     text = " ".join(said.message.split())
     if _is_quoting(text[: LONGEST_MESSAGE + _QUOTED], texts):
@@ -214,7 +214,7 @@ def _is_quoting(message: str, texts: Sequence[str]) -> bool:
     )
 
 
-def _codes(said: Complaint) -> str:
+def _codes(said: ErrorReply) -> str:
     shown = sorted(code for code in said.codes if _CODE.fullmatch(code) and not code.isdigit())
     return f", {', '.join(shown)}" if shown else ""
 

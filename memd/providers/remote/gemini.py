@@ -6,13 +6,13 @@ import msgspec
 
 from memd.config.settings import Remote
 from memd.errors import MemdError
-from memd.providers.api_keys.account import Home
+from memd.providers.api_keys.account import ProviderAddress
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, Side
+from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, TextRole
 
-HOME = Home(
+HOME = ProviderAddress(
     "https://generativelanguage.googleapis.com/v1beta",
     ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     endings=("/openai", "/models"),
@@ -23,7 +23,7 @@ DEFAULT_MODEL = "gemini-embedding-001"
 REQUEST_TOKENS = 8000
 REQUEST_TEXTS = 100  # more are refused
 
-TASK = {Side.QUERY: "RETRIEVAL_QUERY", Side.DOCUMENT: "RETRIEVAL_DOCUMENT"}
+TASK = {TextRole.QUERY: "RETRIEVAL_QUERY", TextRole.DOCUMENT: "RETRIEVAL_DOCUMENT"}
 
 
 class _Embedding(msgspec.Struct):
@@ -50,9 +50,9 @@ class Gemini(msgspec.Struct, frozen=True):
         """What else decides about a vector."""
         return (*(self.prefixes or ()), *((str(self.dimensions),) if self.sends_dimensions else ()))
 
-    def content(self, text: str, side: Side) -> dict[str, object]:
+    def content(self, text: str, side: TextRole) -> dict[str, object]:
         """One text as a request of its own, as batches take it too."""
-        prefix = "" if self.prefixes is None else self.prefixes[0 if side is Side.QUERY else 1]
+        prefix = "" if self.prefixes is None else self.prefixes[0 if side is TextRole.QUERY else 1]
         one: dict[str, object] = {
             "model": f"models/{self.model}",
             "content": {"parts": [{"text": prefix + text}]},
@@ -63,7 +63,7 @@ class Gemini(msgspec.Struct, frozen=True):
             one["outputDimensionality"] = self.dimensions
         return one
 
-    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
+    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
         """The request for the vectors of some texts."""
         body = {"requests": [self.content(text, side) for text in texts]}
         return HttpRequest(f"models/{self.model}:batchEmbedContents", msgspec.json.encode(body))

@@ -15,9 +15,9 @@ from memd.providers.remote.request import (
     BadReply,
     HttpAnswer,
     HttpRequest,
+    NoReply,
     Refused,
     RequestTimedOut,
-    Unanswered,
 )
 from memd.runtime.threads import beside
 from memd.version import VERSION
@@ -45,7 +45,7 @@ class _Pool:
         self.broken_off = 0  # requests that were cancelled or took too long
 
 
-class Session:
+class HttpConnections:
     """Connections to one provider, kept open between requests.
 
     No request waits inside the client's own pool: httpcore 1.0.9 loses a place of a bounded one when a request is cancelled
@@ -93,7 +93,7 @@ class Session:
         except TimeoutError as late:
             raise RequestTimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
         except _BROKEN as failure:
-            raise Unanswered(f"{self._provider}: {_why(failure)}") from failure
+            raise NoReply(f"{self._provider}: {_why(failure)}") from failure
 
     async def lines(
         self, call: HttpRequest, timeout_s: float, failure: Callable[[HttpAnswer], MemdError]
@@ -134,7 +134,7 @@ class Session:
         except TimeoutError as late:
             raise RequestTimedOut(f"{self._provider}: no answer within {timeout_s:g} s") from late
         except _BROKEN as broken:
-            raise Unanswered(f"{self._provider}: {_why(broken)}") from broken
+            raise NoReply(f"{self._provider}: {_why(broken)}") from broken
 
     async def _exchange(self, client: httpx.AsyncClient, call: HttpRequest) -> HttpAnswer:
         headers = dict(call.headers)
@@ -195,7 +195,7 @@ class Session:
     async def _opened(self) -> _Pool:
         async with self._opening:
             if self._is_closed:
-                raise Unanswered(f"{self._provider}: the connection is closed")
+                raise NoReply(f"{self._provider}: the connection is closed")
             if self._pool is None:
                 self._tls = self._tls or await self._context()
                 self._pool = _Pool(self._made(self._tls))

@@ -7,15 +7,15 @@ from memd.providers import calibration as probe
 from memd.providers import centring
 from memd.providers.centring import Bias, centred
 from memd.providers.provider import Calibration, Vector, Vectors
-from memd.providers.remote.request import Side
-from memd.providers.remote.retry import INDEXING, Retries
-from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.request import TextRole
+from memd.providers.remote.retry import INDEXING, RetryPolicy
+from memd.providers.remote.retrying_client import RetryingClient
 from memd.providers.remote.split_requests import pieces, requests, whole
 
 TIMEOUT_S = 60.0  # a server may have to load the model first
 
 
-class Portrait(msgspec.Struct, frozen=True):
+class ModelIdentity(msgspec.Struct, frozen=True):
     """What the answers of a model have told about it."""
 
     dimensions: int
@@ -26,7 +26,9 @@ class Portrait(msgspec.Struct, frozen=True):
     version: int = 0  # of the probe
 
 
-async def identify(asker: Asker, before: Portrait | None, *, retries: Retries = INDEXING) -> Portrait:
+async def identify(
+    asker: RetryingClient, before: ModelIdentity | None, *, retries: RetryPolicy = INDEXING
+) -> ModelIdentity:
     """Ask a model for a few vectors, about 6,000 tokens the first time and 25 later.
 
     Args:
@@ -43,20 +45,20 @@ async def identify(asker: Asker, before: Portrait | None, *, retries: Retries = 
     """
     is_same = has_bias = False
     if before is not None:
-        [first] = await _embed(asker, probe.ANSWERS[:1], Side.DOCUMENT, None, retries)
+        [first] = await _embed(asker, probe.ANSWERS[:1], TextRole.DOCUMENT, None, retries)
         is_same = probe.same_model(_vector(before.probe), first)
         # Before there were versions, nobody had asked whether there is a bias.
         has_bias = is_same and before.version > 0 and _is_current(before.bias)
         if has_bias and before.version == probe.VERSION:
             return before
-    answers = await _embed(asker, probe.ANSWERS, Side.DOCUMENT, None, retries)
-    questions = await _embed(asker, probe.QUESTIONS, Side.QUERY, answers.shape[1], retries)
+    answers = await _embed(asker, probe.ANSWERS, TextRole.DOCUMENT, None, retries)
+    questions = await _embed(asker, probe.QUESTIONS, TextRole.QUERY, answers.shape[1], retries)
     first = answers[0]
     bias = before.bias if before is not None and has_bias else probe.bias(questions, answers)
     if bias is not None:
         questions = centred(questions, probe.QUESTIONS, bias.questions)
         answers = centred(answers, probe.ANSWERS, bias.passages)
-    return Portrait(
+    return ModelIdentity(
         dimensions=answers.shape[1],
         calibration=probe.calibration(questions, answers),
         probe=np.ascontiguousarray(first, "<f4").tobytes(),
@@ -71,7 +73,11 @@ def _is_current(bias: Bias | None) -> bool:
 
 
 async def _embed(
-    asker: Asker, texts: tuple[str, ...], side: Side, dimensions: int | None, retries: Retries
+    asker: RetryingClient,
+    texts: tuple[str, ...],
+    side: TextRole,
+    dimensions: int | None,
+    retries: RetryPolicy,
 ) -> Vectors:
     some = pieces(texts, asker.dialect.input_tokens)
     rows: list[Vectors] = []

@@ -6,13 +6,15 @@ import msgspec
 
 from memd.config.settings import Remote
 from memd.errors import MemdError
-from memd.providers.api_keys.account import Home
+from memd.providers.api_keys.account import ProviderAddress
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, Side
+from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, TextRole
 
-HOME = Home("http://127.0.0.1:11434", needs_key=False, endings=("/embeddings", "/embed", "/api", "/v1"))
+HOME = ProviderAddress(
+    "http://127.0.0.1:11434", needs_key=False, endings=("/embeddings", "/embed", "/api", "/v1")
+)
 DEFAULT_MODEL = "nomic-embed-text"
 REQUEST_TOKENS = 8000
 REQUEST_TEXTS = 64
@@ -43,9 +45,9 @@ class Ollama(msgspec.Struct, frozen=True):
         """What else decides about a vector."""
         return (*self.prefixes, str(self.wanted_dimensions))
 
-    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
+    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
         """The request for the vectors of some texts; one that is too long is an error, not cut in silence."""
-        prefix = self.prefixes[0 if side is Side.QUERY else 1]
+        prefix = self.prefixes[0 if side is TextRole.QUERY else 1]
         body: dict[str, object] = {
             "model": self.model,
             "input": [prefix + text for text in texts],

@@ -6,14 +6,14 @@ import msgspec
 
 from memd.config.settings import Remote
 from memd.errors import MemdError
-from memd.providers.api_keys.account import Home
+from memd.providers.api_keys.account import ProviderAddress
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, Side
+from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, TextRole
 
-HOME = Home("https://api.openai.com/v1", ("OPENAI_API_KEY",), endings=("/embeddings",), path="/v1")
-ANY_HOME = Home("", needs_key=False, endings=("/embeddings",), path="/v1")
+HOME = ProviderAddress("https://api.openai.com/v1", ("OPENAI_API_KEY",), endings=("/embeddings",), path="/v1")
+ANY_HOME = ProviderAddress("", needs_key=False, endings=("/embeddings",), path="/v1")
 DEFAULT_MODEL = "text-embedding-3-small"
 REQUEST_TOKENS = 8000
 REQUEST_TEXTS = 256  # the API takes 2048; a request that fails is put again as a whole
@@ -45,9 +45,9 @@ class OpenAI(msgspec.Struct, frozen=True):
         """What else decides about a vector."""
         return (*self.prefixes, *self.input_types, str(self.dimensions) if self.sends_dimensions else "")
 
-    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
+    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
         """The request for the vectors of some texts."""
-        place = 0 if side is Side.QUERY else 1
+        place = 0 if side is TextRole.QUERY else 1
         body: dict[str, object] = {
             "model": self.model,
             "input": [self.prefixes[place] + text for text in texts],

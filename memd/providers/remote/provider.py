@@ -19,13 +19,13 @@ from memd.providers.provider import (
     Vector,
     Vectors,
 )
-from memd.providers.remote.circuit_breaker import Breaker
+from memd.providers.remote.circuit_breaker import CircuitBreaker
 from memd.providers.remote.dialect import Dialect
-from memd.providers.remote.identify_model import Portrait
-from memd.providers.remote.request import Refused, Side, TooMuch, Unacceptable
-from memd.providers.remote.retry import ASKING, INDEXING, Retries
-from memd.providers.remote.retrying_client import Asker
-from memd.providers.remote.split_requests import Piece, pieces, requests, split, whole, whole_ones
+from memd.providers.remote.identify_model import ModelIdentity
+from memd.providers.remote.request import ContentRefused, Refused, RequestTooLarge, TextRole
+from memd.providers.remote.retry import ASKING, INDEXING, RetryPolicy
+from memd.providers.remote.retrying_client import RetryingClient
+from memd.providers.remote.split_requests import TextPiece, pieces, requests, split, whole, whole_ones
 from memd.text.tokens import estimate_tokens
 
 REQUEST_TIMEOUT_S = 60.0
@@ -53,13 +53,13 @@ class RemoteProvider:
 
     def __init__(
         self,
-        asker: Asker,
-        portrait: Portrait,
+        asker: RetryingClient,
+        portrait: ModelIdentity,
         *,
         query_timeout_s: float,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
-        indexing: Retries = INDEXING,
-        asking: Retries = ASKING,
+        indexing: RetryPolicy = INDEXING,
+        asking: RetryPolicy = ASKING,
     ) -> None:
         """Nothing is sent yet.
 
@@ -79,7 +79,7 @@ class RemoteProvider:
         self._indexing = indexing
         self._asking = asking
         self._limits = self._dialect.limits
-        self._breaker = Breaker()
+        self._breaker = CircuitBreaker()
         self._identity = Identity(
             self._dialect.provider,
             self._dialect.model,
@@ -132,7 +132,9 @@ class RemoteProvider:
         rows = np.stack([came.rows[place] for place in range(len(some))])
         return self._centred(whole(some, rows, len(texts)), texts)
 
-    def _whole_ones(self, some: Sequence[Piece], texts: Sequence[str], came: "_Came") -> dict[int, Vector]:
+    def _whole_ones(
+        self, some: Sequence[TextPiece], texts: Sequence[str], came: "_Came"
+    ) -> dict[int, Vector]:
         """The vectors of those texts that have theirs, by their places."""
         vectors = whole_ones(some, came.rows)
         if not vectors:
@@ -164,7 +166,7 @@ class RemoteProvider:
         loop = asyncio.get_running_loop()
         self._breaker.check(loop.time())
         heads = [split(sendable(text), self._dialect.input_tokens)[0] for text in texts]
-        some = [Piece(head, number, estimate_tokens(head)) for number, head in enumerate(heads)]
+        some = [TextPiece(head, number, estimate_tokens(head)) for number, head in enumerate(heads)]
         outcomes: list[Vector | EmbedUnavailable] = []
         try:
             for group in requests(some, self._limits):
@@ -183,19 +185,19 @@ class RemoteProvider:
             for text, outcome in zip(texts, outcomes, strict=True)
         ]
 
-    async def _questions(self, group: Sequence[Piece]) -> Sequence[Vector | EmbedUnavailable]:
+    async def _questions(self, group: Sequence[TextPiece]) -> Sequence[Vector | EmbedUnavailable]:
         """The outcomes of one request; of those that are refused together, in halves."""
         try:
             async with asyncio.timeout(self._query_timeout_s):
                 texts = [piece.text for piece in group]
-                return list(await self._ask(texts, Side.QUERY, self._query_timeout_s, self._asking))
+                return list(await self._ask(texts, TextRole.QUERY, self._query_timeout_s, self._asking))
         except TimeoutError as late:
             raise EmbedUnavailable(
                 f"{self._dialect.provider}: the question had no vector after {self._query_timeout_s:g} s"
             ) from late
         except EmbedTerminal as refusal:
             raise EmbedUnavailable(str(refusal)) from refusal
-        except (TooMuch, Unacceptable) as refusal:
+        except (RequestTooLarge, ContentRefused) as refusal:
             if len(group) == 1:
                 failure = EmbedUnavailable(str(refusal))
                 failure.__cause__ = refusal
@@ -203,7 +205,7 @@ class RemoteProvider:
         middle = len(group) // 2
         return [*await self._questions(group[:middle]), *await self._questions(group[middle:])]
 
-    async def embed(self, texts: Sequence[str], side: Side) -> Vectors:
+    async def embed(self, texts: Sequence[str], side: TextRole) -> Vectors:
         """Embed a few short texts as they are, in one request.
 
         Raises:
@@ -219,7 +221,7 @@ class RemoteProvider:
         """Close all connections."""
         await self._asker.session.close()
 
-    async def _embed(self, group: Sequence[Piece], at: int, came: "_Came") -> bool:
+    async def _embed(self, group: Sequence[TextPiece], at: int, came: "_Came") -> bool:
         """Have one request's pieces embedded; what is refused as a whole is tried in halves.
 
         Args:
@@ -234,12 +236,12 @@ class RemoteProvider:
             EmbedUnavailable, EmbedTerminal.
         """
         try:
-            rows = await self.embed([piece.text for piece in group], Side.DOCUMENT)
-        except (TooMuch, Unacceptable) as refusal:
+            rows = await self.embed([piece.text for piece in group], TextRole.DOCUMENT)
+        except (RequestTooLarge, ContentRefused) as refusal:
             if len(group) == 1:
                 await self._alone(group[0], at, refusal, came)
                 return False
-            is_large = isinstance(refusal, TooMuch)
+            is_large = isinstance(refusal, RequestTooLarge)
         else:
             came.rows.update(enumerate(rows, at))
             return True
@@ -251,11 +253,14 @@ class RemoteProvider:
             self._take_less(group)
         return are_taken
 
-    async def _alone(self, piece: Piece, at: int, refusal: TooMuch | Unacceptable, came: "_Came") -> None:
+    async def _alone(
+        self, piece: TextPiece, at: int, refusal: RequestTooLarge | ContentRefused, came: "_Came"
+    ) -> None:
         """A piece that was refused by itself has the vector of its parts, if its size was the reason; else it is refused."""
-        if isinstance(refusal, TooMuch) and piece.tokens > SMALLEST_PIECE:
+        if isinstance(refusal, RequestTooLarge) and piece.tokens > SMALLEST_PIECE:
             parts = [
-                Piece(part, 0, estimate_tokens(part)) for part in split(piece.text, (piece.tokens + 1) // 2)
+                TextPiece(part, 0, estimate_tokens(part))
+                for part in split(piece.text, (piece.tokens + 1) // 2)
             ]
             if len(parts) > 1:
                 of_parts = _Came()
@@ -268,12 +273,12 @@ class RemoteProvider:
                 return
         # Where nothing passes any more, it is not the text's fault.
         try:
-            await self.embed([HARMLESS], Side.DOCUMENT)
-        except (TooMuch, Unacceptable) as everything:
+            await self.embed([HARMLESS], TextRole.DOCUMENT)
+        except (RequestTooLarge, ContentRefused) as everything:
             raise Refused(str(everything)) from everything
         came.refused[piece.of] = str(refusal)
 
-    def _take_less(self, group: Sequence[Piece]) -> None:
+    def _take_less(self, group: Sequence[TextPiece]) -> None:
         tokens = sum(piece.tokens for piece in group)
         self._limits = ProviderLimits(
             max(1, min(self._limits.tokens, tokens // 2)),
@@ -281,7 +286,9 @@ class RemoteProvider:
             self._limits.concurrency,
         )
 
-    async def _ask(self, texts: Sequence[str], side: Side, timeout_s: float, retries: Retries) -> Vectors:
+    async def _ask(
+        self, texts: Sequence[str], side: TextRole, timeout_s: float, retries: RetryPolicy
+    ) -> Vectors:
         return await self._asker.ask(
             texts, side, dimensions=self._portrait.dimensions, timeout_s=timeout_s, retries=retries
         )

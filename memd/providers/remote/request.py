@@ -9,7 +9,7 @@ from memd.errors import MemdError
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 
 
-class Side(StrEnum):
+class TextRole(StrEnum):
     """Which end of a search a text stands at; many models embed the two differently."""
 
     QUERY = "query"
@@ -45,11 +45,11 @@ class HttpAnswer(msgspec.Struct, frozen=True):
         return 200 <= self.status < 300
 
 
-class Unanswered(EmbedUnavailable):
+class NoReply(EmbedUnavailable):
     """No answer came: the connection failed, or it took too long."""
 
 
-class RequestTimedOut(Unanswered):
+class RequestTimedOut(NoReply):
     """It took too long."""
 
 
@@ -73,11 +73,11 @@ class KeyRefused(Refused):
     """The key is not accepted: another one is needed."""
 
 
-class TooMuch(MemdError):
+class RequestTooLarge(MemdError):
     """The request was refused for its size: half of it may pass."""
 
 
-class Unacceptable(MemdError):
+class ContentRefused(MemdError):
     """The request was refused for what is in it."""
 
 

@@ -14,7 +14,7 @@ from memd.providers.remote.request import RequestTimedOut
 log = structlog.get_logger()
 
 
-class Retries(msgspec.Struct, frozen=True):
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How patient one request is."""
 
     attempts: int
@@ -56,9 +56,9 @@ class Retries(msgspec.Struct, frozen=True):
 
 
 # The figures of the original where they proved good: half a second to eight, four attempts.
-INDEXING = Retries(attempts=4, first_s=0.5, cap_s=8.0, longest_asked_s=60.0, timeouts=2)
+INDEXING = RetryPolicy(attempts=4, first_s=0.5, cap_s=8.0, longest_asked_s=60.0, timeouts=2)
 # Inside the deadline of a question there is room for one more attempt.
-ASKING = Retries(attempts=2, first_s=0.1, cap_s=0.2, longest_asked_s=0.5, timeouts=1)
+ASKING = RetryPolicy(attempts=2, first_s=0.1, cap_s=0.2, longest_asked_s=0.5, timeouts=1)
 
 
 def log_retries() -> None:

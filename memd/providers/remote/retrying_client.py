@@ -6,23 +6,29 @@ from memd.providers.api_keys.account import Account
 from memd.providers.provider import Vectors
 from memd.providers.remote import parse_reply
 from memd.providers.remote.dialect import Dialect
-from memd.providers.remote.http import Session
-from memd.providers.remote.request import NotSupported, Refused, Side
-from memd.providers.remote.retry import Retries
+from memd.providers.remote.http import HttpConnections
+from memd.providers.remote.request import NotSupported, Refused, TextRole
+from memd.providers.remote.retry import RetryPolicy
 from memd.runtime.threads import beside
 
 
-class Asker:
+class RetryingClient:
     """One account with one provider, spoken to in its dialect."""
 
-    def __init__(self, dialect: Dialect, account: Account, session: Session) -> None:
+    def __init__(self, dialect: Dialect, account: Account, session: HttpConnections) -> None:
         """Nothing is sent yet."""
         self.dialect = dialect
         self.account = account
         self.session = session
 
     async def ask(
-        self, texts: Sequence[str], side: Side, *, dimensions: int | None, timeout_s: float, retries: Retries
+        self,
+        texts: Sequence[str],
+        side: TextRole,
+        *,
+        dimensions: int | None,
+        timeout_s: float,
+        retries: RetryPolicy,
     ) -> Vectors:
         """The vectors of some texts, shape (n, dimensions).
 

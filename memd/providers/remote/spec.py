@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import Account, Home, NoAccount, Read, account, origin_of
+from memd.providers.api_keys.account import Account, NoAccount, ProviderAddress, Read, account, origin_of
 from memd.providers.remote import gemini, ollama, openai, voyage
 from memd.providers.remote.dialect import Dialect
 
@@ -16,7 +16,7 @@ OLLAMA_PORT = 11434
 _OLLAMA_ENDINGS = ("/api", "/api/embed", "/api/embeddings", "/ollama")
 
 
-class Recipe(msgspec.Struct, frozen=True):
+class ProviderSpec(msgspec.Struct, frozen=True):
     """A provider that must be asked what its model is like before it can be used.
 
     Its repr tells no key: neither do those of its parts.
@@ -39,7 +39,7 @@ class Recipe(msgspec.Struct, frozen=True):
         return self.dialect.model
 
 
-def recipe(name: Name, model: str, remote: Remote, environ: Mapping[str, str], read: Read) -> Recipe:
+def recipe(name: Name, model: str, remote: Remote, environ: Mapping[str, str], read: Read) -> ProviderSpec:
     """How to ask a provider.
 
     Args:
@@ -53,7 +53,7 @@ def recipe(name: Name, model: str, remote: Remote, environ: Mapping[str, str], r
         NoAccount: what is missing, and how to mend it.
     """
     key_header = None
-    home: Home
+    home: ProviderAddress
     dialect: Dialect
     match name:
         case "openai":
@@ -73,10 +73,12 @@ def recipe(name: Name, model: str, remote: Remote, environ: Mapping[str, str], r
         case _:
             assert_never(name)
     who = account(name, home, remote, environ, read)
-    return Recipe(dialect, who, key_header, remote.query_timeout_ms / 1000, _key_places(home, who, remote))
+    return ProviderSpec(
+        dialect, who, key_header, remote.query_timeout_ms / 1000, _key_places(home, who, remote)
+    )
 
 
-def _key_places(home: Home, who: Account, remote: Remote) -> str:
+def _key_places(home: ProviderAddress, who: Account, remote: Remote) -> str:
     """Where the key for an address is looked for: a variable of the environment counts for the provider's own host alone."""
     if remote.api_key:
         return "remote.api_key"
@@ -84,14 +86,18 @@ def _key_places(home: Home, who: Account, remote: Remote) -> str:
         return "the variable that remote.api_key_env names"
     if remote.api_key_file:
         return "the file that remote.api_key_file names"
-    is_home = bool(home.base_url) and origin_of(Home(who.base_url)) == origin_of(home)
+    is_home = bool(home.base_url) and origin_of(ProviderAddress(who.base_url)) == origin_of(home)
     return " or ".join([*home.variables[:is_home], "remote.api_key"])
 
 
 def speaker(base_url: str) -> Name:
     """Which provider is to be expected at an address: the one that lives there, Ollama at its port, else any other."""
-    origin = origin_of(Home(base_url))
-    homes: Mapping[Name, Home] = {"openai": openai.HOME, "gemini": gemini.HOME, "voyage": voyage.HOME}
+    origin = origin_of(ProviderAddress(base_url))
+    homes: Mapping[Name, ProviderAddress] = {
+        "openai": openai.HOME,
+        "gemini": gemini.HOME,
+        "voyage": voyage.HOME,
+    }
     for name, home in homes.items():
         if origin == origin_of(home):
             return name

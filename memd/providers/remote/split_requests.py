@@ -11,7 +11,7 @@ from memd.text.tokens import estimate_tokens
 _BREAKS = ("\n\n", "\n", "。", ". ", " ")
 
 
-class Piece(msgspec.Struct, frozen=True):
+class TextPiece(msgspec.Struct, frozen=True):
     """A text, or a part of one that is too long to be sent whole."""
 
     text: str
@@ -19,10 +19,10 @@ class Piece(msgspec.Struct, frozen=True):
     tokens: int  # estimated
 
 
-def pieces(texts: Sequence[str], input_tokens: int) -> list[Piece]:
+def pieces(texts: Sequence[str], input_tokens: int) -> list[TextPiece]:
     """All texts in pieces of so many estimated tokens at most, in order."""
     return [
-        Piece(part, number, estimate_tokens(part))
+        TextPiece(part, number, estimate_tokens(part))
         for number, text in enumerate(texts)
         for part in split(text, input_tokens)
     ]
@@ -61,7 +61,7 @@ def _longest(text: str, tokens: int) -> int:
     return low
 
 
-def requests(some: Sequence[Piece], limits: ProviderLimits) -> Iterator[Sequence[Piece]]:
+def requests(some: Sequence[TextPiece], limits: ProviderLimits) -> Iterator[Sequence[TextPiece]]:
     """Pieces in order, as many in each request as fit; one that alone is too large goes alone."""
     start, tokens = 0, 0
     for end, piece in enumerate(some):
@@ -73,7 +73,7 @@ def requests(some: Sequence[Piece], limits: ProviderLimits) -> Iterator[Sequence
         yield some[start:]
 
 
-def whole(some: Sequence[Piece], rows: Vectors, count: int) -> Vectors:
+def whole(some: Sequence[TextPiece], rows: Vectors, count: int) -> Vectors:
     """The vectors of whole texts: of one in pieces, the mean of theirs by their length, scaled to length 1.
 
     Args:
@@ -93,7 +93,7 @@ def whole(some: Sequence[Piece], rows: Vectors, count: int) -> Vectors:
     return means
 
 
-def whole_ones(some: Sequence[Piece], rows: Mapping[int, Vector]) -> dict[int, Vector]:
+def whole_ones(some: Sequence[TextPiece], rows: Mapping[int, Vector]) -> dict[int, Vector]:
     """The vectors of those texts of which all pieces have theirs, by the places of the texts.
 
     Args:
@@ -106,6 +106,6 @@ def whole_ones(some: Sequence[Piece], rows: Mapping[int, Vector]) -> dict[int, V
         return {}
     places = list(dict.fromkeys(some[place].of for place in there))
     renumbered = {of: number for number, of in enumerate(places)}
-    kept = [Piece(some[place].text, renumbered[some[place].of], some[place].tokens) for place in there]
+    kept = [TextPiece(some[place].text, renumbered[some[place].of], some[place].tokens) for place in there]
     vectors = whole(kept, np.stack([rows[place] for place in there]), len(places))
     return dict(zip(places, vectors, strict=True))

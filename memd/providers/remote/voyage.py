@@ -6,13 +6,15 @@ import msgspec
 
 from memd.config.settings import Remote
 from memd.errors import MemdError
-from memd.providers.api_keys.account import Home
+from memd.providers.api_keys.account import ProviderAddress
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import error_replies, known_models
 from memd.providers.remote.openai import indexed
-from memd.providers.remote.request import HttpAnswer, HttpRequest, Side
+from memd.providers.remote.request import HttpAnswer, HttpRequest, TextRole
 
-HOME = Home("https://api.voyageai.com/v1", ("VOYAGE_API_KEY",), endings=("/embeddings",), path="/v1")
+HOME = ProviderAddress(
+    "https://api.voyageai.com/v1", ("VOYAGE_API_KEY",), endings=("/embeddings",), path="/v1"
+)
 DEFAULT_MODEL = "voyage-4-large"
 REQUEST_TOKENS = 8000
 REQUEST_TEXTS = 256  # the API takes 1000
@@ -33,7 +35,7 @@ class Voyage(msgspec.Struct, frozen=True):
         """What else decides about a vector."""
         return (str(self.dimensions),) if self.sends_dimensions else ()
 
-    def embed(self, texts: Sequence[str], side: Side) -> HttpRequest:
+    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
         """The request for the vectors of some texts; one that is too long is an error, not cut in silence."""
         body: dict[str, object] = {
             "model": self.model,

@@ -10,7 +10,7 @@ from memd.server.requests.caller import Caller, DeniedSession
 from memd_client import messages as wire
 
 
-class Control(msgspec.Struct, frozen=True):
+class DaemonControl(msgspec.Struct, frozen=True):
     """What the daemon does when its owner asks for it."""
 
     stop: Callable[[], None]  # as SIGTERM does
@@ -19,7 +19,7 @@ class Control(msgspec.Struct, frozen=True):
 
 
 async def control_daemon(
-    request: wire.Reload | wire.Stop, caller: Caller, control: Control, config: str | None
+    request: wire.Reload | wire.Stop, caller: Caller, control: DaemonControl, config: str | None
 ) -> wire.Reloaded | wire.Stopping:
     """Stop the daemon, or load its configuration again.
 

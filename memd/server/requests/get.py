@@ -2,14 +2,14 @@
 
 from memd.backends.backend import MAX_CHARS
 from memd.server.requests.caller import BadRequest, Caller
-from memd.server.slow_requests import Slow
+from memd.server.slow_requests import SlowRequests
 from memd_client import messages as wire
 
 MAX_LINES = 120
 LEAST_CHARS = 100  # of an excerpt: fewer would take forever to read on
 
 
-async def get(request: wire.Get, caller: Caller, slow: Slow) -> wire.Note:
+async def get(request: wire.Get, caller: Caller, slow: SlowRequests) -> wire.Note:
     """Read lines; a file that is not there and one that the caller may not see get the same reply.
 
     Raises:

@@ -13,7 +13,7 @@ from memd.backends.truncate import clamp
 from memd.runtime.local_time import LocalZone
 from memd.runtime.timing import spent
 from memd.server.requests.caller import AllowedAgent, BadRequest, Caller
-from memd.server.slow_requests import Slow
+from memd.server.slow_requests import SlowRequests
 from memd_client import messages as wire
 
 MAX_RESULTS = 50
@@ -41,7 +41,9 @@ class ConnectedClient:
             slots.release()
 
 
-async def search(request: wire.Search, caller: Caller, client: ConnectedClient, slow: Slow) -> wire.Found:
+async def search(
+    request: wire.Search, caller: Caller, client: ConnectedClient, slow: SlowRequests
+) -> wire.Found:
     """Answer a search; a session that may not search gets no hits and `scope_denied`."""
     with slow.timed("search", question_chars=len(request.query)) as timed:
         allowed = await caller.agent(request.agent, request.source)

@@ -7,8 +7,8 @@ import structlog
 from memd.agent.agents import Agents, AgentUnavailable, RunningAgent
 from memd.errors import MemdError
 from memd.server.requests.caller import Caller, DeniedSession
-from memd.server.slow_requests import Slow
-from memd.server.status.report import Facts, agent_status, for_session, left_out_status
+from memd.server.slow_requests import SlowRequests
+from memd.server.status.report import ProcessFacts, agent_status, for_session, left_out_status
 from memd.store.errors import StoreClosed
 from memd_client import messages as wire
 
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 async def status(
-    request: wire.Status, caller: Caller, agents: Agents, facts: Facts, slow: Slow
+    request: wire.Status, caller: Caller, agents: Agents, facts: ProcessFacts, slow: SlowRequests
 ) -> wire.StatusReport:
     """Report on the daemon and on the agents that are meant, as far as the caller may know.
 
@@ -39,7 +39,7 @@ async def status(
     return report if caller.key is None else for_session(report, is_private=caller.is_private)
 
 
-async def _agent_status(agent: RunningAgent, agents: Agents, slow: Slow) -> wire.AgentStatus:
+async def _agent_status(agent: RunningAgent, agents: Agents, slow: SlowRequests) -> wire.AgentStatus:
     """The status of an agent; where that fails, the reason in its place, so that the others are still reported.
 
     Raises:

@@ -4,7 +4,7 @@ import time
 
 from memd.agent.agents import RunningAgent
 from memd.backends.fallback import Fallback
-from memd.backends.fallback_state import FallenBack
+from memd.backends.fallback_state import BuiltinInUse
 from memd.backends.qmd.backend import QmdState
 from memd.backends.qmd.updater import QmdVectors
 from memd.providers.provider import space_of
@@ -23,7 +23,7 @@ def fallback(agent: RunningAgent) -> wire.BackendFallback | None:
     if not isinstance(agent.backend, Fallback) or agent.backend.use is None:
         return None
     standing, reason = agent.backend.standing, agent.backend.use.reason
-    if isinstance(standing, FallenBack):
+    if isinstance(standing, BuiltinInUse):
         return wire.BackendFallback(
             from_=agent.backend.name,
             reason=reason,

@@ -31,7 +31,7 @@ _UNHEARD = {
 }
 
 
-class Facts:
+class ProcessFacts:
     """What is true of the process, whatever the agents do."""
 
     def __init__(

@@ -4,18 +4,18 @@ import codecs
 
 import msgspec
 
-from memd.sources.transcripts.progress import EDGE_BYTES, Mark, mark_of
+from memd.sources.transcripts.progress import EDGE_BYTES, ReadMark, mark_of
 
 MAX_LINE_BYTES = 8 << 20  # pictures and the output of tools make lines of many megabytes; speech does not
 
 _BLANK = b" \t\r\0"  # a crash can leave NUL characters where something was to be written
 
 
-class Continued(Exception):
+class LineContinued(Exception):
     """More has come in a line that was taken for a whole one: it says something else now."""
 
 
-class Cutter:
+class LineSplitter:
     """Cuts pieces of a transcript into its lines, as they come.
 
     A line that has not come to its end yet stays out, unless it is too long to be kept.
@@ -51,7 +51,7 @@ class Cutter:
         self._pending = b""
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> ReadMark:
         """Of everything up to offset."""
         return mark_of(self.offset, self._head, self._tail)
 
@@ -115,7 +115,7 @@ class Cutter:
 
 def _require_blank(line: bytes) -> None:
     if len(line) > MAX_LINE_BYTES or line.strip(_BLANK):
-        raise Continued
+        raise LineContinued
 
 
 def _is_object(content: bytes) -> bool:

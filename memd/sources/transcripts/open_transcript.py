@@ -12,7 +12,7 @@ from memd.text.memory_paths import Parts, Root, SessionPaths, admits, name_of, p
 PACKED_SUFFIX = ".zst"
 
 
-class Opened(NamedTuple):
+class OpenTranscript(NamedTuple):
     """A transcript that can be read."""
 
     descriptor: int
@@ -21,7 +21,7 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[Opened]:
+def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[OpenTranscript]:
     """Open the file of a transcript below the root that it lies in, closing it in the end.
 
     Its name in the index does not say where it lies: that is found.file, which a scan of the roots gave. It is asked
@@ -41,7 +41,7 @@ def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[Opened]
         except OSError as failure:
             raise refusal(failure, found.path) from failure
         stamp = Stamp.of(status)
-        yield Opened(descriptor, stamp, found.file.name.endswith(PACKED_SUFFIX))
+        yield OpenTranscript(descriptor, stamp, found.file.name.endswith(PACKED_SUFFIX))
     finally:
         os.close(descriptor)
 

@@ -12,7 +12,7 @@ from memd.sources.transcripts import detect
 from memd.sources.transcripts.events import Event, Learnt, Said, Unread
 from memd.sources.transcripts.format import Format
 from memd.sources.transcripts.progress import ReadProgress
-from memd.sources.transcripts.turn_builder import Fold
+from memd.sources.transcripts.turn_builder import TurnBuilder
 
 
 class RedactedTurn(Protocol):
@@ -34,11 +34,11 @@ class TurnRedactor(Protocol):
         """The text without it."""
 
 
-class Stale(Exception):
+class StaleParserState(Exception):
     """The state of a parser cannot be gone on from."""
 
 
-class Hearing:
+class TranscriptParser:
     """What a transcript says, line by line."""
 
     def __init__(self, after: ReadProgress | None, redactor: TurnRedactor | None) -> None:
@@ -55,10 +55,10 @@ class Hearing:
         self._redactor = redactor
         self._untold: list[tuple[int, bytes]] = []
         self._untold_bytes = 0
-        self.fold = Fold()
+        self.fold = TurnBuilder()
         if after is not None:
             self.format, self._state = _going_on(after)
-            self.fold = Fold(after.turns, after.last, after.learnt)
+            self.fold = TurnBuilder(after.turns, after.last, after.learnt)
             self.tally.update(after.tally)
         self._is_hidden = after is not None and after.hidden
 
@@ -134,8 +134,8 @@ class Hearing:
 def _going_on(after: ReadProgress) -> tuple[Format, Any]:
     told = detect.FORMATS.get(after.format or "")
     if told is None:
-        raise Stale
+        raise StaleParserState
     try:
         return told, msgspec.msgpack.decode(after.state, type=told.State)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Stale from error
+        raise StaleParserState from error

@@ -14,7 +14,7 @@ VERSION = 1
 EDGE_BYTES = 4096  # of the beginning and of the end of what was read, that are looked at before reading on
 
 
-class Mark(msgspec.Struct, frozen=True):
+class ReadMark(msgspec.Struct, frozen=True):
     """By what the part of a file that was read is known again: a few bytes at both its ends."""
 
     length: int  # bytes
@@ -27,7 +27,7 @@ class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = VERSION
     inode: int
-    mark: Mark
+    mark: ReadMark
     packed: bool = False  # the mark is of the compressed bytes
     hidden: bool = False  # it is a subagent's, and those do not count: there are no turns
     followed: bool = (
@@ -51,9 +51,9 @@ class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256(b"%d:%b:%b" % (mark.length, mark.head, mark.tail)).digest()
 
 
-def mark_of(length: int, head: bytes, tail: bytes) -> Mark:
+def mark_of(length: int, head: bytes, tail: bytes) -> ReadMark:
     """The mark of so many bytes, of which these are the first and the last ones."""
-    return Mark(length, hashlib.sha256(head).digest(), hashlib.sha256(tail).digest())
+    return ReadMark(length, hashlib.sha256(head).digest(), hashlib.sha256(tail).digest())
 
 
 def encoded(progress: ReadProgress) -> bytes:

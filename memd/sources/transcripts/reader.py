@@ -10,25 +10,25 @@ from memd.model import FoundFile, Stamp, Turn
 from memd.sources.notes import settled
 from memd.sources.safe_open import refusal
 from memd.sources.transcripts.events import Learnt
-from memd.sources.transcripts.lines import Continued, Cutter
-from memd.sources.transcripts.open_transcript import Opened, open_transcript
-from memd.sources.transcripts.parser import Hearing, Stale, TurnRedactor
-from memd.sources.transcripts.progress import EDGE_BYTES, Mark, ReadProgress, mark_of
-from memd.sources.transcripts.turn_builder import Unfollowable
+from memd.sources.transcripts.lines import LineContinued, LineSplitter
+from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript
+from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
+from memd.sources.transcripts.progress import EDGE_BYTES, ReadMark, ReadProgress, mark_of
+from memd.sources.transcripts.turn_builder import UnresolvedReference
 from memd.sources.transcripts.zstd_stream import unpacked
 from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 20
 
 
-class Same(msgspec.Struct, frozen=True):
+class UnchangedTranscript(msgspec.Struct, frozen=True):
     """There is nothing new in it: only its stamp is to be kept."""
 
     progress: ReadProgress
     stamp: Stamp
 
 
-class Grown(msgspec.Struct, frozen=True):
+class GrownTranscript(msgspec.Struct, frozen=True):
     """The turns from turns_from on are now these; those before it are as they were."""
 
     turns_from: int
@@ -45,7 +45,7 @@ class WholeTranscript(msgspec.Struct, frozen=True):
     stamp: Stamp
 
 
-Reading = Same | Grown | WholeTranscript
+Reading = UnchangedTranscript | GrownTranscript | WholeTranscript
 
 
 def read_transcript(
@@ -91,7 +91,7 @@ class _Edges(msgspec.Struct, frozen=True):
 
 
 def _read(
-    opened: Opened,
+    opened: OpenTranscript,
     shown: str,
     progress: ReadProgress | None,
     redactor: TurnRedactor | None,
@@ -104,18 +104,22 @@ def _read(
     edges = None if progress is None else _edges_if_same(opened, progress)
     if progress is not None and edges is not None:
         if opened.stamp.size == progress.mark.length:
-            return Same(progress, stamp)
+            return UnchangedTranscript(progress, stamp)
         if progress.followed:
             grown = _read_on(opened, progress, edges, redactor, subagents=subagents)
             if grown is not None:
                 turns_from, turns, now = grown
                 is_same = now.offset == progress.offset  # not one more line has come to its end
-                return Same(progress, stamp) if is_same else Grown(turns_from, turns, now, stamp)
+                return (
+                    UnchangedTranscript(progress, stamp)
+                    if is_same
+                    else GrownTranscript(turns_from, turns, now, stamp)
+                )
     turns, now = _read_whole(opened, shown, redactor, subagents=subagents)
     return WholeTranscript(turns, now, stamp)
 
 
-def _edges_if_same(opened: Opened, progress: ReadProgress) -> _Edges | None:
+def _edges_if_same(opened: OpenTranscript, progress: ReadProgress) -> _Edges | None:
     """The ends of what was read before; None where the file is not that one, or not any more."""
     length = progress.mark.length
     if (opened.stamp.inode, opened.packed) != (progress.inode, progress.packed) or opened.stamp.size < length:
@@ -137,10 +141,15 @@ def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
 
 
 def _read_on(
-    opened: Opened, progress: ReadProgress, edges: _Edges, redactor: TurnRedactor | None, *, subagents: bool
+    opened: OpenTranscript,
+    progress: ReadProgress,
+    edges: _Edges,
+    redactor: TurnRedactor | None,
+    *,
+    subagents: bool,
 ) -> tuple[int, tuple[Turn, ...], ReadProgress] | None:
     """What came since: the first turn that is another, the turns from there on; None where a whole reading must tell."""
-    cutter = Cutter(
+    cutter = LineSplitter(
         offset=progress.offset,
         lines=progress.lines,
         skipping=progress.skipping,
@@ -149,9 +158,9 @@ def _read_on(
         tail=edges.tail,
     )
     try:
-        hearing = Hearing(progress, redactor)
+        hearing = TranscriptParser(progress, redactor)
         hear_all(hearing, cutter, _pieces(opened.descriptor, progress.offset, opened.stamp.size))
-    except (Unfollowable, Continued, Stale):
+    except (UnresolvedReference, LineContinued, StaleParserState):
         return None
     if _is_hidden(hearing.fold.learnt, subagents=subagents) != progress.hidden:
         return None
@@ -162,9 +171,9 @@ def _read_on(
 
 
 def _read_whole(
-    opened: Opened, shown: str, redactor: TurnRedactor | None, *, subagents: bool
+    opened: OpenTranscript, shown: str, redactor: TurnRedactor | None, *, subagents: bool
 ) -> tuple[tuple[Turn, ...], ReadProgress]:
-    cutter, hearing = Cutter(), Hearing(None, redactor)
+    cutter, hearing = LineSplitter(), TranscriptParser(None, redactor)
     size = opened.stamp.size
     hear_all(
         hearing,
@@ -178,7 +187,7 @@ def _read_whole(
     return ((), _hidden(now)) if _is_hidden(now.learnt, subagents=subagents) else (turns, now)
 
 
-def hear_all(hearing: Hearing, cutter: Cutter, pieces: Iterator[bytes]) -> None:
+def hear_all(hearing: TranscriptParser, cutter: LineSplitter, pieces: Iterator[bytes]) -> None:
     """Hear all there is, or as much as shows that nobody can tell what it is."""
     for piece in pieces:
         for number, line in cutter.feed(piece):
@@ -195,7 +204,7 @@ def _is_hidden(learnt: Learnt, *, subagents: bool) -> bool:
 
 
 def _progress(
-    opened: Opened, cutter: Cutter, hearing: Hearing, turns: int, last: Turn | None
+    opened: OpenTranscript, cutter: LineSplitter, hearing: TranscriptParser, turns: int, last: Turn | None
 ) -> ReadProgress:
     """What the next reading goes on from."""
     assert hearing.format is not None
@@ -222,7 +231,7 @@ def _hidden(progress: ReadProgress) -> ReadProgress:
     return msgspec.structs.replace(progress, hidden=True, turns=0, last=None, tally={"sessions.subagent": 1})
 
 
-def _untold(opened: Opened, hearing: Hearing) -> ReadProgress:
+def _untold(opened: OpenTranscript, hearing: TranscriptParser) -> ReadProgress:
     """Of a transcript in no format that is known: it is looked at again from its beginning when it has changed."""
     return ReadProgress(
         inode=opened.stamp.inode,
@@ -233,6 +242,6 @@ def _untold(opened: Opened, hearing: Hearing) -> ReadProgress:
     )
 
 
-def _mark_of_all(opened: Opened) -> Mark:
+def _mark_of_all(opened: OpenTranscript) -> ReadMark:
     edges = _edges(opened.descriptor, opened.stamp.size)
     return mark_of(opened.stamp.size, edges.head, edges.tail)

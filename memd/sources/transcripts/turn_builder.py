@@ -16,7 +16,7 @@ from memd.sources.transcripts.events import (
 )
 
 
-class Unfollowable(Exception):
+class UnresolvedReference(Exception):
     """An event refers to what was read another time: only a reading from the first line on can tell."""
 
 
@@ -43,7 +43,7 @@ class _Node:
         self.is_gone = False
 
 
-class Fold:
+class TurnBuilder:
     """The turns of a transcript, event by event.
 
     One that goes on after an earlier reading ends where a reading from the first line on would have ended, or raises
@@ -134,7 +134,7 @@ class Fold:
         top = self._top
         if isinstance(top, _Ground):
             if top.height:
-                raise Unfollowable
+                raise UnresolvedReference
             return False
         if top.turn.id != said.id or top.turn.role != said.role:
             return False
@@ -168,7 +168,7 @@ class Fold:
                 turns -= 1
             at = at.below
         if turns > 0 and isinstance(at, _Ground) and at.height:
-            raise Unfollowable
+            raise UnresolvedReference
         self._fall_to(to)
 
     def _fall_to(self, to: _Node | _Ground) -> None:
@@ -183,7 +183,7 @@ class Fold:
         """The record of this id, or the turn it stands on. None: there is none."""
         place = self._places.get(identity)
         if place is None and self._goes_on:
-            raise Unfollowable
+            raise UnresolvedReference
         return place
 
 

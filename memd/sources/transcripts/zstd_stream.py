@@ -23,7 +23,7 @@ _PIECE_BYTES = 1 << 20
 _PACKED_PIECE_BYTES = 1 << 17
 
 
-class Damaged(FileUnreadable):
+class ZstdDamaged(FileUnreadable):
     """It is no zstd file, or not as it was written."""
 
 
@@ -69,4 +69,4 @@ def _next(stream: zstandard.ZstdDecompressionReader, shown: str) -> bytes:
     try:
         return stream.read(_PIECE_BYTES)
     except zstandard.ZstdError as error:
-        raise Damaged(shown, f"cannot be decompressed ({error})") from error
+        raise ZstdDamaged(shown, f"cannot be decompressed ({error})") from error

@@ -13,11 +13,11 @@ from typing import Any
 from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.backends.builtin import Builtin
 from memd.backends.qmd.backend import QmdBackend
-from memd.backends.qmd.embed_slot import EmbedTurn
+from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
 from memd.index_service import IndexService
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer
@@ -58,7 +58,7 @@ class Bench:
         self.roots = roots_of(self.settings)
         self.treatment = treatment_of(self.settings, self.roots)
         self.index = Index(home / "main.sqlite")
-        dirty = Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
+        dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
         self.sync = IndexService(
             "main",
             self.settings,
@@ -81,7 +81,7 @@ class Bench:
             zone=self.treatment.zone,
         )
         self.environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
-        self.turn = EmbedTurn()
+        self.turn = EmbedSlot()
         self.qmd: QmdBackend
 
     @property

@@ -3,19 +3,27 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.backends.qmd.collections import NOTES, Added, WantedCollection, as_added, reaches, steps, wanted
+from memd.backends.qmd.collections import (
+    NOTES,
+    CollectionArguments,
+    WantedCollection,
+    as_added,
+    reaches,
+    steps,
+    wanted,
+)
 from memd.backends.qmd.parse import QmdListing
 from memd.config.settings import Collection
 from memd.model import Kind
-from memd.text.memory_paths import Root, SessionPaths, SingleFile, Tree, Workspace
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 
 ROOTS: tuple[Root, ...] = (
     Workspace(Path("/w")),
-    Tree(Path("/x/Team Notes")),
-    Tree(Path("/y/Team Notes")),
+    ExtraDirectory(Path("/x/Team Notes")),
+    ExtraDirectory(Path("/y/Team Notes")),
     SingleFile(Path("/z"), "a,b[1] ü.md"),
     SessionPaths(Path("/s"), "openclaw", "openclaw"),
-    Tree(Path("/claude/projects"), way=("*", "memory")),
+    ExtraDirectory(Path("/claude/projects"), way=("*", "memory")),
 )
 
 
@@ -74,14 +82,17 @@ A = WantedCollection("a", Path("/a"), "**/*.md", NOTES)
         ([QmdListing("a", "~/a", "**/*.md")], {}, (), ()),  # shortened for people
         ([QmdListing("a", "/elsewhere", "**/*.md")], {}, ("a",), ("a",)),
         ([QmdListing("a", None, "*.txt")], {}, ("a",), ("a",)),
-        ([QmdListing("a", None, "**/*.md")], {"a": Added("/old", "**/*.md")}, ("a",), ("a",)),
+        ([QmdListing("a", None, "**/*.md")], {"a": CollectionArguments("/old", "**/*.md")}, ("a",), ("a",)),
         ([QmdListing("a"), QmdListing("mine")], {}, (), ()),  # somebody else's
-        ([QmdListing("a"), QmdListing("old")], {"old": Added("/old", "*")}, ("old",), ()),
-        ([QmdListing("a")], {"old": Added("/old", "*")}, (), ()),
+        ([QmdListing("a"), QmdListing("old")], {"old": CollectionArguments("/old", "*")}, ("old",), ()),
+        ([QmdListing("a")], {"old": CollectionArguments("/old", "*")}, (), ()),
     ],
 )
 def test_only_what_is_known_to_differ_is_made_anew(
-    listed: list[QmdListing], added: dict[str, Added], remove: tuple[str, ...], add: tuple[str, ...]
+    listed: list[QmdListing],
+    added: dict[str, CollectionArguments],
+    remove: tuple[str, ...],
+    add: tuple[str, ...],
 ) -> None:
     """What memd did not add and does not want is left alone."""
     work = steps([A], listed, added)

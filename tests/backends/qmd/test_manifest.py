@@ -1,10 +1,10 @@
 import msgspec
 
-from memd.backends.qmd.manifest import Manifest, ManifestEntry, Source, plan, read, safe_name
+from memd.backends.qmd.manifest import ExportSource, Manifest, ManifestEntry, plan, read, safe_name
 
 
-def source(name: str, state: str = "1", directory: str = "sessions/s") -> Source:
-    return Source(directory, name, state)
+def source(name: str, state: str = "1", directory: str = "sessions/s") -> ExportSource:
+    return ExportSource(directory, name, state)
 
 
 def test_only_what_changed_is_written() -> None:

@@ -8,10 +8,10 @@ from memd.backends.qmd.match_files import by_likeness, directly
 from memd.backends.qmd.parse import QmdEntry
 from memd.model import Kind, Stamp
 from memd.store.files import KnownFile
-from memd.text.memory_paths import Root, Tree, Workspace
+from memd.text.memory_paths import ExtraDirectory, Root, Workspace
 
 BASE = Path("/state/main.qmd")
-ROOTS: tuple[Root, ...] = (Workspace(Path("/w")), Tree(Path("/x")))
+ROOTS: tuple[Root, ...] = (Workspace(Path("/w")), ExtraDirectory(Path("/x")))
 COLLECTIONS = {
     "notes": WantedCollection("notes", Path("/w/memory"), "**/*.md", NOTES),
     "extra": WantedCollection("extra", Path("/x"), "**/*.md", NOTES),

@@ -3,7 +3,7 @@
 import pytest
 
 from memd.ctl.demo import findings
-from memd.ctl.demo.findings import DemoAnswer, Edited, Grouped, Indexed
+from memd.ctl.demo.findings import DemoAnswer, EditFound, GroupComparison, IndexingTime
 from memd.ctl.demo.questions import DemoQuestion
 from memd.ctl.output.colours import plain
 from memd_client.messages import Health, Hit, Vectors
@@ -62,7 +62,7 @@ def test_vectors_are_complete_or_missed(vectors: Vectors, reason: str | None, te
     told = findings.indexed(
         agent(vectors=vectors, provider_health=Health(ok=reason is None, reason=reason)), 0.8, 5.0
     )
-    assert isinstance(told, Indexed)
+    assert isinstance(told, IndexingTime)
     beginning = "214 notes, 1,830 chunks: words searchable 0.8 s after the start of the daemon"
     assert findings.index_text(told, plain) == f"{beginning}{text}"
 
@@ -102,17 +102,17 @@ def test_the_first_hit_is_shown_whole() -> None:
 
 def test_an_edit_is_found_or_not() -> None:
     """With the time from the end of writing to the hit."""
-    edit = Edited(path="a.md", line="- x", query="x?", took_ms=31.0, hits=[HIT])
+    edit = EditFound(path="a.md", line="- x", query="x?", took_ms=31.0, hits=[HIT])
     assert findings.edit_text(edit, plain) == (
         f"An edit: one more line in a.md, then at once: x?\n   found 31 ms after it was written\n{_HIT_TEXT}"
     )
-    late = Edited(path="a.md", line="- x", query="x?", took_ms=None, hits=[HIT])
+    late = EditFound(path="a.md", line="- x", query="x?", took_ms=None, hits=[HIT])
     assert findings.edit_text(late, plain) == "An edit: one more line in a.md, then at once: x?\n   not found"
 
 
 def test_a_leak_would_be_loud() -> None:
     """What a group sees is told by what came back."""
-    group = Grouped(
+    group = GroupComparison(
         query="x?",
         session_key="k",
         owner_paths=["MEMORY.md", "a.md", "a.md"],
@@ -123,5 +123,7 @@ def test_a_leak_would_be_loud() -> None:
         "A group chat asks: x?\n"
         "   1 hit, none of MEMORY.md or USER.md; to you the same question gives MEMORY.md, a.md"
     )
-    leak = Grouped(query="x?", session_key="k", owner_paths=[], group_paths=["MEMORY.md"], sees_private=True)
+    leak = GroupComparison(
+        query="x?", session_key="k", owner_paths=[], group_paths=["MEMORY.md"], sees_private=True
+    )
     assert "it gets lines of MEMORY.md or USER.md" in findings.group_text(leak, plain)

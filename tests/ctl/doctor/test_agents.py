@@ -8,13 +8,13 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor import agents
-from memd.inspection.facts import Cache, Ground, Kept, NotesOf, Root, Store
+from memd.inspection.facts import Cache, KeptBackup, NotesOf, Root, RootsScan, Store
 from memd_client.messages import Health, Pass, VectorHealth
 from tests.ctl import answers
 from tests.ctl.doctor.scenes import SCENE, sound, told
 
 _ROOT = Root(path="/home/ann/ws", resolved="/home/ann/ws", is_workspace=True, fault=None)
-_GROUND = Ground(agent="main", roots=(_ROOT,), notes=12)
+_GROUND = RootsScan(agent="main", roots=(_ROOT,), notes=12)
 _STORE = Store(
     agent="main",
     file="/s/agents/main.sqlite",
@@ -116,10 +116,10 @@ def test_a_file_name_cannot_command_a_terminal() -> None:
     assert "\x1b" not in agents.judged_notes(ground, SCENE, 5.0)[0].detail
 
 
-def _ground(name: str, workspace: str, *extra: str) -> Ground:
+def _ground(name: str, workspace: str, *extra: str) -> RootsScan:
     roots = [Root(path=workspace, resolved=workspace, is_workspace=True, fault=None)]
     roots += [Root(path=path, resolved=path, is_workspace=False, fault=None) for path in extra]
-    return Ground(agent=name, roots=tuple(roots))
+    return RootsScan(agent=name, roots=tuple(roots))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_places_of_transcripts_are_looked_at_too(fault: str | None, says: str, m
     assert mends in finding.fix
 
 
-_KEPT = Kept(name="main.sqlite.before-schema-2", bytes=12_400_000, schema=1, made_at=1.0)
+_KEPT = KeptBackup(name="main.sqlite.before-schema-2", bytes=12_400_000, schema=1, made_at=1.0)
 
 
 @pytest.mark.parametrize(

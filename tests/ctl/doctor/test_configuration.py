@@ -8,7 +8,7 @@ import pytest
 from memd.config.load import ConfigError
 from memd.ctl.doctor import configuration
 from memd.ctl.doctor.finding import Finding
-from memd.inspection.timeouts import Broken, Endless
+from memd.inspection.timeouts import StillRunning, WorkFailed
 from tests.ctl.doctor.scenes import SCENE, sound
 
 
@@ -54,8 +54,10 @@ def test_a_file_that_was_named_and_is_missing_is_told(tmp_path: Path) -> None:
     assert finding.fix.endswith("config init")
 
 
-@pytest.mark.parametrize("outcome", [Endless(5.0), Broken(RuntimeError("a secret")), ConfigError("x")])
-def test_a_file_that_cannot_be_read_is_told(outcome: Endless | Broken | ConfigError) -> None:
+@pytest.mark.parametrize(
+    "outcome", [StillRunning(5.0), WorkFailed(RuntimeError("a secret")), ConfigError("x")]
+)
+def test_a_file_that_cannot_be_read_is_told(outcome: StillRunning | WorkFailed | ConfigError) -> None:
     """Without what an error says that may hold anything."""
     finding = configuration.judged(outcome, SCENE)
     assert not sound(finding)

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from memd.ctl.doctor.inspect import InspectionAnswer, ask, command_for
-from memd.inspection.facts import Disk, End, Engine, Question
+from memd.inspection.facts import Disk, Engine, InspectionEnd, InspectionRequest
 
-_QUESTION = Question(config=None, home="/", state="/nowhere", patience_s=5.0, now=0.0)
+_QUESTION = InspectionRequest(config=None, home="/", state="/nowhere", patience_s=5.0, now=0.0)
 _DISK = '{"fact":"disk","kind":"ext4","point":"/","is_remote":false}'
 _SAY = f"""print('{{"fact":"begun"}}'); print('{_DISK}', flush=True);"""
 
@@ -55,4 +55,4 @@ def test_the_end_is_what_it_says_and_not_when_it_ends() -> None:
     """A process with a thread on a dead disk cannot be ended, but has said all it will."""
     answer = _asked(_SAY + """print('{"fact":"end"}', flush=True); time.sleep(60)""", patience_s=50.0)
     assert answer.trouble is None
-    assert answer.of(End)
+    assert answer.of(InspectionEnd)

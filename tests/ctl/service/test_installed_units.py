@@ -7,12 +7,12 @@ import pytest
 from memd.ctl.places import Places
 from memd.ctl.service.installation import here
 from memd.ctl.service.installed_units import State, look
-from memd.ctl.service.supervisor import Unit
+from memd.ctl.service.supervisor import ServiceUnit
 from memd.ctl.service.systemd import Systemd
 from tests.bounds import shipped
 
 
-def _wanted(home: Path) -> tuple[Systemd, tuple[Unit, ...]]:
+def _wanted(home: Path) -> tuple[Systemd, tuple[ServiceUnit, ...]]:
     found = here({}, Places(home=home, config=None, state=home / "st", socket=home / "s"), platform="linux")
     assert found is not None
     assert isinstance(found.supervisor, Systemd)

@@ -8,7 +8,7 @@ from memd.ctl.failures import UsageError
 from memd.ctl.places import Places
 from memd.ctl.service.launchd import of_user
 from memd.ctl.service.start_command import launch
-from memd.ctl.service.supervisor import Managed, Order
+from memd.ctl.service.supervisor import ManagedService, ManagerCommand
 from memd.ctl.service.written_by import author
 
 HOME = Path("/Users/ann")
@@ -34,7 +34,7 @@ _RUNNING = f"""gui/501/local.memd = {{
 """
 
 
-def _words(orders: tuple[Order, ...]) -> list[str]:
+def _words(orders: tuple[ManagerCommand, ...]) -> list[str]:
     return [" ".join(order.words) for order in orders]
 
 
@@ -70,7 +70,7 @@ def test_there_is_nothing_to_harden() -> None:
 
 def test_what_launchd_says_of_a_job_is_understood() -> None:
     """Of the job itself, not of what is inside it."""
-    assert OURS.understand(0, _RUNNING) == Managed(
+    assert OURS.understand(0, _RUNNING) == ManagedService(
         loaded=True, enabled=True, state="running", pid=4711, path=PLIST
     )
 
@@ -81,12 +81,12 @@ def test_a_job_that_ended_is_understood() -> None:
     managed = OURS.understand(0, ended)
     assert (managed.pid, managed.exit_code, managed.result) == (None, 78, "exit status 78")
     assert OURS.understand(0, ended.replace("78: EX_CONFIG", "0")).result == ""
-    assert OURS.understand(113, _RUNNING) == Managed(loaded=False)
+    assert OURS.understand(113, _RUNNING) == ManagedService(loaded=False)
 
 
 def test_a_job_is_loaded_once() -> None:
     """What is loaded is started; what has changed is loaded anew, and waited for while it ends."""
-    loaded, not_loaded = Managed(loaded=True), Managed(loaded=False)
+    loaded, not_loaded = ManagedService(loaded=True), ManagedService(loaded=False)
     load = f"launchctl bootstrap gui/501 {PLIST}"
     assert _words(OURS.install(changed=True, managed=not_loaded))[-1] == load
     assert _words(OURS.install(changed=True, managed=loaded)) == [

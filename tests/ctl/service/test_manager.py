@@ -7,7 +7,7 @@ import pytest
 
 from memd.ctl.failures import Failed
 from memd.ctl.service.manager import NoManager, obey, reached, run
-from memd.ctl.service.supervisor import Order
+from memd.ctl.service.supervisor import ManagerCommand
 from memd.ctl.service.systemd import of_user
 
 
@@ -25,17 +25,22 @@ def test_orders_end_at_the_first_that_is_refused(tmp_path: Path) -> None:
         f'echo "$@" >> {tmp_path}/heard; test "$1" = ok || {{ printf "no\\033[1m\\nway\\n" >&2; exit 3; }}',
     )
     obey(
-        [Order(("tool", "ok", "1")), Order(("tool", "x"), may_fail=True), Order(("tool", "ok", "2"))], environ
+        [
+            ManagerCommand(("tool", "ok", "1")),
+            ManagerCommand(("tool", "x"), may_fail=True),
+            ManagerCommand(("tool", "ok", "2")),
+        ],
+        environ,
     )
     with pytest.raises(Failed, match=r"`tool y` failed: no\\x1b\[1m; way"):
-        obey([Order(("tool", "y")), Order(("tool", "ok", "3"))], environ)
+        obey([ManagerCommand(("tool", "y")), ManagerCommand(("tool", "ok", "3"))], environ)
     assert (tmp_path / "heard").read_text(encoding="utf-8").split("\n") == ["ok 1", "x", "ok 2", "y", ""]
 
 
 def test_an_order_may_need_more_than_one_try(tmp_path: Path) -> None:
     """While the job before it ends."""
     environ = _program(tmp_path, "tool", f"echo >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) = 3")
-    obey([Order(("tool",), patience_s=20)], environ)
+    obey([ManagerCommand(("tool",), patience_s=20)], environ)
     assert (tmp_path / "tries").read_text(encoding="utf-8") == "\n\n\n"
 
 
@@ -43,13 +48,13 @@ def test_a_command_without_an_end_is_given_up(tmp_path: Path) -> None:
     """And named."""
     environ = _program(tmp_path, "tool", "exec sleep 60")
     with pytest.raises(Failed, match=r"`tool` did not end within 0.05 s") as refused:
-        run(Order(("tool",)), environ, 0.05)
+        run(ManagerCommand(("tool",)), environ, 0.05)
     assert refused.value.exit_code == 75
 
 
 def test_a_program_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     """Of that order alone."""
-    assert run(Order(("no-such-program",)), {"PATH": str(tmp_path)}, 1).code == 127
+    assert run(ManagerCommand(("no-such-program",)), {"PATH": str(tmp_path)}, 1).code == 127
 
 
 def test_a_manager_that_cannot_be_reached_is_told_with_another_way(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from memd.ctl.places import Places
 from memd.ctl.service.start_command import launch
-from memd.ctl.service.supervisor import Managed, Order
+from memd.ctl.service.supervisor import ManagedService, ManagerCommand
 from memd.ctl.service.systemd import Systemd, of_user
 
 HOME = Path("/home/ann")
@@ -20,7 +20,7 @@ _ASKED = (
 _SOCKET = "Id=memd.socket\nLoadState=loaded\nActiveState=active\nSubState=running\nNeedDaemonReload=no\n"
 
 
-def _words(orders: tuple[Order, ...]) -> list[str]:
+def _words(orders: tuple[ManagerCommand, ...]) -> list[str]:
     return [" ".join(order.words[2:]) for order in orders]
 
 
@@ -69,7 +69,7 @@ def test_settings_that_differ_are_named() -> None:
 def test_what_systemd_says_of_a_service_is_understood() -> None:
     """It runs."""
     managed = OURS.understand(0, f"{_ASKED}\n{_SOCKET}")
-    assert managed == Managed(
+    assert managed == ManagedService(
         loaded=True,
         enabled=True,
         state="active (running)",
@@ -113,8 +113,8 @@ def test_a_service_that_does_not_run_is_understood(
 @pytest.mark.parametrize("printed", ["", "Id=memd.service\nLoadState=not-found\n", "garbage", "A=b\n\n\n\nC"])
 def test_a_service_that_systemd_does_not_know_is_not_loaded(printed: str) -> None:
     """Nor is one that it says nothing of."""
-    assert OURS.understand(0, printed) == Managed(loaded=False)
-    assert OURS.understand(1, _ASKED) == Managed(loaded=False)
+    assert OURS.understand(0, printed) == ManagedService(loaded=False)
+    assert OURS.understand(1, _ASKED) == ManagedService(loaded=False)
 
 
 def test_files_that_changed_behind_its_back_are_noticed() -> None:
@@ -124,8 +124,8 @@ def test_files_that_changed_behind_its_back_are_noticed() -> None:
 
 def test_orders_come_in_an_order_that_systemd_can_follow() -> None:
     """A socket cannot be begun beside its service; what failed too often is pardoned; a stop is of both."""
-    loaded = Managed(loaded=True)
-    assert _words(OURS.install(changed=True, managed=Managed(loaded=False))) == [
+    loaded = ManagedService(loaded=True)
+    assert _words(OURS.install(changed=True, managed=ManagedService(loaded=False))) == [
         "daemon-reload",
         "enable memd.socket memd.service",
         "start memd.socket memd.service",
@@ -139,7 +139,7 @@ def test_orders_come_in_an_order_that_systemd_can_follow() -> None:
     ]
     assert _words(OURS.install(changed=False, managed=loaded))[0] == "daemon-reload"
     assert _words(OURS.stop(loaded)) == ["stop memd.socket memd.service"]
-    assert OURS.stop(Managed(loaded=False)) == ()
+    assert OURS.stop(ManagedService(loaded=False)) == ()
     assert _words(OURS.restart(loaded))[-2:] == ["start memd.socket", "restart memd.service"]
     assert _words(OURS.forget(loaded)) == ["disable --now memd.socket memd.service"]
-    assert [order.may_fail for order in OURS.forget(Managed(loaded=False))] == [True]
+    assert [order.may_fail for order in OURS.forget(ManagedService(loaded=False))] == [True]

@@ -9,15 +9,15 @@ from memd.config.settings import Remote
 from memd.providers.api_keys.account import account
 from memd.providers.provider import Calibration
 from memd.providers.remote import openai
-from memd.providers.remote.http import Session
-from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.http import HttpConnections
+from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
-from memd.providers.remote.retry import Retries
-from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.retry import RetryPolicy
+from memd.providers.remote.retrying_client import RetryingClient
 from tests.fakes.embedding_server import KEY, EmbeddingServer
 
-QUICK = Retries(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=2)
-ONCE = Retries(attempts=1, first_s=0.001, cap_s=0.002, longest_asked_s=0.0, timeouts=1)
+QUICK = RetryPolicy(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=2)
+ONCE = RetryPolicy(attempts=1, first_s=0.001, cap_s=0.002, longest_asked_s=0.0, timeouts=1)
 
 
 @asynccontextmanager
@@ -26,7 +26,7 @@ async def provider_at(
     *,
     concurrency: int = 4,
     timeout_s: float = 20.0,
-    retries: Retries = QUICK,
+    retries: RetryPolicy = QUICK,
     url: str | None = None,
 ) -> AsyncIterator[RemoteProvider]:
     """OpenAI's protocol, spoken to the server.
@@ -42,10 +42,10 @@ async def provider_at(
         {"base_url": url or server.base_url("openai"), "api_key": KEY, "concurrency": concurrency}, Remote
     )
     whom = account("openai", openai.HOME, remote, {}, lambda _: KEY)
-    session = Session("openai", whom, None, concurrency)
+    session = HttpConnections("openai", whom, None, concurrency)
     provider = RemoteProvider(
-        Asker(openai.openai("", remote), whom, session),
-        Portrait(server.dimensions, Calibration(), b""),
+        RetryingClient(openai.openai("", remote), whom, session),
+        ModelIdentity(server.dimensions, Calibration(), b""),
         query_timeout_s=5.0,
         request_timeout_s=timeout_s,
         indexing=retries,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.embedding.queue.agent_backlog import Customer, Request, Served, batch, rows
+from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, batch, rows
 from memd.model import ChunkId, TextHash
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
@@ -16,13 +16,13 @@ def chunk(number: int, text: str | None = None) -> WaitingChunk:
     return WaitingChunk(ChunkId(number), TextHash(bytes([number])), text or f"text {number}")
 
 
-def customer(tmp_path: Path) -> Customer:
-    return Customer("main", Index(tmp_path / "main.sqlite"), use_cache=True)
+def customer(tmp_path: Path) -> IndexToEmbed:
+    return IndexToEmbed("main", Index(tmp_path / "main.sqlite"), use_cache=True)
 
 
-def request(of: Customer, *numbers: int) -> Request:
+def request(of: IndexToEmbed, *numbers: int) -> EmbedRequest:
     chunks = [chunk(number) for number in numbers]
-    return Request(of, chunks, {one.hash: one.text for one in chunks})
+    return EmbedRequest(of, chunks, {one.hash: one.text for one in chunks})
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_every_chunk_of_a_text_gets_its_vector() -> None:
 
 def test_what_came_to_nothing_is_wanted_first(tmp_path: Path) -> None:
     """Before what was read after it, and without what is settled."""
-    served = Served(customer(tmp_path))
+    served = AgentBacklog(customer(tmp_path))
     served.ahead = [chunk(4)]
     served.put_back(request(served.customer, 1, 2, 3), {TextHash(b"\x02")})
     assert [one.id for one in served.ahead] == [1, 3, 4]
@@ -60,7 +60,7 @@ def test_what_came_to_nothing_is_wanted_first(tmp_path: Path) -> None:
 
 def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answer(tmp_path: Path) -> None:
     """It is not read ahead meanwhile, however often the agent is served anew; an answer takes the suspicion away, once."""
-    served = Served(customer(tmp_path))
+    served = AgentBacklog(customer(tmp_path))
     failing = request(served.customer, 5)
     served.strike(failing, answers=0)
     served.put_back(failing)
@@ -81,7 +81,7 @@ def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answe
 
 def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_path: Path) -> None:
     """Something else may be wanted more by now."""
-    served = Served(customer(tmp_path))
+    served = AgentBacklog(customer(tmp_path))
     before = request(served.customer, 1)
     served.customer = customer(tmp_path)
     served.put_back(before, ())
@@ -90,7 +90,7 @@ def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_p
 
 def test_texts_that_fail_while_others_do_not_are_asked_for_in_halves(tmp_path: Path) -> None:
     """A provider that fails at everything is no sign against a text."""
-    served = Served(customer(tmp_path))
+    served = AgentBacklog(customer(tmp_path))
     failing = request(served.customer, 1, 2, 3, 4)
     served.strike(failing, answers=5)
     served.strike(failing, answers=5)
@@ -117,7 +117,7 @@ def test_an_agent_waits_for_jobs_alone_when_nothing_else_is_left(
     tmp_path: Path, *, held: bool, ahead: bool, anew: bool, expected: bool
 ) -> None:
     """Nothing that is read, nothing that was just written."""
-    served = Served(customer(tmp_path))
+    served = AgentBacklog(customer(tmp_path))
     served.held = frozenset({TextHash(b"\x01")} if held else ())
     served.ahead = [chunk(2)] if ahead else []
     if anew:

@@ -8,7 +8,7 @@ import pytest
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.model import TextHash
 from memd.providers.batch.batch_state import BatchState
-from memd.providers.batch.ledger import Job, Ledger
+from memd.providers.batch.ledger import Ledger, LedgerJob
 from memd.store.embeddings import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 
@@ -27,9 +27,9 @@ async def store(tmp_path: Path) -> AsyncIterator[ProviderStore]:
 async def test_a_job_goes_through_it(store: ProviderStore) -> None:
     """Begun, created, brought in parts, ended; the standing is remembered with its end."""
     ledger: Ledger = StoredLedger(store, clock=lambda: 77.0)
-    await ledger.begin(Job("a", 2, 10.0), {ONE: 0.5, TWO: 0.5}, "a.jsonl")
+    await ledger.begin(LedgerJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5}, "a.jsonl")
     await ledger.created("a", "batch_1", 20.0)
-    assert await ledger.jobs() == [Job("a", 2, 20.0, "batch_1")]
+    assert await ledger.jobs() == [LedgerJob("a", 2, 20.0, "batch_1")]
     await ledger.keep("a", {ONE: b"\0\0\x80\x3f"})
     assert (await ledger.missing("a")).keys() == {TWO}
     assert await ledger.kept([ONE, TWO]) == {ONE}

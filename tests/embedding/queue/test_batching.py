@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from memd.config.settings import BatchSettings
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.model import TextHash
 from memd.providers.batch.dialects import offered
-from memd.providers.batch.jobs import Batches
-from memd.providers.remote.http import Session
+from memd.providers.batch.jobs import BatchRunner
+from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.provider import RemoteProvider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
@@ -44,14 +44,14 @@ class Desk(msgspec.Struct, frozen=True):
     """A queue with batch jobs, at work."""
 
     queue: EmbeddingQueue
-    batches: Batches
+    batches: BatchRunner
     provider: RemoteProvider
 
     async def served(
         self, tmp_path: Path, texts: list[str], name: str = "main", *, use_cache: bool = True
     ) -> Index:
         index = await opened_for(tmp_path, self.provider, texts, name)
-        self.queue.serve(Customer(name, index, use_cache))
+        self.queue.serve(IndexToEmbed(name, index, use_cache))
         return index
 
 
@@ -65,7 +65,7 @@ async def desk(
         asker = provider._asker
         dialect = offered(asker.dialect, asker.account.base_url)
         assert dialect is not None
-        session = Session("openai", asker.account, None, 4)
+        session = HttpConnections("openai", asker.account, None, 4)
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
@@ -73,7 +73,7 @@ async def desk(
         async def deliver(_: Mapping[TextHash, bytes]) -> None:
             queue.batches_changed()
 
-        batches = Batches(
+        batches = BatchRunner(
             dialect,
             session,
             asker.account.key,
@@ -114,7 +114,7 @@ async def test_a_first_index_is_one_job(tmp_path: Path, server: EmbeddingServer)
         for part in range(0, 600, 60):
             chunks = [chunk_of(text, line) for line, text in enumerate(TEXTS[part : part + 60], 1)]
             await index.replace(found_file(f"memory/{part}.md"), b"1", chunks, {}, frozenset())
-        at.queue.serve(Customer("main", index, use_cache=True))
+        at.queue.serve(IndexToEmbed("main", index, use_cache=True))
         assert await at.queue.wait_for(index) == (0, None)
         await assert_right(index, TEXTS, server)
         assert len(server.requests("create")) == 1
@@ -131,7 +131,7 @@ async def test_what_is_written_while_a_job_runs_is_embedded_at_once(
         index = await at.served(tmp_path, TEXTS)
         await until_async(lambda: at.queue.note_of("main") == "in a batch job of 600 texts")
         await index.replace(found_file("memory/new.md"), b"1", [chunk_of("just written")], {}, frozenset())
-        at.queue.serve(Customer("main", index, use_cache=True))
+        at.queue.serve(IndexToEmbed("main", index, use_cache=True))
         await until_async(lambda: index.has_vectors)
         assert [seen.texts for seen in server.requests("embed")] == [("just written",)]
         assert at.queue.trouble_of("main") is None

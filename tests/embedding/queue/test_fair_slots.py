@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from memd.embedding.queue.fair_slots import Turns
+from memd.embedding.queue.fair_slots import FairSlots
 
 
 class Line:
     """People who come one after the other and have the place when it is theirs."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = FairSlots()
         self.had: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -52,7 +52,7 @@ async def test_the_quick_go_first_and_not_always(coming: str, order: str) -> Non
 
 async def test_one_at_a_time() -> None:
     """Nobody has the place while another has it."""
-    turns, inside = Turns(), 0
+    turns, inside = FairSlots(), 0
 
     async def have(number: int) -> None:
         nonlocal inside
@@ -114,14 +114,14 @@ async def test_all_may_go_at_once() -> None:
     assert not set("eFgH") & set(line.had)
 
 
-async def _stay(turns: Turns) -> None:
+async def _stay(turns: FairSlots) -> None:
     async with turns.turn("forever", quick=False):
         await asyncio.Event().wait()
 
 
 async def test_a_failure_passes_the_place_on() -> None:
     """Whatever happens in the place, it is free afterwards."""
-    turns = Turns()
+    turns = FairSlots()
     with pytest.raises(ZeroDivisionError):
         async with turns.turn("a", quick=True):
             raise ZeroDivisionError
@@ -132,7 +132,7 @@ async def test_a_failure_passes_the_place_on() -> None:
 async def test_as_many_go_at_once_as_there_are_places() -> None:
     """No more, also when places become fewer; and more when there are more."""
     places = 3
-    turns, inside, most = Turns(lambda: places), 0, 0
+    turns, inside, most = FairSlots(lambda: places), 0, 0
 
     async def have(number: int) -> None:
         nonlocal inside, most

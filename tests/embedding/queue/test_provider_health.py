@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from memd.embedding.queue.provider_health import Partly, Respondent
+from memd.embedding.queue.provider_health import PartialResult, ProviderHealth
 from memd.embedding.queue.states import BackingOff, Stopped, Working
 from memd.model import TextHash
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vectors
@@ -26,7 +26,7 @@ class Bench:
     def __init__(self, provider: HashingProvider | None = None) -> None:
         self.provider = provider or HashingProvider(dimensions=8)
         self.clock = Clock()
-        self.respondent = Respondent(self.provider, ChangeNotifier(), Random(1), self.clock, 1.0)
+        self.respondent = ProviderHealth(self.provider, ChangeNotifier(), Random(1), self.clock, 1.0)
 
 
 async def test_each_text_gets_its_vector() -> None:
@@ -88,7 +88,7 @@ async def test_a_text_that_is_refused_is_no_failure_of_the_provider() -> None:
     """The others may be asked for again."""
     bench = Bench(HashingProvider(dimensions=8, rejects=["pears"]))
     refusal = await bench.respondent.ask(TEXTS)
-    assert refusal == Partly({}, {TextHash(b"2"): "this text is rejected by the test"})
+    assert refusal == PartialResult({}, {TextHash(b"2"): "this text is rejected by the test"})
     assert bench.respondent.state == Working()
     assert bench.respondent.answers == 1
 
@@ -149,6 +149,8 @@ async def test_what_came_before_a_failure_is_kept(failure: EmbedUnavailable | Em
             raise failure
 
     bench = Bench(Breaking(dimensions=8))
-    assert await bench.respondent.ask(TEXTS) == Partly({TextHash(b"2"): row.tobytes()}, has_failed=True)
+    assert await bench.respondent.ask(TEXTS) == PartialResult(
+        {TextHash(b"2"): row.tobytes()}, has_failed=True
+    )
     assert bench.respondent.trouble == str(failure)
     assert bench.respondent.answers == 0

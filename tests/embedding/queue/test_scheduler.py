@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from memd.chunk.parts import parts_of
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import BackingOff
@@ -44,7 +44,7 @@ async def test_every_waiting_chunk_gets_its_vector(tmp_path: Path, cache: Embedd
     provider = HashingProvider()
     index = await opened(tmp_path, "main", [f"text {n % 30}" for n in range(60)])
     queue = queue_of(provider, cache)
-    queue.serve(Customer("main", index, use_cache=True))
+    queue.serve(IndexToEmbed("main", index, use_cache=True))
     assert await worked(queue, index) == [(0, None)]
     assert (await index.counts()).done == 60
     assert sum(map(len, provider.requests)) == 30
@@ -57,9 +57,9 @@ async def test_what_another_agent_embedded_costs_nothing(tmp_path: Path, cache: 
     first = await opened(tmp_path, "one", ["shared text"])
     second = await opened(tmp_path, "two", ["shared text"])
     queue = queue_of(provider, cache)
-    queue.serve(Customer("one", first, use_cache=True))
+    queue.serve(IndexToEmbed("one", first, use_cache=True))
     await worked(queue, first)
-    queue.serve(Customer("two", second, use_cache=True))
+    queue.serve(IndexToEmbed("two", second, use_cache=True))
     await worked(queue, second)
     assert len(provider.requests) == 1
     assert second.has_vectors
@@ -73,8 +73,8 @@ async def test_agents_take_turns(tmp_path: Path, cache: EmbeddingStore) -> None:
     large = await opened(tmp_path, "large", [f"large {n} " + "word " * 200 for n in range(300)])
     small = await opened(tmp_path, "small", ["small text"])
     queue = queue_of(provider, cache)
-    queue.serve(Customer("large", large, use_cache=True))
-    queue.serve(Customer("small", small, use_cache=True))
+    queue.serve(IndexToEmbed("large", large, use_cache=True))
+    queue.serve(IndexToEmbed("small", small, use_cache=True))
     await worked(queue, small)
     turn = next(n for n, request in enumerate(provider.requests) if "small text" in request)
     assert turn <= 2  # after one from the quick queue, one from the long one
@@ -89,13 +89,13 @@ async def test_text_that_cannot_be_embedded_is_set_aside_for_good(
     provider = HashingProvider(rejects=["poison"])
     index = await opened(tmp_path, "main", ["fine one", "a poison text", "fine two"])
     queue = queue_of(provider, cache)
-    queue.serve(Customer("main", index, use_cache=True))
+    queue.serve(IndexToEmbed("main", index, use_cache=True))
     assert await worked(queue, index) == [(0, None)]
     counts = await index.counts()
     assert (counts.done, counts.set_aside) == (2, 1)
     again = await opened(tmp_path, "again", ["a poison text"])
     asked = len(provider.requests)
-    queue.serve(Customer("again", again, use_cache=True))
+    queue.serve(IndexToEmbed("again", again, use_cache=True))
     assert await worked(queue, again) == [(0, None)]
     assert len(provider.requests) == asked
     await index.close()
@@ -108,7 +108,7 @@ async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: Emb
     provider.fail_next(10**9)  # until it is told otherwise
     index = await opened(tmp_path, "main", ["text"])
     queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.01)
-    queue.serve(Customer("main", index, use_cache=True))
+    queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
         waiting, reason = await queue.wait_for(index)
@@ -155,7 +155,7 @@ async def test_vectors_of_other_models_age_out(tmp_path: Path, cache: EmbeddingS
 
     cache.prune = told  # type: ignore[method-assign]
     running = asyncio.create_task(queue.run())
-    queue.serve(Customer("main", index, use_cache=True))
+    queue.serve(IndexToEmbed("main", index, use_cache=True))
     hashes = [chunk_of(f"old {n}").hash for n in range(10)]
     async with asyncio.timeout(10):
         assert await queue.wait_for(index) == (0, None)
@@ -186,7 +186,7 @@ async def test_the_cache_keeps_the_vectors_of_parts_too(tmp_path: Path, cache: E
 
     cache.prune = told  # type: ignore[method-assign]
     async with running(queue, index):
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         assert await queue.wait_for(index) == (0, None)
         await pruned.wait()
         hashes = await index.hashes()
@@ -209,7 +209,7 @@ async def test_what_is_written_does_not_wait_until_the_cache_is_small_enough(
         left.append((await index.counts()).waiting)
         if len(left) == 3:
             await write(index, "memory/b.md", "two", 2)
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
         if len(left) > 3 and not done:
             small.set()
         return done
@@ -218,7 +218,7 @@ async def test_what_is_written_does_not_wait_until_the_cache_is_small_enough(
     old = [chunk_of(f"old {n}").hash for n in range(20)]
     await queue.known.put(dict.fromkeys(old, b"\0" * 4))
     async with running(queue, index):
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         await small.wait()
         assert await queue.known.held(old) == set(old[-2:])
         assert left[:3] == [0, 0, 0]
@@ -242,7 +242,7 @@ async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: E
         return await get(hashes)
 
     queue.known.get = counted  # type: ignore[method-assign]
-    queue.serve(Customer("main", index, use_cache=True))
+    queue.serve(IndexToEmbed("main", index, use_cache=True))
     assert await worked(queue, index) == [(0, None)]
     assert asked == [400, 400, 200]
     assert not provider.requests
@@ -258,7 +258,7 @@ async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
     texts.insert(place, "poison")
     index = await opened(tmp_path, "main", texts)
     queue = EmbeddingQueue(Poisoned(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.001)
-    queue.serve(Customer("main", index, use_cache=True))
+    queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
         while (await index.counts()).done < 3:
@@ -274,7 +274,7 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
 ) -> None:
     """Each failure has all agents look again what they embed with, which serves them anew: that must not begin again."""
     index = await opened(tmp_path, "main", ["poison", *(f"fruit {n}" for n in range(20))])
-    customer = Customer("main", index, use_cache=True)
+    customer = IndexToEmbed("main", index, use_cache=True)
 
     class Told(Poisoned):
         async def embed_passages(self, texts: Sequence[str]) -> Vectors:

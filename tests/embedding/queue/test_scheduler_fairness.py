@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Vectors
 from memd.store.embeddings import EmbeddingStore
@@ -66,13 +66,13 @@ async def test_one_note_goes_before_what_is_left_of_large_agents(
     queue = queue_of(provider, cache)
     async with running(queue, *bulky, small):
         for number, index in enumerate(bulky):
-            queue.serve(Customer(f"bulky{number}", index, use_cache=True))
+            queue.serve(IndexToEmbed(f"bulky{number}", index, use_cache=True))
         for count in range(1, 10):  # by then each had the turn that it was in a hurry for
             await provider.asked(count)
             provider.allowed.release()
         await provider.asked(10)
         await until_async(lambda: waits(queue) == 4)
-        queue.serve(Customer("small", small, use_cache=True))
+        queue.serve(IndexToEmbed("small", small, use_cache=True))
         await until_async(lambda: waits(queue) == 5)
         provider.allowed.release()
         assert await provider.asked(11) == ["one note"]
@@ -86,12 +86,12 @@ async def test_all_have_their_turn(tmp_path: Path, cache: EmbeddingStore) -> Non
     queue = queue_of(provider, cache)
     async with running(queue, *bulky, busy):
         for number, index in enumerate(bulky):
-            queue.serve(Customer(f"bulky{number}", index, use_cache=True))
+            queue.serve(IndexToEmbed(f"bulky{number}", index, use_cache=True))
         await provider.asked(1)
         await until_async(lambda: waits(queue) == 3)
         for count in range(1, 20):
             await provider.asked(count)
-            queue.serve(Customer("busy", busy, use_cache=True))
+            queue.serve(IndexToEmbed("busy", busy, use_cache=True))
             await until_async(lambda: waits(queue) >= 4)
             provider.allowed.release()
             await provider.asked(count + 1)
@@ -110,10 +110,10 @@ async def test_what_was_written_last_goes_before_the_rest_of_the_same_agent(
     index = await opened(tmp_path, "main", BULK)
     queue = queue_of(provider, cache)
     async with running(queue, index):
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         await provider.asked(1)
         await write(index, "memory/new.md", "written last", 2)
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         provider.allowed.release()
         assert (await provider.asked(2))[0] == "written last"
 
@@ -129,20 +129,20 @@ async def test_a_store_that_fails_holds_up_its_own_agent_alone(
     queue = queue_of(provider, cache)
     async with running(queue, failing, sound):
         with locked(failing, busy_ms=1):
-            queue.serve(Customer("failing", failing, use_cache=use_cache))
+            queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
             await until_async(lambda: queue.trouble_of("failing"))
-            queue.serve(Customer("sound", sound, use_cache=use_cache))
+            queue.serve(IndexToEmbed("sound", sound, use_cache=use_cache))
             assert await queue.wait_for(sound) == (0, None)
             assert (queue.trouble, queue.trouble_of("sound")) == (None, None)
             waiting, reason = await queue.wait_for(failing)
             assert waiting == 1
             assert reason
             for _ in range(3):  # told that something was written, it tries again, and pays for nothing
-                queue.serve(Customer("failing", failing, use_cache=use_cache))
+                queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
                 served = queue._served["failing"]
                 await until_async(lambda served=served: not served.anew.is_set())  # type: ignore[misc]
                 await until_async(lambda: queue.trouble_of("failing"))
-        queue.serve(Customer("failing", failing, use_cache=use_cache))
+        queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
         await until_async(lambda: failing.has_vectors, 10)
         assert await queue.wait_for(failing) == (0, None)
         assert queue.trouble_of("failing") is None
@@ -157,10 +157,10 @@ async def test_a_store_that_blocks_holds_up_nobody(tmp_path: Path, cache: Embedd
     queue = queue_of(provider, cache)
     async with running(queue, blocked, sound):
         with locked(blocked, busy_ms=30_000):
-            queue.serve(Customer("blocked", blocked, use_cache=True))
+            queue.serve(IndexToEmbed("blocked", blocked, use_cache=True))
             storing = queue._served["blocked"].storing
             await until_async(storing.locked)
-            queue.serve(Customer("sound", sound, use_cache=True))
+            queue.serve(IndexToEmbed("sound", sound, use_cache=True))
             assert await queue.wait_for(sound) == (0, None)
             assert not blocked.has_vectors
             assert storing.locked()
@@ -176,9 +176,9 @@ async def test_refused_texts_of_one_agent_do_not_hold_up_another(
     sound = await opened(tmp_path, "sound", ["sound text"])
     queue = queue_of(provider, cache)
     async with running(queue, poisoned, sound):
-        queue.serve(Customer("poisoned", poisoned, use_cache=True))
+        queue.serve(IndexToEmbed("poisoned", poisoned, use_cache=True))
         await provider.asked(1)
-        queue.serve(Customer("sound", sound, use_cache=True))
+        queue.serve(IndexToEmbed("sound", sound, use_cache=True))
         await until_async(lambda: waits(queue) == 1)
         provider.allowed.release()
         assert await provider.asked(2) == ["sound text"]
@@ -197,10 +197,10 @@ async def test_a_refusal_is_no_trouble_of_an_agent_that_was_stopped(
     sound = await opened(tmp_path, "sound", ["a poison text", "fine", "a poison text"])
     queue = queue_of(provider, cache)
     async with running(queue, sound):
-        queue.serve(Customer("closed", closed, use_cache=use_cache))
+        queue.serve(IndexToEmbed("closed", closed, use_cache=use_cache))
         assert await queue.wait_for(closed) == (0, None)
         await closed.close()
-        queue.serve(Customer("sound", sound, use_cache=use_cache))
+        queue.serve(IndexToEmbed("sound", sound, use_cache=use_cache))
         assert await queue.wait_for(sound) == (0, None)
         counts = await sound.counts()
         assert (counts.done, counts.set_aside) == (1, 2)
@@ -218,8 +218,8 @@ async def test_a_damaged_index_is_told_and_costs_nobody_else(tmp_path: Path, cac
     told: list[str] = []
     queue = queue_of(provider, cache)
     async with running(queue, damaged, sound):
-        queue.serve(Customer("damaged", damaged, use_cache=True, damaged=told.append))
-        queue.serve(Customer("sound", sound, use_cache=True))
+        queue.serve(IndexToEmbed("damaged", damaged, use_cache=True, damaged=told.append))
+        queue.serve(IndexToEmbed("sound", sound, use_cache=True))
         assert await queue.wait_for(sound) == (0, None)
         await until_async(lambda: told)
     assert len(told) == 1
@@ -233,7 +233,7 @@ async def test_vectors_come_though_the_cache_is_broken(tmp_path: Path, cache: Em
     await cache.close()
     async with running(queue, *indexes):
         for index in indexes:
-            queue.serve(Customer(index.file.stem, index, use_cache=True))
+            queue.serve(IndexToEmbed(index.file.stem, index, use_cache=True))
         for index in indexes:
             assert await queue.wait_for(index) == (0, None)
 
@@ -244,7 +244,7 @@ async def test_equal_texts_of_several_agents_are_embedded_once(tmp_path: Path, c
     indexes = [await opened(tmp_path, f"twin{n}", BULK[:60]) for n in range(4)]
     queue = queue_of(provider, cache)
     for index in indexes:
-        queue.serve(Customer(index.file.stem, index, use_cache=True))
+        queue.serve(IndexToEmbed(index.file.stem, index, use_cache=True))
     async with running(queue, *indexes):
         for index in indexes:
             assert await queue.wait_for(index) == (0, None)
@@ -260,12 +260,12 @@ async def test_an_agent_that_goes_gives_up_its_turn(tmp_path: Path, cache: Embed
     other = await opened(tmp_path, "other", ["other text"])
     queue = queue_of(provider, cache)
     async with running(queue, back, other):
-        queue.serve(Customer("going", going, use_cache=True))
+        queue.serve(IndexToEmbed("going", going, use_cache=True))
         await provider.asked(1)
-        queue.serve(Customer("other", other, use_cache=True))
+        queue.serve(IndexToEmbed("other", other, use_cache=True))
         await going.close()
         await queue.leave("going")
-        queue.serve(Customer("going", back, use_cache=True))
+        queue.serve(IndexToEmbed("going", back, use_cache=True))
         provider.let_all()
         assert await queue.wait_for(other) == (0, None)
         assert await queue.wait_for(back) == (0, None)
@@ -280,7 +280,7 @@ async def test_a_provider_that_is_down_is_no_trouble_of_one_agent(
     index = await opened(tmp_path, "main", ["text"])
     queue = queue_of(provider, cache)
     async with running(queue):
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         await until_async(lambda: queue.trouble)
         assert queue.trouble_of("main") == queue.trouble_of("another") == queue.trouble
         await index.close()

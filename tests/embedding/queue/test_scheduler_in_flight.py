@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
-from memd.embedding.queue.in_flight import UnderWay
+from memd.embedding.queue.in_flight import InFlight
 from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
 from memd.embedding.queue.states import BackingOff
 from memd.providers.provider import EmbedUnavailable, ProviderLimits, Vectors
@@ -64,10 +64,10 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 @asynccontextmanager
 async def served(
     tmp_path: Path, cache: EmbeddingStore, provider: Lanes, texts: list[str]
-) -> AsyncIterator[tuple[EmbeddingQueue, Customer]]:
+) -> AsyncIterator[tuple[EmbeddingQueue, IndexToEmbed]]:
     index = await opened(tmp_path, "main", texts)
     queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
-    customer = Customer("main", index, use_cache=True)
+    customer = IndexToEmbed("main", index, use_cache=True)
     async with running(queue, index):
         queue.serve(customer)
         yield queue, customer
@@ -114,7 +114,7 @@ async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
     queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
     async with running(queue, index):
         with locked(index, busy_ms=30_000):
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             await until_async(lambda: len(provider.requests) == UNSTORED * 2)
             await until_async(lambda: not provider.under_way)
             lanes = queue._served["main"].lanes
@@ -133,7 +133,7 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
     queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
     async with running(queue, *indexes.values(), third):
         for name, index in indexes.items():
-            queue.serve(Customer(name, index, use_cache=True))
+            queue.serve(IndexToEmbed(name, index, use_cache=True))
         answered: set[str] = set()
         for _ in range(3):
             await until_async(lambda: len(provider.under_way - answered) == 4)
@@ -143,7 +143,7 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
         await until_async(lambda: len(provider.under_way - answered) == 4)
         assert {text.split()[0] for text in provider.under_way} == {"one", "two"}
         await write(third, "memory/new.md", "three 0", 5)
-        queue.serve(Customer("three", third, use_cache=True))
+        queue.serve(IndexToEmbed("three", third, use_cache=True))
         await until_async(lambda: queue._lanes.turns.waiting == 3)
         provider.answers[min(provider.under_way)].set()
         await until_async(lambda: "three 0" in provider.under_way)
@@ -203,9 +203,9 @@ async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provid
     two = await opened(tmp_path, "two", ["shared", "broken"])
     queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.01)
     async with running(queue, one, two):
-        queue.serve(Customer("one", one, use_cache=True))
+        queue.serve(IndexToEmbed("one", one, use_cache=True))
         await until_async(lambda: provider.under_way == {"shared"})
-        queue.serve(Customer("two", two, use_cache=True))
+        queue.serve(IndexToEmbed("two", two, use_cache=True))
         await until_async(lambda: isinstance(queue.state, BackingOff))
         await asyncio.sleep(0.1)  # the time to back off is over
         provider.let_all()
@@ -214,7 +214,7 @@ async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provid
 
 async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: EmbeddingStore) -> None:
     """Agents whose settings differ in what shapes no vector have queues of their own, and pay for a text once."""
-    provider, under_way = Lanes(2), UnderWay()
+    provider, under_way = Lanes(2), InFlight()
     texts = [f"shared {n}" for n in range(12)]
     indexes = [await opened(tmp_path, name, texts) for name in ("one", "two")]
     queues = [
@@ -223,7 +223,7 @@ async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: 
     ]
     async with running(queues[0], indexes[0]), running(queues[1], indexes[1]):
         for name, queue, index in zip(("one", "two"), queues, indexes, strict=True):
-            queue.serve(Customer(name, index, use_cache=True))
+            queue.serve(IndexToEmbed(name, index, use_cache=True))
         await until_async(lambda: len(provider.under_way) == 4)
         provider.let_all()
         for queue, index in zip(queues, indexes, strict=True):

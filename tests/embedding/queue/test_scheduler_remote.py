@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import BackingOff, Stopped, Working
@@ -125,7 +125,7 @@ async def test_a_provider_that_fails_three_in_ten_gives_every_vector(
         index = await opened_for(tmp_path, provider, texts)
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue):
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             await done(queue, index)
     assert len(flapping.kinds) >= 10
     hashes = [chunk_of(text).hash for text in texts]
@@ -150,7 +150,7 @@ async def test_a_provider_that_is_down_is_asked_for_one_text_at_a_time(
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 300 for n in range(200)])
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
         async with running(queue, index):
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
             assert waiting
             assert reason is not None
@@ -173,7 +173,7 @@ async def test_what_a_provider_asks_for_is_waited(
         index = await opened_for(tmp_path, provider, ["a note"])
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue, index):
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             assert (await queue.wait_for(index))[0] == 1
             next_try_s = queue.next_try_s("main")
             assert next_try_s is not None
@@ -194,7 +194,7 @@ async def test_a_refusal_for_good_ends_all_requests(
         index = await opened_for(tmp_path, provider, [f"note {n}" for n in range(2000)])
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue, index):
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
             assert waiting == 2000
             assert reason is not None
@@ -203,7 +203,7 @@ async def test_a_refusal_for_good_ends_all_requests(
             await until_async(lambda: not queue._served["main"].lanes)
             asked = len(server.seen)
             assert asked <= 2
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             await until_async(lambda: queue._served["main"].is_idle)
             assert len(server.seen) == asked
             server.plan = lambda _: None
@@ -222,7 +222,7 @@ async def test_a_text_that_a_provider_fails_at_keeps_no_other_from_its_vector(
         )
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
         async with running(queue, index):
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             while (await index.counts()).done < 60:
                 await queue.changed(queue.state)
             assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
@@ -238,7 +238,7 @@ async def test_a_request_that_fails_takes_no_other_with_it(
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 1500 for n in range(16)])
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
         async with running(queue, index):
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             _, reason = await queue.wait_for(index)
             assert reason is not None
             await until_async(lambda: not queue._served["main"].lanes)

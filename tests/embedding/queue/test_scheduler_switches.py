@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memd.embedding.queue import scheduler
-from memd.embedding.queue.agent_backlog import Customer
+from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import Paused, WaitingForConfirmation, Working
@@ -59,8 +59,8 @@ async def test_a_paused_agent_sends_nothing_and_others_do(tmp_path: Path, cache:
     await queue.pause("paused")
     again = queue_of(provider, cache)
     async with running(again):
-        again.serve(Customer("paused", paused, use_cache=True))
-        again.serve(Customer("other", other, use_cache=True))
+        again.serve(IndexToEmbed("paused", paused, use_cache=True))
+        again.serve(IndexToEmbed("other", other, use_cache=True))
         assert await again.wait_for(other) == (0, None)
         await until_async(lambda: again.state_of("paused") == Paused())
         waiting, reason = await again.wait_for(paused)
@@ -69,7 +69,7 @@ async def test_a_paused_agent_sends_nothing_and_others_do(tmp_path: Path, cache:
         assert "memd-ctl embed resume --agent paused" in reason
         assert provider.requests == [["three"]]
         await again.known.put({chunk_of("one").hash: provider.embed(["one"])[0].tobytes()})
-        again.serve(Customer("paused", paused, use_cache=True))
+        again.serve(IndexToEmbed("paused", paused, use_cache=True))
         await until_async(lambda: paused.has_vectors)
         assert provider.requests == [["three"]]
         await again.resume("paused")
@@ -85,7 +85,7 @@ async def test_what_is_under_way_at_a_pause_is_stored(tmp_path: Path, cache: Emb
     index = await opened(tmp_path, "main", [f"{n} " + "word " * 400 for n in range(100)])
     queue = queue_of(provider, cache)
     async with running(queue):
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         await until_async(lambda: provider.requests)
         await queue.pause("main")
         await until_async(lambda: queue._served["main"].is_idle)
@@ -114,7 +114,7 @@ async def test_a_confirmation_that_is_used_up_is_gone_after_a_restart_though_the
     queue = queue_of(HashingProvider(), cache, confirm_above=20)
     await queue.confirm("main")
     async with running(queue, index):
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         assert await queue.wait_for(index) == (0, None)
         async with asyncio.timeout(20):
             await is_kept.wait()
@@ -127,7 +127,7 @@ async def test_much_work_waits_until_it_is_confirmed(tmp_path: Path, cache: Embe
     index = await opened(tmp_path, "main", [f"text {n}" for n in range(50)])
     queue = queue_of(provider, cache, confirm_above=20)
     async with running(queue):
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         waiting, reason = await queue.wait_for(index)
         state = queue.state_of("main")
         assert isinstance(state, WaitingForConfirmation)
@@ -140,13 +140,13 @@ async def test_much_work_waits_until_it_is_confirmed(tmp_path: Path, cache: Embe
         await queue.confirm("main")
     again = queue_of(provider, cache, confirm_above=20)
     async with running(again):
-        again.serve(Customer("main", index, use_cache=True))
+        again.serve(IndexToEmbed("main", index, use_cache=True))
         assert await again.wait_for(index) == (0, None)
         assert asked(provider) == 50
         await until_async(lambda: again._served["main"].is_idle and not again._wishes.of("main").confirmed)
         more = [chunk_of(f"more {n}", n + 1) for n in range(30)]
         await index.replace(found_file("memory/b.md"), b"1", more, {}, frozenset())
-        again.serve(Customer("main", index, use_cache=True))
+        again.serve(IndexToEmbed("main", index, use_cache=True))
         assert (await again.wait_for(index))[0] == 30
         assert asked(provider) == 50
     await index.close()
@@ -165,8 +165,8 @@ async def test_little_work_and_cached_work_are_not_asked_about(tmp_path: Path, c
     free = await opened(tmp_path, "free", [f"free {n}" for n in range(50)])
     unasked = queue_of(provider, cache)
     async with running(queue), running(unasked):
-        queue.serve(Customer("main", index, use_cache=True))
-        unasked.serve(Customer("free", free, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        unasked.serve(IndexToEmbed("free", free, use_cache=True))
         assert await queue.wait_for(index) == (0, None)
         assert await unasked.wait_for(free) == (0, None)
     await index.close()
@@ -191,7 +191,7 @@ async def test_work_that_comes_bit_by_bit_is_asked_about_in_all(
         for part in range(5):
             chunks = [chunk_of(f"{part} {n}", n + 1) for n in range(8)]
             await index.replace(found_file(f"memory/{part}.md"), b"1", chunks, {}, frozenset())
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             await until_async(lambda: not queue._served["main"].anew.is_set())
             await until_async(
                 lambda: queue._served["main"].ahead == [] or queue.state_of("main") != Working()
@@ -213,7 +213,7 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
     async def write(name: str, texts: int) -> None:
         chunks = [chunk_of(f"{name} {n}", n + 1) for n in range(texts)]
         await index.replace(found_file(f"memory/{name}.md"), b"1", chunks, {}, frozenset())
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
 
     store, hold = index.add_vectors, asyncio.Event()
 
@@ -223,7 +223,7 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
 
     async with running(queue):
         index.add_vectors = slowly  # type: ignore[method-assign, assignment]
-        queue.serve(Customer("main", index, use_cache=True))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
         await until_async(lambda: asked(provider) == 15)
         await write("later", 15)
         await until_async(lambda: isinstance(queue.state_of("main"), WaitingForConfirmation))
@@ -310,7 +310,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             texts = [f"text {burst} {n}" for n in range(10)]
             file, chunks = found_file(f"memory/{burst}.md"), [chunk_of(text) for text in texts]
             await index.replace(file, b"1", chunks, {}, frozenset())
-            queue.serve(Customer("main", index, use_cache=True))
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
             async with asyncio.timeout(10):
                 while (await index.counts()).done < 10 * (burst + 1):
                     await queue.changed(queue.state)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from memd.embedding.queue.throughput import Rate
+from memd.embedding.queue.throughput import Throughput
 
 
 def test_nothing_is_known_before_the_first_answer() -> None:
     """Not even while it is awaited."""
-    rate = Rate()
+    rate = Throughput()
     rate.asked(0.0)
     assert rate.per_s is None
 
@@ -15,7 +15,7 @@ def test_nothing_is_known_before_the_first_answer() -> None:
 @pytest.mark.parametrize(("lanes", "expected"), [(1, 10.0), (4, 40.0)])
 def test_lanes_count_together(lanes: int, expected: float) -> None:
     """Each answers 20 texts after two seconds; four at once are four times as fast."""
-    rate = Rate()
+    rate = Throughput()
     for second in range(0, 60, 2):
         for _ in range(lanes):
             rate.asked(float(second))
@@ -26,7 +26,7 @@ def test_lanes_count_together(lanes: int, expected: float) -> None:
 
 def test_breaks_do_not_count() -> None:
     """An hour without work makes nothing slower."""
-    rate = Rate()
+    rate = Throughput()
     for began in (0.0, 3600.0):
         rate.asked(began)
         rate.answered(20, began + 2.0)
@@ -35,7 +35,7 @@ def test_breaks_do_not_count() -> None:
 
 def test_failures_make_it_slower() -> None:
     """The time that they took is gone."""
-    rate = Rate()
+    rate = Throughput()
     rate.asked(0.0)
     rate.answered(20, 2.0)
     rate.asked(2.0)
@@ -46,7 +46,7 @@ def test_failures_make_it_slower() -> None:
 
 def test_a_request_that_hung_is_soon_forgotten() -> None:
     """A minute after a break of ten, texts come as fast as they do."""
-    rate = Rate()
+    rate = Throughput()
     now = 0.0
     for took_s in (*[1.0] * 60, 600.0, *[1.0] * 60):
         rate.asked(now)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.changes.check_recent_files import LOOK_S, Peek
+from memd.indexing.changes.check_recent_files import LOOK_S, RecentFileCheck
 from memd.indexing.changes.poll import Looks
-from memd.indexing.changes.recent_files import Glance
+from memd.indexing.changes.recent_files import RecentFiles
 from memd.model import Stamp
 from memd.runtime.threads import Threads
-from memd.sources.safe_open import Exhausted
-from memd.text.memory_paths import Root, Tree
+from memd.sources.safe_open import ProcessExhausted
+from memd.text.memory_paths import ExtraDirectory, Root
 from memd.watch.watch_plan import identities_of
 from tests.wait import until_async
 
@@ -29,7 +29,7 @@ def nothing(_: frozenset[Path]) -> Looks:
     return {}
 
 
-class Dead(Glance):
+class Dead(RecentFiles):
     """A glance at a disk that answers when the test says so."""
 
     def __init__(self) -> None:
@@ -51,8 +51,8 @@ async def test_a_moment_without_threads_is_over_when_it_is_over(
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    peek = Peek(Glance([Tree(base)]), Threads(1, "test"), nothing)
-    roots = identities_of([Tree(base)])
+    peek = RecentFileCheck(RecentFiles([ExtraDirectory(base)]), Threads(1, "test"), nothing)
+    roots = identities_of([ExtraDirectory(base)])
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         assert await peek.changed(5.0) is None
@@ -64,7 +64,7 @@ async def test_a_moment_without_threads_is_over_when_it_is_over(
 async def test_a_disk_that_does_not_answer_is_waited_for_once() -> None:
     """The first search waits as long as it may, those after it not at all, and one thread is lost."""
     glance, threads = Dead(), Threads(1, "test")
-    peek = Peek(glance, threads, nothing)
+    peek = RecentFileCheck(glance, threads, nothing)
     assert await peek.changed(0.05) is None
     async with asyncio.timeout(5):
         for _ in range(200):
@@ -79,7 +79,7 @@ async def test_a_disk_that_does_not_answer_is_waited_for_once() -> None:
 async def test_a_look_is_shared_by_those_that_asked_before_it_began() -> None:
     """Searches that ask while one look is under way share the next one, which begins after they asked."""
     glance, threads = Dead(), Threads(1, "test")
-    peek = Peek(glance, threads, nothing)
+    peek = RecentFileCheck(glance, threads, nothing)
     first = asyncio.create_task(peek.changed(20.0))
     await until_async(lambda: glance.looks == 1)
     others = [asyncio.create_task(peek.changed(20.0)) for _ in range(50)]
@@ -92,7 +92,7 @@ async def test_a_look_is_shared_by_those_that_asked_before_it_began() -> None:
 async def test_a_search_that_gives_up_takes_nothing_from_others() -> None:
     """A look is waited for by many; one that is cancelled leaves it to the others."""
     glance = Dead()
-    peek = Peek(glance, Threads(1, "test"), nothing)
+    peek = RecentFileCheck(glance, Threads(1, "test"), nothing)
     given_up, kept = asyncio.create_task(peek.changed(20.0)), asyncio.create_task(peek.changed(20.0))
     await until_async(lambda: glance.looks == 1)
     given_up.cancel()
@@ -122,7 +122,7 @@ class Mount:
 async def test_all_of_an_unseen_place_is_compared() -> None:
     """The first look tells nothing of what changed before it; each one after it tells what changed since, if anything."""
     mount = Mount()
-    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), mount)
+    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), mount)
     assert list(await peek.changed_in(NONE, W, 20.0) or ()) == [Path("/w")]
     assert list(await peek.changed_in(NONE, W, 20.0) or ()) == []
     mount.files[NOTE] = Stamp(1, 2, 1)
@@ -134,7 +134,7 @@ async def test_a_look_that_takes_long_is_no_search_s_to_wait_for() -> None:
     mount = Mount()
     mount.takes_s = LOOK_S * 1.5
     threads = Threads(1, "test")
-    peek = Peek(Glance(tuple[Root, ...]()), threads, mount)
+    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), threads, mount)
     await peek.changed_in(NONE, W, 20.0)
     for _ in range(50):
         assert await peek.changed_in(NONE, W, 20.0) is None
@@ -146,7 +146,7 @@ async def test_a_directory_that_came_is_told_with_all_in_it(base: Path) -> None:
     (base / "came").mkdir()
     (base / "link").symlink_to(base / "came")
     absent = frozenset(base / name for name in ("came", "link", "none"))
-    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing)
     assert list(await peek.changed_in(absent, NONE, 20.0) or ()) == [base / "came"]
 
 
@@ -154,8 +154,8 @@ async def test_a_root_in_the_place_of_another_is_to_be_looked_at(base: Path) -> 
     """Also where its end was not told: an open file keeps the old one, and directories above are not watched."""
     root, other = base / "above" / "root", base / "other"
     root.mkdir(parents=True)
-    roots = identities_of([Tree(root)])
-    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    roots = identities_of([ExtraDirectory(root)])
+    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing)
     assert list(await peek.replaced(roots, 20.0) or ()) == []
     root.parent.rename(other)
     assert list(await peek.replaced(roots, 20.0) or ()) == [root]
@@ -171,7 +171,7 @@ async def test_a_root_whose_disk_does_not_answer_is_waited_for_once(monkeypatch:
     answers = threading.Event()
     monkeypatch.setattr("memd.watch.watch_plan.identity_of", lambda _: answers.wait(30) and None)
     threads = Threads(1, "test")
-    peek = Peek(Glance(tuple[Root, ...]()), threads, nothing)
+    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), threads, nothing)
     async with asyncio.timeout(5):
         for _ in range(50):
             assert await peek.replaced({Path("/w"): (1, 1)}, 0.05) is None
@@ -184,7 +184,7 @@ async def test_a_look_that_fails_tells_nothing() -> None:
     """Without descriptors, nobody can say what has changed."""
 
     def fails(_: frozenset[Path]) -> Looks:
-        raise Exhausted("no descriptors")
+        raise ProcessExhausted("no descriptors")
 
-    peek = Peek(Glance(tuple[Root, ...]()), Threads(1, "test"), fails)
+    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), fails)
     assert await peek.changed_in(NONE, W, 20.0) is None

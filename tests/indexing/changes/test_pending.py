@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.runtime.debounce import Debouncer
 
 
@@ -18,9 +18,9 @@ class Clock:
         return self.now
 
 
-def made() -> tuple[Dirty, Clock]:
+def made() -> tuple[PendingChanges, Clock]:
     clock = Clock()
-    return Dirty(Debouncer(quiet_s=1.5, cap_s=6.0), clock), clock
+    return PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock), clock
 
 
 A, B = Path("/w/a.md"), Path("/w/b.md")
@@ -167,8 +167,8 @@ async def test_waiting_for_paths_that_are_due() -> None:
     assert dirty.take_due_paths() is not None
 
 
-@pytest.mark.parametrize("ask", [Dirty.mark_all, Dirty.hurry])
-async def test_nothing_is_due_after_all_is_taken(ask: Callable[[Dirty], object]) -> None:
+@pytest.mark.parametrize("ask", [PendingChanges.mark_all, PendingChanges.hurry])
+async def test_nothing_is_due_after_all_is_taken(ask: Callable[[PendingChanges], object]) -> None:
     """Else a pass would follow the other for ever."""
     dirty, clock = made()
     dirty.mark([A])

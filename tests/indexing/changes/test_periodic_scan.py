@@ -6,19 +6,19 @@ from itertools import pairwise
 
 import pytest
 
-from memd.indexing.changes.pending import Dirty
-from memd.indexing.changes.periodic_scan import ScanReading, Timetable, read_clocks, scan_now_and_then
+from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.changes.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_now_and_then
 from memd.runtime.debounce import Debouncer
 from tests.bounds import shipped
 from tests.wait import until_async
 
-START = ScanReading(awake=1000.0, elapsed=5000.0, wall=1_700_000_000.0)
+START = ClockReading(awake=1000.0, elapsed=5000.0, wall=1_700_000_000.0)
 DAY = 86_400.0
 
 
-def after(awake: float, *, asleep: float = 0.0, set_by: float = 0.0) -> ScanReading:
+def after(awake: float, *, asleep: float = 0.0, set_by: float = 0.0) -> ClockReading:
     """The clocks after some time awake and asleep, the wall clock set forward by something."""
-    return ScanReading(
+    return ClockReading(
         START.awake + awake, START.elapsed + awake + asleep, START.wall + awake + asleep + set_by
     )
 
@@ -38,14 +38,14 @@ def after(awake: float, *, asleep: float = 0.0, set_by: float = 0.0) -> ScanRead
         (after(600, set_by=-DAY), "the clock was set"),
     ],
 )
-def test_due(reading: ScanReading, reason: str | None) -> None:
+def test_due(reading: ClockReading, reason: str | None) -> None:
     """A scan is due after the interval, whenever the machine slept, and when its clock was set by more than a trifle."""
-    assert Timetable(600, START).due(reading) == reason
+    assert ScanSchedule(600, START).due(reading) == reason
 
 
 def test_the_interval_counts_sleep() -> None:
     """Many short sleeps, each a trifle, do not stretch the interval, as a timer would have it."""
-    timetable = Timetable(600, START)
+    timetable = ScanSchedule(600, START)
     readings = [after(10.0 * n, asleep=1.5 * n) for n in range(1, 200)]
     due = [reading.elapsed - START.elapsed for reading in readings if timetable.due(reading)]
     assert due[0] == pytest.approx(600, abs=12)
@@ -55,7 +55,7 @@ def test_the_interval_counts_sleep() -> None:
 @pytest.mark.parametrize("jump", [7200, -7200, -400 * DAY])
 def test_a_clock_that_is_set_neither_delays_nor_repeats(jump: float) -> None:
     """One scan for the jump; the next one comes an interval later, whatever the clock shows."""
-    timetable = Timetable(600, START)
+    timetable = ScanSchedule(600, START)
     assert timetable.due(after(2, set_by=jump)) == "the clock was set"
     assert timetable.due(after(4, set_by=jump)) is None
     assert timetable.due(after(601, set_by=jump)) is None
@@ -64,7 +64,7 @@ def test_a_clock_that_is_set_neither_delays_nor_repeats(jump: float) -> None:
 
 def test_without_an_interval() -> None:
     """Where no scans are wanted, sleep still causes one: nobody saw what happened meanwhile."""
-    timetable = Timetable(0, START)
+    timetable = ScanSchedule(0, START)
     assert timetable.due(after(100 * DAY)) is None
     assert timetable.due(after(100 * DAY + 2, asleep=60)) == "the machine was asleep"
 
@@ -81,7 +81,7 @@ def test_the_clocks_of_this_machine() -> None:
 async def test_scans_at_once_after_sleep() -> None:
     """Across a sleep of the machine, everything is marked at the first look at the clocks, and once."""
     now = [START]
-    dirty = Dirty(Debouncer(quiet_s=1, cap_s=1), asyncio.get_running_loop().time)
+    dirty = PendingChanges(Debouncer(quiet_s=1, cap_s=1), asyncio.get_running_loop().time)
     task = asyncio.create_task(scan_now_and_then(dirty, 600, clocks=lambda: now[0], tick_s=0.005))
     try:
         await asyncio.sleep(0)  # it reads the clocks for the first time
@@ -103,6 +103,8 @@ async def test_scans_at_once_after_sleep() -> None:
 def test_clocks_differ_by_a_little_on_a_busy_machine(beyond_s: float) -> None:
     """What is more is a sleep, or somebody who set one."""
     apart_s = shipped("memd.indexing.changes.periodic_scan._SLACK_S") + beyond_s
-    slept = Timetable(0, ScanReading(0.0, 0.0, 0.0)).due(ScanReading(10.0, 10.0 + apart_s, 10.0 + apart_s))
-    was_set = Timetable(0, ScanReading(0.0, 0.0, 0.0)).due(ScanReading(10.0, 10.0, 10.0 + apart_s))
+    slept = ScanSchedule(0, ClockReading(0.0, 0.0, 0.0)).due(
+        ClockReading(10.0, 10.0 + apart_s, 10.0 + apart_s)
+    )
+    was_set = ScanSchedule(0, ClockReading(0.0, 0.0, 0.0)).due(ClockReading(10.0, 10.0, 10.0 + apart_s))
     assert (slept is not None, was_set is not None) == (beyond_s > 0, beyond_s > 0)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.changes.pending import Dirty
-from memd.indexing.changes.poll import Looks, PollPace, Unseen, differences, look_by_scan, poll
+from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.changes.poll import Looks, PolledPlaces, PollPace, differences, look_by_scan, poll
 from memd.model import Stamp
 from memd.runtime.debounce import Debouncer
-from memd.text.memory_paths import SingleFile, Tree
+from memd.text.memory_paths import ExtraDirectory, SingleFile
 from tests.wait import until_async
 
 OLD, NEW = Stamp(1, 1, 1), Stamp(1, 2, 1)
@@ -50,7 +50,10 @@ def test_looks_by_scan(tmp_path: Path) -> None:
     for name in ("v/a.md", "v/deep/b.md", "v/c.txt", "w/d.md", "todo.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    look = look_by_scan([Tree(tmp_path / "v"), Tree(tmp_path / "w"), SingleFile(tmp_path, "todo.md")], 1000)
+    look = look_by_scan(
+        [ExtraDirectory(tmp_path / "v"), ExtraDirectory(tmp_path / "w"), SingleFile(tmp_path, "todo.md")],
+        1000,
+    )
     assert look(frozenset({tmp_path / "v"})).keys() == {tmp_path / "v/a.md", tmp_path / "v/deep/b.md"}
     assert look(frozenset({tmp_path / "v/deep"})).keys() == {tmp_path / "v/deep/b.md"}
     assert look(frozenset({tmp_path / "todo.md"})).keys() == {tmp_path / "todo.md"}
@@ -89,9 +92,9 @@ def disk() -> Iterator[Disk]:
 @asynccontextmanager
 async def polling(
     disk: Disk, *, now_ns: int = 10**18, pace: PollPace = PACE
-) -> AsyncIterator[tuple[Unseen, Dirty]]:
-    unseen = Unseen()
-    dirty = Dirty(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+) -> AsyncIterator[tuple[PolledPlaces, PendingChanges]]:
+    unseen = PolledPlaces()
+    dirty = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
     task = asyncio.create_task(poll(unseen, dirty, disk, pace=pace, now_ns=lambda: now_ns))
     try:
         yield unseen, dirty

@@ -1,9 +1,9 @@
 import os
 from pathlib import Path
 
-from memd.indexing.changes.recent_files import NEWEST, Glance
+from memd.indexing.changes.recent_files import NEWEST, RecentFiles
 from memd.model import FoundFile, Kind, Stamp
-from memd.text.memory_paths import Tree, Workspace
+from memd.text.memory_paths import ExtraDirectory, Workspace
 
 
 def found(file: Path) -> FoundFile:
@@ -11,7 +11,7 @@ def found(file: Path) -> FoundFile:
     return FoundFile(file.name, file, Kind.NOTE, Stamp.of(status))
 
 
-def after_a_pass(glance: Glance, *files: Path, within: frozenset[Path] | None = None) -> None:
+def after_a_pass(glance: RecentFiles, *files: Path, within: frozenset[Path] | None = None) -> None:
     """A pass over everything, or some paths, that met these files."""
     before = glance.look()
     glance.remember([found(file) for file in files], before, within)
@@ -23,7 +23,7 @@ def test_sees_an_edit_a_new_note_and_a_new_memory_md(tmp_path: Path) -> None:
     memory.mkdir()
     note = memory / "a.md"
     note.write_text("one")
-    glance = Glance([Workspace(tmp_path)])
+    glance = RecentFiles([Workspace(tmp_path)])
     after_a_pass(glance, note)
     assert glance.changed() == []
     note.write_text("one two")
@@ -38,7 +38,7 @@ def test_sees_an_edit_a_new_note_and_a_new_memory_md(tmp_path: Path) -> None:
 
 def test_other_files_of_a_workspace_are_none_of_its_business(tmp_path: Path) -> None:
     """What an agent does beside its memory makes no search slower."""
-    glance = Glance([Workspace(tmp_path)])
+    glance = RecentFiles([Workspace(tmp_path)])
     after_a_pass(glance)
     (tmp_path / "main.py").write_text("print()")
     assert glance.changed() == []
@@ -50,7 +50,7 @@ def test_looks_at_the_newest_of_many(tmp_path: Path) -> None:
     for number, file in enumerate(files):
         file.write_text("x")
         os.utime(file, ns=(number, number))
-    glance = Glance([Tree(tmp_path)])
+    glance = RecentFiles([ExtraDirectory(tmp_path)])
     after_a_pass(glance, *files)
     assert glance.changed() == []
     files[0].write_text("an old one that changed")
@@ -65,7 +65,7 @@ def test_what_is_written_during_a_pass_shows_after_it(tmp_path: Path) -> None:
     memory.mkdir()
     note = memory / "a.md"
     note.write_text("one")
-    glance = Glance([Workspace(tmp_path)])
+    glance = RecentFiles([Workspace(tmp_path)])
     after_a_pass(glance, note)
     before, met = glance.look(), found(note)
     note.write_text("one two")
@@ -81,7 +81,7 @@ def test_a_pass_over_one_file_hides_no_other(tmp_path: Path) -> None:
     one, other = memory / "a.md", memory / "b.md"
     for note in (one, other):
         note.write_text("one")
-    glance = Glance([Workspace(tmp_path)])
+    glance = RecentFiles([Workspace(tmp_path)])
     after_a_pass(glance, one, other)
     for note in (one, other):
         note.write_text("one two")
@@ -101,7 +101,7 @@ def test_a_directory_tells_what_came_went_or_was_replaced(tmp_path: Path) -> Non
     newest[0].parent.mkdir()
     for file in newest:
         file.write_text("x")
-    glance = Glance([Workspace(tmp_path)])
+    glance = RecentFiles([Workspace(tmp_path)])
     after_a_pass(glance, *old, *newest)
     (memory / "picture.png").write_text("x")
     assert glance.changed() == []
@@ -120,7 +120,7 @@ def test_a_change_that_leaves_no_trace_has_the_directory_looked_at(tmp_path: Pat
     """Where a directory changed and its entries did not, a note may have come again under its old number."""
     memory = tmp_path / "memory"
     memory.mkdir()
-    glance = Glance([Workspace(tmp_path)])
+    glance = RecentFiles([Workspace(tmp_path)])
     after_a_pass(glance)
     os.utime(memory, ns=(1, 1))
     assert glance.changed() == [memory]
@@ -132,7 +132,7 @@ def test_what_is_not_the_same_directory_is_looked_at_with_all_below(tmp_path: Pa
     """A directory that went, or was replaced by another, is looked at itself."""
     memory = tmp_path / "memory"
     memory.mkdir()
-    glance = Glance([Workspace(tmp_path)])
+    glance = RecentFiles([Workspace(tmp_path)])
     after_a_pass(glance)
     memory.rename(tmp_path / "old")
     assert glance.changed() == [memory]
@@ -149,7 +149,7 @@ def test_a_clock_that_was_ahead_hides_nothing(tmp_path: Path) -> None:
         file.write_text("x")
         ahead = 0 if number == 0 else 86400 * 10**9
         os.utime(file, ns=(now_ns, now_ns + ahead))
-    glance = Glance([Tree(tmp_path)], lambda: now_ns)
+    glance = RecentFiles([ExtraDirectory(tmp_path)], lambda: now_ns)
     after_a_pass(glance, *files)
     files[0].write_text("changed")
     assert glance.changed() == [files[0]]
@@ -161,7 +161,7 @@ def test_what_is_deleted_makes_room(tmp_path: Path) -> None:
     for number, file in enumerate(files):
         file.write_text("x")
         os.utime(file, ns=(number, number))
-    glance = Glance([Tree(tmp_path)])
+    glance = RecentFiles([ExtraDirectory(tmp_path)])
     after_a_pass(glance, *files)
     for file in files[NEWEST:]:
         file.unlink()

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.changes.pending import Dirty
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.changes.poll import Looks, PollPace, look_by_scan
 from memd.indexing.changes.watch_changes import follow
 from memd.model import Stamp
 from memd.runtime.debounce import Debouncer
-from memd.text.memory_paths import Tree
+from memd.text.memory_paths import ExtraDirectory
 from memd.watch.raw_events import EventBatch
-from memd.watch.watch_plan import Survey
-from memd.watch.watcher import Changed, Event, Rescan, WatcherHealth, Ways, watch
+from memd.watch.watch_plan import WatchPlan
+from memd.watch.watcher import Event, PathsChanged, RescanNeeded, WatcherHealth, WatchMethods, watch
 from tests.wait import until_async
 
 A = Path("/w/a.md")
@@ -27,7 +27,7 @@ class Followed:
     """A stream of events that a test sends, and what comes of it."""
 
     def __init__(self) -> None:
-        self.dirty = Dirty(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+        self.dirty = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
         self.told: list[WatcherHealth] = []
         self.files: dict[Path, Stamp] = {}
         self.looks = 0
@@ -74,7 +74,7 @@ async def following() -> AsyncIterator[Followed]:
 async def test_a_change_is_marked() -> None:
     """A change that was seen waits for quiet, and may be needed sooner."""
     async with following() as followed:
-        followed.send(Changed(frozenset({A})))
+        followed.send(PathsChanged(frozenset({A})))
         await until_async(lambda: followed.dirty.pending)
         assert followed.dirty.take_due_paths() is None
         followed.dirty.hurry()
@@ -84,7 +84,7 @@ async def test_a_change_is_marked() -> None:
 async def test_a_rescan_is_a_pass_over_everything_at_once() -> None:
     """Where anything may have changed, everything is looked at, now."""
     async with following() as followed:
-        followed.send(Rescan("events were lost"))
+        followed.send(RescanNeeded("events were lost"))
         assert (await followed.dirty.take()).everything
 
 
@@ -99,11 +99,11 @@ async def test_blind_and_seeing_again() -> None:
         followed.dirty.hurry()
         assert (await followed.dirty.take()).paths == {A}
         followed.send(WatcherHealth(ok=True))
-        followed.send(Rescan("watching began again"))
+        followed.send(RescanNeeded("watching began again"))
         assert (await followed.dirty.take()).everything
         looks = followed.looks
         followed.files = {}
-        followed.send(Changed(frozenset({A})))
+        followed.send(PathsChanged(frozenset({A})))
         await until_async(lambda: followed.dirty.pending)
         assert followed.looks <= looks + 1
         assert followed.told == [BLIND, WatcherHealth(ok=True)]
@@ -112,7 +112,7 @@ async def test_blind_and_seeing_again() -> None:
 class Deaf:
     """The watches of a network mount while others write to it: nothing is told."""
 
-    async def start(self, ground: Survey) -> None:
+    async def start(self, ground: WatchPlan) -> None:
         pass
 
     async def next(self, until: float) -> EventBatch:
@@ -139,7 +139,7 @@ async def test_a_network_mount_that_others_write_to(base: Path) -> None:
     note, other = base / "a.md", base / "b.md"
     note.write_text("first")
     info = f"1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 0:40 / {base} rw - nfs4 nas:/notes rw\n"
-    roots = [Tree(base)]
+    roots = [ExtraDirectory(base)]
     looks = [0]
     scanned = look_by_scan(roots, 1000)
 
@@ -147,9 +147,9 @@ async def test_a_network_mount_that_others_write_to(base: Path) -> None:
         looks[0] += 1
         return scanned(places)
 
-    dirty = Dirty(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+    dirty = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
     told: list[WatcherHealth] = []
-    events = watch(roots, ways=Ways(recursive=False, feed=Deaf, mountinfo=lambda: info))
+    events = watch(roots, ways=WatchMethods(recursive=False, feed=Deaf, mountinfo=lambda: info))
     pace = PollPace(least_s=0.005, share=0)
     task = asyncio.create_task(follow(events, dirty, look, told.append, pace=pace))
     try:

@@ -5,11 +5,11 @@ import pytest
 from rich.pretty import pretty_repr
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import Account, Home, NoAccount, NoKey, account
+from memd.providers.api_keys.account import Account, NoAccount, NoKey, ProviderAddress, account
 from memd.providers.api_keys.key_file import read_small
 
-HOME = Home("https://api.example.com/v1", ("EXAMPLE_API_KEY", "OTHER_API_KEY"))
-NO_KEY = Home("http://127.0.0.1:11434", needs_key=False)
+HOME = ProviderAddress("https://api.example.com/v1", ("EXAMPLE_API_KEY", "OTHER_API_KEY"))
+NO_KEY = ProviderAddress("http://127.0.0.1:11434", needs_key=False)
 KEY = "sk-1234567890"
 
 
@@ -201,7 +201,9 @@ def test_a_header_that_is_no_key_is_none() -> None:
 )
 def test_an_address_may_be_written_in_several_ways(written: str, meant: str) -> None:
     """With the path of an endpoint, which is cut off, or without any path, which is then the usual one."""
-    home = Home("https://api.example.com/v1", ("EXAMPLE_API_KEY",), endings=("/embeddings",), path="/v1")
+    home = ProviderAddress(
+        "https://api.example.com/v1", ("EXAMPLE_API_KEY",), endings=("/embeddings",), path="/v1"
+    )
     assert (
         account("example", home, Remote(base_url=written), {"EXAMPLE_API_KEY": KEY}, nothing).base_url
         == meant

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from memd.providers.api_keys.logins import Surroundings, mistaken
+from memd.providers.api_keys.logins import ChoiceInputs, mistaken
 
 HOME = Path("/home/ada")
 TOKENS = json.dumps({"OPENAI_API_KEY": None, "tokens": {"access_token": "eyJ-mellon"}})
 
 
-def around(files: dict[str, str] | None = None, **environ: str) -> Surroundings:
+def around(files: dict[str, str] | None = None, **environ: str) -> ChoiceInputs:
     """A home directory with these files in it."""
 
     def read(path: Path) -> str:
@@ -20,7 +20,7 @@ def around(files: dict[str, str] | None = None, **environ: str) -> Surroundings:
         except KeyError:
             raise FileNotFoundError(2, "No such file or directory", str(path)) from None
 
-    return Surroundings(environ, HOME, read)
+    return ChoiceInputs(environ, HOME, read)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def around(files: dict[str, str] | None = None, **environ: str) -> Surroundings:
         ("anthropic", around({"/c/.credentials.json": "{}"}, CLAUDE_CONFIG_DIR="/c"), "$CLAUDE_CONFIG_DIR"),
     ],
 )  # fmt: skip
-def test_a_login_is_told_to_be_no_key(provider: str, scene: Surroundings, words: str) -> None:
+def test_a_login_is_told_to_be_no_key(provider: str, scene: ChoiceInputs, words: str) -> None:
     """With where it is, and nothing of what is in it."""
     told = mistaken(provider, scene)
     assert told is not None

@@ -14,23 +14,23 @@ import numpy as np
 from memd.config.settings import BatchSettings, Remote
 from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.model import TextHash
-from memd.providers.api_keys.account import Home, account
+from memd.providers.api_keys.account import ProviderAddress, account
 from memd.providers.batch.client import BatchTimeouts
 from memd.providers.batch.dialect import BatchDialect, BatchLimits
 from memd.providers.batch.dialects import offered
 from memd.providers.batch.gemini import GeminiBatches
-from memd.providers.batch.jobs import Batches
+from memd.providers.batch.jobs import BatchRunner
 from memd.providers.batch.ledger import Ledger
 from memd.providers.batch.openai import OpenAIBatches
 from memd.providers.centring import Bias, BiasLine
 from memd.providers.provider import Calibration, Vectors
 from memd.providers.remote import gemini, openai, voyage
 from memd.providers.remote.dialect import Dialect
-from memd.providers.remote.http import Session
-from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.http import HttpConnections
+from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
-from memd.providers.remote.retry import Retries
-from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.retry import RetryPolicy
+from memd.providers.remote.retrying_client import RetryingClient
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
@@ -39,7 +39,7 @@ from tests.wait import until_async
 
 DIMENSIONS = 32
 PROVIDERS = ["openai", "gemini", "voyage"]
-QUICK = Retries(attempts=3, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
+QUICK = RetryPolicy(attempts=3, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
 SOON = BatchTimeouts(
     request_s=10.0,
     first_s=0.002,
@@ -50,7 +50,7 @@ SOON = BatchTimeouts(
     appear_s=0.02,
     forget_s=60,
 )
-_DIALECTS: dict[str, tuple[Home, Callable[[str, Remote], Dialect], str | None]] = {
+_DIALECTS: dict[str, tuple[ProviderAddress, Callable[[str, Remote], Dialect], str | None]] = {
     "openai": (openai.HOME, openai.openai, None),
     "gemini": (gemini.HOME, gemini.gemini, gemini.KEY_HEADER),
     "voyage": (voyage.HOME, voyage.voyage, None),
@@ -84,7 +84,7 @@ def dialect_of(name: str, base_url: str, *, most: int = 50_000, most_bytes: int 
 class Rig(msgspec.Struct):
     """What a test sees."""
 
-    batches: Batches
+    batches: BatchRunner
     store: EmbeddingStore
     known: KnownVectors
     ledger: Ledger
@@ -116,7 +116,7 @@ async def batching(
     """One life of a daemon, as far as batches go."""
     home, _, header = _DIALECTS[name]
     whom = account(name, home, Remote(base_url=base_url, api_key=key), {}, lambda _: "")
-    session = Session(name, whom, header, 8)
+    session = HttpConnections(name, whom, header, 8)
     store = EmbeddingStore(file)
     await store.open()
     dialect = dialect_of(name, base_url, most=most, most_bytes=most_bytes)
@@ -130,7 +130,7 @@ async def batching(
             raise delivery
         delivered.extend(vectors)
 
-    batches = Batches(
+    batches = BatchRunner(
         dialect,
         session,
         key,
@@ -160,8 +160,8 @@ async def directly(name: str, base_url: str, bias: Bias | None, texts: Sequence[
     remote = Remote(base_url=base_url, api_key=KEY)
     whom = account(name, home, remote, {}, lambda _: "")
     provider = RemoteProvider(
-        Asker(make("", remote), whom, Session(name, whom, header, 8)),
-        Portrait(DIMENSIONS, Calibration(), b"", bias=bias),
+        RetryingClient(make("", remote), whom, HttpConnections(name, whom, header, 8)),
+        ModelIdentity(DIMENSIONS, Calibration(), b"", bias=bias),
         query_timeout_s=5.0,
     )
     try:

@@ -14,7 +14,7 @@ from memd.config.settings import BatchSettings
 from memd.errors import MemdError
 from memd.model import TextHash
 from memd.providers.batch.batch_state import BatchState
-from memd.providers.batch.ledger import File, Job, Ledger
+from memd.providers.batch.ledger import Ledger, LedgerFile, LedgerJob
 from memd.providers.centring import Bias, BiasLine
 from memd.store import migrations
 from memd.store.errors import StoreFull, StoreNewer
@@ -61,7 +61,7 @@ class Troubled:
             self.met.append(step)
             raise self.failure
 
-    async def begin(self, job: Job, shares: Mapping[TextHash, float], upload: str) -> None:
+    async def begin(self, job: LedgerJob, shares: Mapping[TextHash, float], upload: str) -> None:
         self._pass("begin")
         await self._ledger.begin(job, shares, upload)
 
@@ -80,7 +80,7 @@ class Troubled:
         self._pass("end")
         await self._ledger.end(job_id, standing)
 
-    async def jobs(self) -> Sequence[Job]:
+    async def jobs(self) -> Sequence[LedgerJob]:
         self._pass("jobs")
         return await self._ledger.jobs()
 
@@ -96,7 +96,7 @@ class Troubled:
         self._pass("drop_file")
         await self._ledger.drop_file(file)
 
-    async def files(self) -> Sequence[File]:
+    async def files(self) -> Sequence[LedgerFile]:
         self._pass("files")
         return await self._ledger.files()
 
@@ -507,7 +507,7 @@ class HeldUp(Troubled):
         self.looks = 0
         self.has_looked, self.has_ended, self.may_go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def files(self) -> Sequence[File]:
+    async def files(self) -> Sequence[LedgerFile]:
         found = await super().files()
         self.looks += 1
         if self.looks == 2:

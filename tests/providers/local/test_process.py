@@ -6,28 +6,28 @@ import numpy as np
 import pytest
 
 from memd.providers.local import bundled_model
-from memd.providers.local.process import STEPS, Worker, WorkerDied
+from memd.providers.local.process import STEPS, WorkerDied, WorkerProcess
 from memd.providers.local.protocol import Embedded, Ready, encode
 from tests.providers import standin
 from tests.providers.processes import is_alive
 
 
 @pytest.fixture
-async def worker() -> AsyncIterator[Worker]:
+async def worker() -> AsyncIterator[WorkerProcess]:
     """The scripted worker."""
-    started = await Worker.start(standin.COMMAND)
+    started = await WorkerProcess.start(standin.COMMAND)
     yield started
     await started.stop()
 
 
-async def test_the_greeting_is_remembered(worker: Worker) -> None:
+async def test_the_greeting_is_remembered(worker: WorkerProcess) -> None:
     """Whoever asks later gets the same greeting."""
     expected = Ready(bundled_model.find().version, bundled_model.DIMENSIONS)
     assert await worker.greeting(10) == expected
     assert await worker.greeting(10) == expected
 
 
-async def test_it_has_a_session_of_its_own(worker: Worker) -> None:
+async def test_it_has_a_session_of_its_own(worker: WorkerProcess) -> None:
     """A signal to the daemon's group does not reach it, and its priority is its own where sessions are scheduled."""
     assert os.getsid(worker.pid) == worker.pid
 
@@ -42,7 +42,9 @@ async def test_it_has_a_session_of_its_own(worker: Worker) -> None:
         ("hang", r"did not answer in 0\.6 s", True),
     ],
 )
-async def test_a_death_says_how_and_whose_doing(text: str, how: str, by_itself: bool, worker: Worker) -> None:
+async def test_a_death_says_how_and_whose_doing(
+    text: str, how: str, by_itself: bool, worker: WorkerProcess
+) -> None:
     """Crashes and hangs are the worker's own; a signal from outside says nothing about the text."""
     await worker.greeting(10)
     with pytest.raises(WorkerDied, match=how) as died:
@@ -70,7 +72,7 @@ class Pausing(asyncio.SelectorEventLoop):
 class Transport(asyncio.SubprocessTransport):
     """Of a process that does nothing until it is killed."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: WorkerProcess) -> None:
         super().__init__()
         self._worker = worker
 
@@ -93,7 +95,7 @@ def test_time_in_which_a_machine_was_paused_is_not_held_against_a_worker(*, is_p
     loop = Pausing()
 
     async def main() -> None:
-        worker = Worker()
+        worker = WorkerProcess()
         worker.connection_made(Transport(worker))
         worker.pipe_data_received(1, encode(Ready("1", 3)))
         asked = asyncio.create_task(worker.embed("text", 120.0))
@@ -112,14 +114,14 @@ def test_time_in_which_a_machine_was_paused_is_not_held_against_a_worker(*, is_p
         runner.run(main())
 
 
-async def test_asking_the_dead_is_another_death(worker: Worker) -> None:
+async def test_asking_the_dead_is_another_death(worker: WorkerProcess) -> None:
     """A worker that is gone says so again, at once."""
     for _ in range(2):
         with pytest.raises(WorkerDied, match="exit status 3"):
             await worker.embed("exit", 10)
 
 
-async def test_an_answer_nobody_waits_for_is_skipped(worker: Worker) -> None:
+async def test_an_answer_nobody_waits_for_is_skipped(worker: WorkerProcess) -> None:
     """After a request that was given up, the next one gets its own answer."""
     await worker.greeting(10)
     with pytest.raises(TimeoutError):
@@ -130,13 +132,13 @@ async def test_an_answer_nobody_waits_for_is_skipped(worker: Worker) -> None:
 
 async def test_a_stranger_on_the_pipe_is_killed() -> None:
     """A program that does not speak the protocol is ended."""
-    stranger = await Worker.start(("sh", "-c", "echo 'hello, this is not msgpack'; exec sleep 60"))
+    stranger = await WorkerProcess.start(("sh", "-c", "echo 'hello, this is not msgpack'; exec sleep 60"))
     with pytest.raises(WorkerDied, match="something else"):
         await stranger.greeting(10)
     assert not is_alive(stranger.pid)
 
 
-async def test_stopping_twice_is_harmless(worker: Worker) -> None:
+async def test_stopping_twice_is_harmless(worker: WorkerProcess) -> None:
     """A worker that is gone can be stopped again."""
     await worker.greeting(10)
     await worker.stop()
@@ -147,7 +149,7 @@ async def test_stopping_twice_is_harmless(worker: Worker) -> None:
 
 async def test_one_that_cannot_even_be_killed_is_given_up() -> None:
     """A process that waits for a dead disk dies when that answers; until then it is nobody's worker."""
-    worker = await Worker.start(standin.COMMAND)
+    worker = await WorkerProcess.start(standin.COMMAND)
     await worker.greeting(10)
     await worker.stop(grace_s=0, killed_s=0)
     assert worker.ended

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memd.embedding.observed_provider import watched
-from memd.providers.local.query_thread import REPLACED, SLOW_S, STUCK_S, Questions
+from memd.providers.local.query_thread import REPLACED, SLOW_S, STUCK_S, QueryThread
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector
 from memd.providers.query_queue import QuestionQueue
 from memd.runtime.threads import Threads
@@ -47,7 +47,7 @@ def sound(desk: int) -> int:
     return desk
 
 
-async def ask_in_vain(questions: Questions[int], desks: Desks) -> None:
+async def ask_in_vain(questions: QueryThread[int], desks: Desks) -> None:
     """Put a question that is stuck, and give it up once it is, as a search does."""
     before = desks.stuck_at
     asked = asyncio.create_task(questions.ask(desks.stuck))
@@ -56,7 +56,7 @@ async def ask_in_vain(questions: Questions[int], desks: Desks) -> None:
     await asyncio.wait([asked])
 
 
-async def refusal(questions: Questions[int]) -> str:
+async def refusal(questions: QueryThread[int]) -> str:
     """What a question is told, as soon as nobody is made to wait any more."""
     async with asyncio.timeout(20):
         while True:
@@ -69,7 +69,7 @@ async def refusal(questions: Questions[int]) -> str:
                 return str(refused)
 
 
-async def answer(questions: Questions[int]) -> int:
+async def answer(questions: QueryThread[int]) -> int:
     """What a question is answered, as soon as one is, where nobody waits behind another."""
     async with asyncio.timeout(20):
         while True:
@@ -81,14 +81,14 @@ async def answer(questions: Questions[int]) -> int:
 
 async def test_the_model_is_loaded_once(desks: Desks) -> None:
     """Questions that are answered share one model."""
-    questions = Questions(desks.load)
+    questions = QueryThread(desks.load)
     assert await asyncio.gather(*(questions.ask(sound) for _ in range(20))) == [0] * 20
     assert desks.loaded == 1
 
 
 async def test_nobody_waits_long_behind_a_stuck_question(desks: Desks) -> None:
     """Once a question has taken too long, the others are refused at once, until it is answered."""
-    questions = Questions(desks.load, slow_s=0.05, stuck_s=60)
+    questions = QueryThread(desks.load, slow_s=0.05, stuck_s=60)
     await ask_in_vain(questions, desks)
     assert "at one question" in await refusal(questions)
     desks.end.set()
@@ -98,7 +98,7 @@ async def test_nobody_waits_long_behind_a_stuck_question(desks: Desks) -> None:
 
 async def test_a_stuck_thread_is_replaced_and_not_for_ever(desks: Desks) -> None:
     """The questions after a stuck one get a model of their own, so many times; then a person is asked to restart memd."""
-    questions = Questions(desks.load, slow_s=0, stuck_s=0.04)
+    questions = QueryThread(desks.load, slow_s=0, stuck_s=0.04)
     for attempt in range(REPLACED + 1):
         assert await answer(questions) == attempt
         await ask_in_vain(questions, desks)
@@ -113,7 +113,7 @@ async def test_a_stuck_question_keeps_no_place_in_the_queue(
     """Its failure is told, and the questions behind it are put: that is when its thread is given up."""
     busy = 0.0
     monkeypatch.setattr(Threads, "busy_s", lambda _: busy)
-    questions = Questions(desks.load, wait_s=0.02)
+    questions = QueryThread(desks.load, wait_s=0.02)
 
     class Numbered(HashingProvider):
         """Its vectors tell which model they are of."""
@@ -144,7 +144,7 @@ async def test_a_stuck_question_keeps_no_place_in_the_queue(
 
 async def test_after_so_many_stuck_threads_nobody_gets_one_more(desks: Desks) -> None:
     """Each keeps its copy of the model: a daemon that runs for months would be all models."""
-    questions = Questions(desks.load, slow_s=0, stuck_s=0)
+    questions = QueryThread(desks.load, slow_s=0, stuck_s=0)
     for _ in range(REPLACED + 1):
         await ask_in_vain(questions, desks)
     with pytest.raises(EmbedUnavailable, match="restart memd"):
@@ -156,7 +156,7 @@ async def test_how_long_a_question_may_take(desks: Desks, monkeypatch: pytest.Mo
     """By the shipped figures: others wait for a while, then go by keywords, then have another thread."""
     busy = 0.0
     monkeypatch.setattr(Threads, "busy_s", lambda _: busy)
-    questions = Questions(desks.load)
+    questions = QueryThread(desks.load)
     busy = SLOW_S
     assert await questions.ask(sound) == 0
     for seconds in (SLOW_S + 0.01, STUCK_S):
@@ -176,7 +176,7 @@ async def test_a_model_that_is_slow_to_load_is_not_loaded_twice(desks: Desks) ->
         assert may_go_on.wait(60)
         return desks.load()
 
-    questions = Questions(load, slow_s=0, stuck_s=0, wait_s=0.02)
+    questions = QueryThread(load, slow_s=0, stuck_s=0, wait_s=0.02)
     while not has_begun.is_set():  # a thread that is slow to begin has its question taken back
         with pytest.raises(EmbedUnavailable):
             await questions.ask(sound)

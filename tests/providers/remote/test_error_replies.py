@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from memd.errors import MemdError
 from memd.providers.remote.error_replies import complaint, failure, retry_after_s
 from memd.providers.remote.request import (
+    ContentRefused,
     HttpAnswer,
     KeyRefused,
     NotSupported,
     RateLimited,
     Refused,
+    RequestTooLarge,
     ServerFailed,
-    TooMuch,
-    Unacceptable,
 )
 from tests.fakes import embedding_server as says
 from tests.fakes.http import Response
@@ -29,9 +29,9 @@ def meant(response: Response, provider: str = "openai", key: str | None = None) 
 @pytest.mark.parametrize(
     ("say", "kind"),
     [
-        (says.too_long, TooMuch),
-        (says.too_many, TooMuch),
-        (says.bad_text, Unacceptable),
+        (says.too_long, RequestTooLarge),
+        (says.too_many, RequestTooLarge),
+        (says.bad_text, ContentRefused),
         (says.too_fast, RateLimited),
         (says.broken, ServerFailed),
     ],
@@ -81,9 +81,9 @@ def test_a_model_that_is_not_there_is_told_apart(provider: str) -> None:
         (405, NotSupported),
         (408, ServerFailed),
         (409, ServerFailed),
-        (413, TooMuch),
+        (413, RequestTooLarge),
         (418, Refused),
-        (422, Unacceptable),
+        (422, ContentRefused),
         (424, ServerFailed),
         (425, ServerFailed),
         (429, RateLimited),
@@ -106,7 +106,7 @@ def test_a_status_speaks_for_itself(status: int, kind: type[MemdError], body: by
 def test_digits_in_a_message_are_no_status() -> None:
     """A refusal that mentions 429 or 500 is still a refusal."""
     body = b'{"error": {"message": "429 of 500 inputs are fine", "code": null}}'
-    assert type(meant(Response(400, body))) is Unacceptable
+    assert type(meant(Response(400, body))) is ContentRefused
 
 
 def test_what_only_begins_like_a_key_is_told() -> None:

@@ -5,20 +5,20 @@ import pytest
 
 from memd.config.settings import Remote
 from memd.providers.remote.gemini import gemini
-from memd.providers.remote.request import Side
+from memd.providers.remote.request import TextRole
 
 
 @pytest.mark.parametrize(
     ("model", "side", "text", "task"),
     [
-        ("", Side.QUERY, "a", "RETRIEVAL_QUERY"),
-        ("gemini-embedding-001", Side.DOCUMENT, "a", "RETRIEVAL_DOCUMENT"),
-        ("gemini-embedding-2", Side.QUERY, "task: search result | query: a", None),
-        ("models/gemini-embedding-2-preview", Side.DOCUMENT, "title: none | text: a", None),
+        ("", TextRole.QUERY, "a", "RETRIEVAL_QUERY"),
+        ("gemini-embedding-001", TextRole.DOCUMENT, "a", "RETRIEVAL_DOCUMENT"),
+        ("gemini-embedding-2", TextRole.QUERY, "task: search result | query: a", None),
+        ("models/gemini-embedding-2-preview", TextRole.DOCUMENT, "title: none | text: a", None),
     ],
 )
 def test_each_generation_is_told_in_its_way_what_a_text_is(
-    model: str, side: Side, text: str, task: str | None
+    model: str, side: TextRole, text: str, task: str | None
 ) -> None:
     """The first by a task type; the second does not heed one, and wants words before the text."""
     [one] = msgspec.json.decode(gemini(model, Remote()).embed(["a"], side).body)["requests"]

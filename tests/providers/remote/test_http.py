@@ -20,14 +20,14 @@ from cryptography.x509.oid import NameOID
 
 from memd.errors import MemdError
 from memd.providers.api_keys.account import Account
-from memd.providers.remote.http import BROKEN_OFF, LARGEST_REFUSAL, LONGEST_LINE, Session
+from memd.providers.remote.http import BROKEN_OFF, LARGEST_REFUSAL, LONGEST_LINE, HttpConnections
 from memd.providers.remote.request import (
     BadReply,
     HttpAnswer,
     HttpRequest,
+    NoReply,
     Refused,
     RequestTimedOut,
-    Unanswered,
 )
 from tests.fakes.http import Request, Response, Server
 from tests.wait import until_async
@@ -61,8 +61,8 @@ def server(told: Told) -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def talking(server: Server) -> AsyncIterator[Session]:
-    session = Session("openai", Account(server.url, "key"), None, 2)
+async def talking(server: Server) -> AsyncIterator[HttpConnections]:
+    session = HttpConnections("openai", Account(server.url, "key"), None, 2)
     try:
         yield session
     finally:
@@ -73,7 +73,7 @@ def refused(answer: HttpAnswer) -> RefusedError:
     return RefusedError(answer.status, len(answer.body), answer.headers.get("x-why"))
 
 
-async def read(session: Session, timeout_s: float = 10.0) -> list[bytes]:
+async def read(session: HttpConnections, timeout_s: float = 10.0) -> list[bytes]:
     return [line async for line in session.lines(HttpRequest("file", method="GET"), timeout_s, refused)]
 
 
@@ -118,12 +118,12 @@ async def test_a_file_that_breaks_off_gives_its_whole_lines_and_says_so(
     told.response = Response(body=b"ab\ncd\nef\n", cut_after=cut)
     seen: list[bytes] = []
 
-    async def watch(session: Session) -> None:
+    async def watch(session: HttpConnections) -> None:
         async for line in session.lines(HttpRequest("file", method="GET"), 10, refused):
             seen.extend([line])
 
     async with talking(server) as session:
-        with pytest.raises(Unanswered):
+        with pytest.raises(NoReply):
             await watch(session)
     assert seen == [b"ab"][: cut // 3]
 
@@ -201,7 +201,7 @@ async def test_of_a_refusal_the_beginning_is_read(server: Server, told: Told) ->
 )
 async def test_a_key_goes_to_its_own_server_alone(server: Server, told: Told, path: str, target: str) -> None:
     """Whatever a path says."""
-    session = Session("openai", Account(f"{server.url}/v1", "key"), None, 2)
+    session = HttpConnections("openai", Account(f"{server.url}/v1", "key"), None, 2)
     await session.send(HttpRequest(path, method="GET"), 10)
     await session.close()
     assert [request.target for request in told.requests] == [target]
@@ -232,7 +232,7 @@ async def test_what_is_far_is_asked_through_the_proxy(
 ) -> None:
     """The one that the environment names."""
     monkeypatch.setenv("HTTP_PROXY", server.url)
-    session = Session("openai", Account("http://embeddings.example/v1", None), None, 2)
+    session = HttpConnections("openai", Account("http://embeddings.example/v1", None), None, 2)
     assert (await session.send(HttpRequest("embeddings", b"{}"), 10)).is_success
     await session.close()
     assert [request.target for request in told.requests] == ["http://embeddings.example/v1/embeddings"]
@@ -243,7 +243,7 @@ async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPat
     """In words, and without its address: a password may be in it."""
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("ALL_PROXY", proxy)
-    session = Session("openai", Account("https://api.openai.com/v1", "key"), None, 2)
+    session = HttpConnections("openai", Account("https://api.openai.com/v1", "key"), None, 2)
     with pytest.raises(Refused, match="proxy that the environment names") as seen:
         await session.send(HttpRequest("embeddings", b"{}"), 10)
     assert proxy not in str(seen.value)
@@ -257,11 +257,11 @@ async def test_after_the_end_nothing_is_asked(server: Server, told: Told) -> Non
         asking = asyncio.ensure_future(session.send(HttpRequest("embeddings", b"{}"), 10))
         await until_async(lambda: len(told.requests) == 1)
         await session.close()
-        with pytest.raises(Unanswered):
+        with pytest.raises(NoReply):
             await asking
-        with pytest.raises(Unanswered):
+        with pytest.raises(NoReply):
             await session.send(HttpRequest("embeddings", b"{}"), 10)
-        with pytest.raises(Unanswered):
+        with pytest.raises(NoReply):
             await read(session)
     assert len(told.requests) == 1
 
@@ -274,7 +274,7 @@ async def test_requests_that_are_broken_off_at_any_moment_take_no_place_from_lat
         await asyncio.sleep(rng.random() * 0.02)
         return Response(body=b"x" * 1000, drip_s=rng.choice([0.0, 0.0, 0.00001]))
 
-    async def one(session: Session) -> None:
+    async def one(session: HttpConnections) -> None:
         with contextlib.suppress(MemdError):
             body = b"{}" * rng.randrange(1, 20_000)
             await session.send(HttpRequest("embeddings", body), rng.choice([0.002, 0.01, 5.0]))
@@ -322,11 +322,11 @@ async def test_a_damaged_connection_is_no_answer(told: Told) -> None:
 
     server = await asyncio.start_server(babble, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    session = Session("openai", Account(f"https://127.0.0.1:{port}/v1", "key"), None, 2)
+    session = HttpConnections("openai", Account(f"https://127.0.0.1:{port}/v1", "key"), None, 2)
     for _ in range(2):
-        with pytest.raises(Unanswered):
+        with pytest.raises(NoReply):
             await session.send(HttpRequest("embeddings", b"{}"), 5)
-        with pytest.raises(Unanswered):
+        with pytest.raises(NoReply):
             await read(session)
     await session.close()
     server.close()
@@ -345,10 +345,10 @@ async def test_whatever_the_library_lets_through_is_no_answer(
 
     async with talking(server) as session:
         monkeypatch.setattr("httpx.AsyncHTTPTransport.handle_async_request", broken)
-        with pytest.raises(Unanswered) as seen:
+        with pytest.raises(NoReply) as seen:
             await session.send(HttpRequest("embeddings", b"{}"), 5)
         assert str(failure.args[-1]) not in str(seen.value)
-        with pytest.raises(Unanswered):
+        with pytest.raises(NoReply):
             await read(session)
 
 
@@ -380,8 +380,8 @@ def untrusted(directory: Path) -> ssl.SSLContext:
 
 async def told_by(url: str) -> str:
     """What a person reads of a request to there."""
-    session = Session("openai", Account(url, "key"), None, 2)
-    with pytest.raises(Unanswered) as seen:
+    session = HttpConnections("openai", Account(url, "key"), None, 2)
+    with pytest.raises(NoReply) as seen:
         await session.send(HttpRequest("embeddings", b"{}"), 20)
     await session.close()
     return str(seen.value)
@@ -411,8 +411,8 @@ async def test_why_no_connection_is_made_is_told_with_what_to_do(
 
 async def test_an_address_that_no_host_can_have_is_told(told: Told) -> None:
     """It is found out when it is asked for."""
-    session = Session("openai", Account("https://xn--zz.example.org/v1", "key"), None, 2)
-    with pytest.raises(Unanswered):
+    session = HttpConnections("openai", Account("https://xn--zz.example.org/v1", "key"), None, 2)
+    with pytest.raises(NoReply):
         await session.send(HttpRequest("embeddings", b"{}"), 5)
     await session.close()
 
@@ -420,7 +420,7 @@ async def test_an_address_that_no_host_can_have_is_told(told: Told) -> None:
 async def test_a_file_of_tls_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """People have SSLKEYLOGFILE in their environment."""
     monkeypatch.setenv("SSLKEYLOGFILE", "/nonexistent/keys.log")
-    session = Session("openai", Account("https://api.openai.com/v1", "key"), None, 2)
+    session = HttpConnections("openai", Account("https://api.openai.com/v1", "key"), None, 2)
     with pytest.raises(Refused, match="SSLKEYLOGFILE"):
         await session.send(HttpRequest("embeddings", b"{}"), 5)
 

@@ -8,16 +8,16 @@ from memd.providers import calibration, centring
 from memd.providers.api_keys.account import account
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote import openai
-from memd.providers.remote.http import Session
-from memd.providers.remote.identify_model import Portrait, identify
+from memd.providers.remote.http import HttpConnections
+from memd.providers.remote.identify_model import ModelIdentity, identify
 from memd.providers.remote.provider import key_of
-from memd.providers.remote.retry import Retries
-from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.retry import RetryPolicy
+from memd.providers.remote.retrying_client import RetryingClient
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.http import Response
 
-ONCE = Retries(attempts=1, first_s=0.001, cap_s=0.001, longest_asked_s=0.1, timeouts=1)
+ONCE = RetryPolicy(attempts=1, first_s=0.001, cap_s=0.001, longest_asked_s=0.1, timeouts=1)
 
 
 @pytest.fixture
@@ -26,10 +26,12 @@ def server() -> Iterator[EmbeddingServer]:
         yield running
 
 
-async def found_out(server: EmbeddingServer, before: Portrait | None, tokens: int = 0) -> Portrait:
+async def found_out(server: EmbeddingServer, before: ModelIdentity | None, tokens: int = 0) -> ModelIdentity:
     remote = Remote(base_url=server.base_url("openai-compatible"), max_input_tokens=tokens)
     whom = account("openai-compatible", openai.ANY_HOME, remote, {}, lambda _: "")
-    asker = Asker(openai.compatible("m", remote), whom, Session("openai-compatible", whom, None, 2))
+    asker = RetryingClient(
+        openai.compatible("m", remote), whom, HttpConnections("openai-compatible", whom, None, 2)
+    )
     try:
         return await identify(asker, before, retries=ONCE)
     finally:
@@ -89,7 +91,7 @@ async def test_vectors_without_different_lines_never_meet(
     assert (_key(forgotten) == _key(after)) is (forgotten.bias == after.bias) is (raised != "probe")
 
 
-def _key(portrait: Portrait) -> str:
+def _key(portrait: ModelIdentity) -> str:
     remote = Remote(base_url="http://127.0.0.1:1/v1")
     whom = account("openai-compatible", openai.ANY_HOME, remote, {}, lambda _: "")
     return key_of(whom, openai.compatible("m", remote), portrait.generation, portrait.bias)

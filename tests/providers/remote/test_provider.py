@@ -10,24 +10,24 @@ import numpy as np
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import Home, account
+from memd.providers.api_keys.account import ProviderAddress, account
 from memd.providers.provider import Calibration, EmbedRejected, EmbedTerminal, EmbedUnavailable
 from memd.providers.remote import gemini, ollama, openai, voyage
 from memd.providers.remote.dialect import Dialect
-from memd.providers.remote.http import Session
-from memd.providers.remote.identify_model import Portrait
+from memd.providers.remote.http import HttpConnections
+from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.request import RateLimited, Refused
-from memd.providers.remote.retry import Retries
-from memd.providers.remote.retrying_client import Asker
+from memd.providers.remote.retry import RetryPolicy
+from memd.providers.remote.retrying_client import RetryingClient
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import KEY, EmbeddingServer, Plan, Seen
 from tests.fakes.http import Response
 from tests.wait import until
 
-QUICK = Retries(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
+QUICK = RetryPolicy(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
 DIMENSIONS = 32
-DIALECTS: dict[str, tuple[Home, Callable[[str, Remote], Dialect], str | None]] = {
+DIALECTS: dict[str, tuple[ProviderAddress, Callable[[str, Remote], Dialect], str | None]] = {
     "openai": (openai.HOME, openai.openai, None),
     "openai-compatible": (openai.ANY_HOME, openai.compatible, None),
     "gemini": (gemini.HOME, gemini.gemini, gemini.KEY_HEADER),
@@ -59,16 +59,16 @@ async def asking(
     remote = msgspec.convert(given, Remote)
     whom = account(name, home, remote, {}, lambda _: KEY)
     provider = RemoteProvider(
-        Asker(
+        RetryingClient(
             make("any-model" if name == "openai-compatible" else "", remote),
             whom,
-            Session(name, whom, header, 4),
+            HttpConnections(name, whom, header, 4),
         ),
-        Portrait(DIMENSIONS, Calibration(), b""),
+        ModelIdentity(DIMENSIONS, Calibration(), b""),
         request_timeout_s=request_timeout_s,
         query_timeout_s=query_timeout_s,
         indexing=QUICK,
-        asking=Retries(attempts=2, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=1),
+        asking=RetryPolicy(attempts=2, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=1),
     )
     try:
         yield provider

@@ -8,7 +8,7 @@ import stamina
 from memd.embedding.for_agent import QUERY_TIMEOUT_S
 from memd.providers.provider import EmbedUnavailable
 from memd.providers.remote.request import RequestTimedOut
-from memd.providers.remote.retry import ASKING, INDEXING, Retries
+from memd.providers.remote.retry import ASKING, INDEXING, RetryPolicy
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def without_waiting() -> Iterator[None]:
     stamina.set_testing(False)
 
 
-async def attempts(retries: Retries, failure: Exception, *, succeeds_at: int = 0) -> int:
+async def attempts(retries: RetryPolicy, failure: Exception, *, succeeds_at: int = 0) -> int:
     """How often a request is put that fails so, but for one attempt."""
     made = 0
     try:
@@ -34,7 +34,7 @@ async def attempts(retries: Retries, failure: Exception, *, succeeds_at: int = 0
 
 
 @pytest.mark.parametrize("retries", [INDEXING, ASKING], ids=["documents", "questions"])
-async def test_what_passes_by_itself_is_tried_again_and_not_for_ever(retries: Retries) -> None:
+async def test_what_passes_by_itself_is_tried_again_and_not_for_ever(retries: RetryPolicy) -> None:
     """At the shipped figures; what takes too long, or is to wait for too long, less often."""
     assert await attempts(retries, EmbedUnavailable("busy")) == retries.attempts > 1
     assert await attempts(retries, EmbedUnavailable("busy"), succeeds_at=2) == 2

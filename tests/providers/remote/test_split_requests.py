@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.providers.provider import ProviderLimits
-from memd.providers.remote.split_requests import Piece, pieces, requests, split, whole
+from memd.providers.remote.split_requests import TextPiece, pieces, requests, split, whole
 from memd.text.tokens import estimate_tokens
 
 TEXT = st.text(alphabet="ab c\n.。数据库é\u0301👩\u200d💻", max_size=300)
@@ -47,7 +47,7 @@ def test_chinese_is_packed_by_its_tokens() -> None:
 
 def test_a_text_in_pieces_gets_the_mean_of_their_vectors() -> None:
     """Weighted by length, of length 1; texts in one piece keep theirs."""
-    some = [Piece("a", 0, 10), Piece("b", 1, 30), Piece("c", 1, 10)]
+    some = [TextPiece("a", 0, 10), TextPiece("b", 1, 30), TextPiece("c", 1, 10)]
     rows = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
     wanted = np.array([[1, 0], [3 / 10**0.5, 1 / 10**0.5]], np.float32)
     np.testing.assert_allclose(whole(some, rows, 2), wanted, rtol=1e-6)
@@ -55,7 +55,7 @@ def test_a_text_in_pieces_gets_the_mean_of_their_vectors() -> None:
 
 def test_pieces_that_cancel_each_other_out_leave_the_first() -> None:
     """A vector of zeros would be no direction at all."""
-    some = [Piece("a", 0, 10), Piece("b", 0, 10)]
+    some = [TextPiece("a", 0, 10), TextPiece("b", 0, 10)]
     rows = np.array([[0, 1], [0, -1]], np.float32)
     np.testing.assert_array_equal(whole(some, rows, 1), [[0, 1]])
 

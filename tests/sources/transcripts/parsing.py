@@ -5,7 +5,7 @@ from typing import Any
 
 from memd.sources.transcripts.events import Event
 from memd.sources.transcripts.format import Format
-from memd.sources.transcripts.turn_builder import Fold
+from memd.sources.transcripts.turn_builder import TurnBuilder
 
 
 def events(kind: Format, *records: Any) -> list[Event]:
@@ -17,7 +17,7 @@ def events(kind: Format, *records: Any) -> list[Event]:
 
 def turns(kind: Format, *records: Any) -> list[tuple[str, str]]:
     """Who said what, in these lines."""
-    fold = Fold()
+    fold = TurnBuilder()
     for event in events(kind, *records):
         fold.take(1, event)
     return [(turn.role, turn.text) for turn in fold.turns]

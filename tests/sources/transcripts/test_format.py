@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memd.sources.transcripts.detect import FORMATS
 from memd.sources.transcripts.format import Format
-from memd.sources.transcripts.turn_builder import Fold, Unfollowable
+from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference
 
 IDS = st.sampled_from("abcd")
 TEXTS = st.sampled_from(["", "one", "two", "NO_REPLY"])
@@ -73,7 +73,7 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def read(kind: Format, lines: Sequence[bytes], state: Any, after: int, fold: Fold) -> Fold:
+def read(kind: Format, lines: Sequence[bytes], state: Any, after: int, fold: TurnBuilder) -> TurnBuilder:
     for number, line in enumerate(lines, after + 1):
         for event in kind.parse(line, state):
             fold.take(number, event)
@@ -87,15 +87,15 @@ def test_two_readings_give_what_one_gives(name: str, data: st.DataObject, cut: i
     """Wherever the first one ends, the turns are those of one reading, or the second says that it cannot go on."""
     kind = FORMATS[name]
     lines = [json.dumps(record).encode() for record in data.draw(st.lists(RECORDS[name], max_size=10))]
-    whole = read(kind, lines, kind.State(), 0, Fold())
+    whole = read(kind, lines, kind.State(), 0, TurnBuilder())
     state = kind.State()
-    first = read(kind, lines[:cut], state, 0, Fold())
+    first = read(kind, lines[:cut], state, 0, TurnBuilder())
     known = first.turns
     kept = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=kind.State)
-    second = Fold(len(known), known[-1] if known else None, first.learnt)
+    second = TurnBuilder(len(known), known[-1] if known else None, first.learnt)
     try:
         read(kind, lines[cut:], kept, len(lines[:cut]), second)
-    except Unfollowable:
+    except UnresolvedReference:
         return
     assert known[: second.turns_from] + second.turns == whole.turns
     assert second.learnt == whole.learnt
@@ -108,5 +108,5 @@ def test_ids_are_unique(name: str, data: st.DataObject) -> None:
     """No two turns of a session have the same id, whatever is repeated, replaced and taken back."""
     kind = FORMATS[name]
     lines = [json.dumps(record).encode() for record in data.draw(st.lists(RECORDS[name], max_size=10))]
-    ids = [turn.id for turn in read(kind, lines, kind.State(), 0, Fold()).turns if turn.id]
+    ids = [turn.id for turn in read(kind, lines, kind.State(), 0, TurnBuilder()).turns if turn.id]
     assert len(set(ids)) == len(ids)

@@ -45,7 +45,7 @@ def test_only_what_came_since_is_new(follower: Follower) -> None:
 def test_what_was_left_of_the_last_line_is_still_new(follower: Follower) -> None:
     """A part of a line that was seen and not taken counts until it is."""
     append(follower.file, b'{"role":')
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     assert _growth(follower) == Growth(8, 0)
 
 

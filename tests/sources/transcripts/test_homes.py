@@ -8,7 +8,7 @@ import pytest
 
 from memd.sources.transcripts.detect import format_of
 from memd.sources.transcripts.events import Unread
-from memd.sources.transcripts.turn_builder import Fold, Unfollowable
+from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference
 from tests.fakes.homes import ClaudeCode, Codex, Gemini, OpenClaw, Spoken
 
 DAY = 1_773_100_800.0
@@ -145,7 +145,7 @@ def test_a_session_is_read_as_it_happened(happened: Callable[[Path], Told], tmp_
     found = format_of(lines)
     assert found is not None
     assert found.name == told.format
-    state, fold = found.State(), Fold()
+    state, fold = found.State(), TurnBuilder()
     for number, line in enumerate(lines, 1):
         for event in found.parse(line, state):
             assert not isinstance(event, Unread), line
@@ -165,16 +165,16 @@ def test_a_session_can_be_read_in_parts(happened: Callable[[Path], Told], tmp_pa
     lines = happened(tmp_path).path.read_bytes().splitlines(keepends=True)
     found = format_of(lines)
     assert found is not None
-    whole, followed = _read(found, lines, found.State(), 0, Fold()), 0
+    whole, followed = _read(found, lines, found.State(), 0, TurnBuilder()), 0
     for cut in range(1, len(lines)):
         state = found.State()
-        first = _read(found, lines[:cut], state, 0, Fold())
+        first = _read(found, lines[:cut], state, 0, TurnBuilder())
         again = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=found.State)
         known = first.turns
-        second = Fold(len(known), known[-1] if known else None, first.learnt)
+        second = TurnBuilder(len(known), known[-1] if known else None, first.learnt)
         try:
             _read(found, lines[cut:], again, cut, second)
-        except Unfollowable:
+        except UnresolvedReference:
             continue
         followed += 1
         assert known[: second.turns_from] + second.turns == whole.turns, cut
@@ -182,7 +182,7 @@ def test_a_session_can_be_read_in_parts(happened: Callable[[Path], Told], tmp_pa
     assert followed >= len(lines) // 4
 
 
-def _read(found: object, lines: list[bytes], state: object, after: int, fold: Fold) -> Fold:
+def _read(found: object, lines: list[bytes], state: object, after: int, fold: TurnBuilder) -> TurnBuilder:
     for number, line in enumerate(lines, after + 1):
         for event in found.parse(line, state):  # type: ignore[attr-defined]
             fold.take(number, event)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.sources.transcripts.lines import MAX_LINE_BYTES, Continued, Cutter
+from memd.sources.transcripts.lines import MAX_LINE_BYTES, LineContinued, LineSplitter
 from memd.sources.transcripts.progress import EDGE_BYTES, mark_of
 
 Lines = list[tuple[int, bytes]]
 
 
-def _cut(cutter: Cutter, *pieces: bytes) -> Lines:
+def _cut(cutter: LineSplitter, *pieces: bytes) -> Lines:
     return [line for piece in pieces for line in cutter.feed(piece)]
 
 
@@ -32,13 +32,13 @@ def _cut(cutter: Cutter, *pieces: bytes) -> Lines:
 )
 def test_lines_end_at_newlines_alone(content: bytes, lines: Lines) -> None:
     """With their numbers, without blanks around them, whatever else may look like an end."""
-    assert _cut(Cutter(), content) == lines
+    assert _cut(LineSplitter(), content) == lines
 
 
 @given(st.binary(max_size=60).map(lambda raw: raw.replace(b"\x01", b"\n")), st.integers(1, 60))
 def test_pieces_make_no_difference(content: bytes, size: int) -> None:
     """The same lines, at the same offset with the same mark, in pieces of any size."""
-    whole, parts = Cutter(), Cutter()
+    whole, parts = LineSplitter(), LineSplitter()
     pieces = [content[at : at + size] for at in range(0, len(content), size)]
     assert _cut(whole, content) == _cut(parts, *pieces)
     assert (whole.offset, whole.lines, whole.mark) == (parts.offset, parts.lines, parts.mark)
@@ -49,7 +49,7 @@ def test_pieces_make_no_difference(content: bytes, size: int) -> None:
 def test_the_mark_is_of_both_ends_of_what_was_taken(size: int) -> None:
     """Not of a line that has not come to its end."""
     line = b"x" * (size - 1) + b"\n"
-    cutter = Cutter()
+    cutter = LineSplitter()
     _cut(cutter, b"abc\n", line, b"def")
     taken = b"abc\n" + line
     assert cutter.offset == len(taken)
@@ -77,7 +77,7 @@ def test_the_mark_is_of_both_ends_of_what_was_taken(size: int) -> None:
 )
 def test_only_a_whole_object_needs_no_end(rest: bytes, taken: bool) -> None:
     """What may be the beginning of something longer does; so does what is nested too deep to tell."""
-    cutter = Cutter()
+    cutter = LineSplitter()
     _cut(cutter, b"a\n", rest)
     last = cutter.finish()
     assert last == ((2, rest.strip(b" \r\0")) if taken else None)
@@ -87,24 +87,24 @@ def test_only_a_whole_object_needs_no_end(rest: bytes, taken: bool) -> None:
 def test_an_only_line_may_begin_with_a_byte_order_mark() -> None:
     """It needs no end all the same; further down such a mark is a part of a line."""
     marked = codecs.BOM_UTF8 + b'{"a": 1}'
-    cutter = Cutter()
+    cutter = LineSplitter()
     _cut(cutter, marked)
     assert cutter.finish() == (1, marked)
-    _cut(later := Cutter(), b"a\n", marked)
+    _cut(later := LineSplitter(), b"a\n", marked)
     assert later.finish() is None
 
 
 def test_the_end_of_a_line_that_was_taken_is_no_line() -> None:
     """Blanks may come before it; anything else makes it another line."""
-    assert _cut(Cutter(lines=1, unended=True), b" \r", b"\n", b"b\n") == [(3, b"b")]
+    assert _cut(LineSplitter(lines=1, unended=True), b" \r", b"\n", b"b\n") == [(3, b"b")]
     for more in (b"x", b"x\n", b" \0x\n", b" " * (MAX_LINE_BYTES + 1)):
-        with pytest.raises(Continued):
-            _cut(Cutter(lines=1, unended=True), more)
+        with pytest.raises(LineContinued):
+            _cut(LineSplitter(lines=1, unended=True), more)
 
 
 def test_a_long_line_is_let_go_of() -> None:
     """As soon as it is too long, and to its end; then lines count on."""
-    cutter = Cutter()
+    cutter = LineSplitter()
     piece = b"x" * (MAX_LINE_BYTES // 2 + 1)
     assert _cut(cutter, b"a\n", piece) == [(1, b"a")]
     assert (cutter.offset, cutter.too_long) == (2, 0)

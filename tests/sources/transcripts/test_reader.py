@@ -23,7 +23,7 @@ from memd.sources.transcripts import zstd_stream as packing
 from memd.sources.transcripts.lines import MAX_LINE_BYTES
 from memd.sources.transcripts.progress import EDGE_BYTES, encoded
 from memd.sources.transcripts.reader import read_transcript
-from memd.text.memory_paths import SessionPaths, Tree
+from memd.text.memory_paths import ExtraDirectory, SessionPaths
 from memd.text.tokens import fts_text
 from tests.awkward import transcripts as awkward
 from tests.awkward.streams import pieces
@@ -71,12 +71,12 @@ def read_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_what_comes_is_read_once(follower: Follower) -> None:
     """New turns follow the old ones; without new bytes there is nothing new."""
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     append(follower.file, said("three"))
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
     assert follower.texts == ["one", "two", "three"]
     assert [turn.start_line for turn in follower.turns] == [1, 2, 3]
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
 
 
 def test_a_turn_costs_its_own_bytes(file: Path, read_bytes: list[int]) -> None:
@@ -87,11 +87,11 @@ def test_a_turn_costs_its_own_bytes(file: Path, read_bytes: list[int]) -> None:
     assert sum(read_bytes) == file.stat().st_size
     read_bytes.clear()
     append(file, said("new"))
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
     assert follower.texts[-1] == "new"
     assert sum(read_bytes) <= len(said("new")) + 2 * EDGE_BYTES
     read_bytes.clear()
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     assert sum(read_bytes) <= 2 * EDGE_BYTES
 
 
@@ -100,22 +100,22 @@ def test_a_line_that_is_cut_is_read_when_it_is_complete(follower: Follower) -> N
     line = said("三 three")
     for cut in range(1, len(line) - 1):
         append(follower.file, line[:cut])
-        assert follower.read() == "Same", cut
+        assert follower.read() == "UnchangedTranscript", cut
         append(follower.file, line[cut:])
-        assert follower.read() == "Grown", cut
+        assert follower.read() == "GrownTranscript", cut
         assert follower.texts[2:] == ["三 three"] * cut
 
 
 def test_a_last_line_that_lacks_only_its_end_is_read(follower: Follower) -> None:
     """Once: when the end comes, with more lines or alone, nothing is doubled."""
     append(follower.file, said("three", end=b""))
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
     assert follower.texts == ["one", "two", "three"]
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     append(follower.file, b"\r")
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     append(follower.file, b"\n")
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
     append(follower.file, said("four", end=b""))
     follower.read()
     append(follower.file, b"\n", said("five"))
@@ -153,7 +153,7 @@ def test_nul_bytes_of_a_crash_harm_nothing_else(follower: Follower) -> None:
     append(follower.file, b"\0" * 5000, b"\n", b"\0" * 100, said("three"), said("fo\0ur"), b"\0" * 3000)
     follower.read()
     assert follower.texts == ["one", "two", "three", "four"]
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     append(follower.file, said("five"))
     follower.read()
     assert follower.texts == ["one", "two", "three", "four", "five"]
@@ -200,7 +200,7 @@ def test_a_long_line_that_comes_in_parts_is_counted_once(follower: Follower, rea
         follower.read()
     assert sum(read_bytes) < len(line) + MAX_LINE_BYTES + 20 * EDGE_BYTES
     append(follower.file, said("three"))
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
     assert (follower.texts[2:], follower.turns[-1].start_line) == (["three"], 4)
     assert follower.progress.tally == {"lines.too_long": 1}
     first = Follower(follower.file)
@@ -251,7 +251,7 @@ def test_another_file_with_the_same_beginning_is_read_anew(follower: Follower) -
     """As programs that write a temporary one and rename it leave it; the bytes may be the same ones."""
     replace(follower.file, follower.file.read_bytes())
     assert follower.read() == "WholeTranscript"
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     replace(follower.file, follower.file.read_bytes() + said("three"))
     assert follower.read() == "WholeTranscript"
     assert follower.texts == ["one", "two", "three"]
@@ -359,9 +359,9 @@ def test_a_clock_that_goes_backwards_changes_nothing(follower: Follower) -> None
     """The times of the file are not asked."""
     append(follower.file, said("three"))
     os.utime(follower.file, ns=(0, 0))
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
     os.utime(follower.file, ns=(LATER_NS, LATER_NS))
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     assert follower.texts == ["one", "two", "three"]
 
 
@@ -383,7 +383,7 @@ def test_a_compressed_transcript_says_what_it_said(packed: Follower) -> None:
     before = list(packed.turns)
     assert packed.read() == "WholeTranscript"
     assert packed.turns == before
-    assert packed.read() == "Same"
+    assert packed.read() == "UnchangedTranscript"
     assert packed.progress.packed
 
 
@@ -395,7 +395,7 @@ def test_a_transcript_that_is_unpacked_again_goes_on(packed: Follower) -> None:
     append(packed.file, raw, said("three"))
     assert packed.read() == "WholeTranscript"
     append(packed.file, said("four"))
-    assert packed.read() == "Grown"
+    assert packed.read() == "GrownTranscript"
     assert packed.texts == ["one", "two", "three", "four"]
 
 
@@ -477,7 +477,7 @@ def test_an_unknown_format_says_nothing_and_is_counted(file: Path) -> None:
     follower = Follower(file)
     assert follower.read() == "WholeTranscript"
     assert (follower.turns, follower.progress.tally) == ([], {"sessions.unknown_format": 1})
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     append(file, said("one"))
     assert follower.read() == "WholeTranscript"
     assert follower.texts == ["one"]
@@ -514,7 +514,7 @@ def test_a_subagent_says_nothing_unless_it_is_asked(file: Path) -> None:
     follower = Follower(file)
     follower.read()
     assert (follower.turns, follower.progress.tally) == ([], {"sessions.subagent": 1})
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
     append(file, CODEX_SAID)
     follower.read()
     assert follower.turns == []
@@ -533,7 +533,7 @@ def test_a_subagent_costs_no_more_than_what_came(file: Path, read_bytes: list[in
     append(file, CODEX_SAID)
     follower.read()
     assert sum(read_bytes) <= len(CODEX_SAID) + 2 * EDGE_BYTES
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
 
 
 def test_whether_subagents_count_is_asked_at_each_reading(file: Path) -> None:
@@ -547,7 +547,7 @@ def test_whether_subagents_count_is_asked_at_each_reading(file: Path) -> None:
     follower.subagents = False
     assert follower.read() == "WholeTranscript"
     assert follower.turns == []
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
 
 
 def test_a_session_that_only_began_like_a_subagent_is_heard(file: Path) -> None:
@@ -565,7 +565,7 @@ def test_a_session_that_only_began_like_a_subagent_is_heard(file: Path) -> None:
     assert follower.texts == ["said 2", "said 3"]
     assert follower.progress.tally == {}
     append(file, line % (4, b"false", 4))
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
 
 
 def test_a_session_of_the_owner_says_who_it_is(file: Path) -> None:
@@ -574,7 +574,7 @@ def test_a_session_of_the_owner_says_who_it_is(file: Path) -> None:
     follower = Follower(file)
     follower.read()
     append(file, CODEX_SAID)
-    assert follower.read() == "Grown"
+    assert follower.read() == "GrownTranscript"
     learnt = follower.progress.learnt
     assert (learnt.session_id, learnt.cwd, bool(learnt.subagent)) == ("019dec85", "/repo", False)
 
@@ -620,7 +620,7 @@ def test_only_transcripts_of_a_root_are_opened(follower: Follower) -> None:
 
     read()
     with pytest.raises(FileMissing):
-        read(None, Tree(directory))
+        read(None, ExtraDirectory(directory))
     with pytest.raises(FileMissing):
         read(None, SessionPaths(directory, "elsewhere", "plain"))
     with pytest.raises(FileMissing):
@@ -680,7 +680,7 @@ def test_however_a_transcript_grows_it_says_the_same(
             first.progress.lines,
             first.progress.offset,
         )
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
 
 
 _IDS = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -768,7 +768,7 @@ def test_a_transcript_of_any_format_says_the_same_however_it_grows(
     assert follower.turns == first.turns
     assert follower.progress.tally == first.progress.tally
     assert follower.progress.learnt == first.progress.learnt
-    assert follower.read() == "Same"
+    assert follower.read() == "UnchangedTranscript"
 
 
 _REDACTOR = Redactor(Redact())
@@ -791,7 +791,7 @@ def test_whatever_is_in_a_transcript_it_says_the_same_however_it_grows(
         assert follower.progress.tally == first.progress.tally
         assert follower.progress.learnt == first.progress.learnt
         assert follower.progress.content_hash == first.progress.content_hash
-        assert follower.read() == first.read() == "Same"
+        assert follower.read() == first.read() == "UnchangedTranscript"
     _are_sound(first.turns, content)
 
 
@@ -806,7 +806,7 @@ def test_whatever_is_in_a_compressed_transcript_it_is_read_or_refused(content: b
             follower.read()
         except (FileUnreadable, TooLarge):
             return
-        assert follower.read() == "Same"
+        assert follower.read() == "UnchangedTranscript"
     _are_sound(follower.turns)
 
 

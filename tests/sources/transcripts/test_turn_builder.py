@@ -16,7 +16,7 @@ from memd.sources.transcripts.events import (
     Said,
     Unread,
 )
-from memd.sources.transcripts.turn_builder import Fold, Unfollowable, both
+from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference, both
 
 
 def user(identity: str, text: str = "", **more: bool) -> Said:
@@ -31,8 +31,10 @@ def turn(identity: str, start: int = 1, end: int | None = None, text: str = "", 
     return Turn(identity, role, None, start, end or start, text or identity.upper())
 
 
-def folded(events: list[Event], before: int | None = None, last: Turn | None = None, after: int = 0) -> Fold:
-    fold = Fold(before, last)
+def folded(
+    events: list[Event], before: int | None = None, last: Turn | None = None, after: int = 0
+) -> TurnBuilder:
+    fold = TurnBuilder(before, last)
     for number, event in enumerate(events, after + 1):
         fold.take(number, event)
     return fold
@@ -115,13 +117,13 @@ def test_going_on(events: list[Event], turns_from: int, turns: list[Turn]) -> No
 )
 def test_what_cannot_be_followed(events: list[Event]) -> None:
     """What refers to an earlier reading is not guessed at."""
-    with pytest.raises(Unfollowable):
+    with pytest.raises(UnresolvedReference):
         folded(events, 5, LAST, 8)
 
 
 def test_records_before_the_first_turn() -> None:
     """Also where an earlier reading found no turn, what it passed is not known."""
-    with pytest.raises(Unfollowable):
+    with pytest.raises(UnresolvedReference):
         folded([user("a"), Branched("x")], 0)
     assert folded([user("a")], 0).turns == [turn("a")]
 
@@ -130,14 +132,14 @@ def test_an_unknown_last_turn() -> None:
     """Where the last turn is not known, others still come after it."""
     fold = folded([user("c")], 5, None, 8)
     assert (fold.turns_from, fold.turns) == (5, [turn("c", 9)])
-    with pytest.raises(Unfollowable):
+    with pytest.raises(UnresolvedReference):
         folded([reply("b", joins=True)], 5)
 
 
 def test_learnt() -> None:
     """What is learnt later counts, and what was learnt before is kept."""
     known = Learnt(session_id="s", subagent=True)
-    fold = Fold(0, None, known)
+    fold = TurnBuilder(0, None, known)
     fold.take(1, Learnt(cwd="/a", subagent=False))
     assert fold.learnt == Learnt(session_id="s", cwd="/a", subagent=False)
     assert both(Learnt(), known) == known
@@ -168,13 +170,13 @@ EVENTS = st.lists(
 def test_many_readings_give_what_one_gives(events: list[Event], cuts: list[int]) -> None:
     """However the events are spread over readings, the turns are those of one reading, or it is said that they are not."""
     stored: list[Turn] = []
-    fold, start = Fold(), 0
+    fold, start = TurnBuilder(), 0
     for end in [*sorted(cut for cut in cuts if cut < len(events)), len(events)]:
         try:
             for number, event in enumerate(events[start:end], start + 1):
                 fold.take(number, event)
-        except Unfollowable:
+        except UnresolvedReference:
             return
         stored[fold.turns_from :] = fold.turns
-        fold, start = Fold(len(stored), stored[-1] if stored else None), end
+        fold, start = TurnBuilder(len(stored), stored[-1] if stored else None), end
     assert stored == folded(events).turns

@@ -10,7 +10,13 @@ import msgspec
 from memd.model import FoundFile, Kind, Stamp, Turn
 from memd.sources.transcripts.parser import TurnRedactor
 from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
-from memd.sources.transcripts.reader import Grown, Reading, Same, WholeTranscript, read_transcript
+from memd.sources.transcripts.reader import (
+    GrownTranscript,
+    Reading,
+    UnchangedTranscript,
+    WholeTranscript,
+    read_transcript,
+)
 from memd.text.memory_paths import Root, SessionPaths
 
 LATER_NS = 4_000_000_000_000_000_000
@@ -82,12 +88,12 @@ class Follower:
             now_ns=LATER_NS,
         )
         match reading:
-            case Grown():
+            case GrownTranscript():
                 assert reading.turns_from <= len(self.turns)
                 self.turns[reading.turns_from :] = reading.turns
             case WholeTranscript():
                 self.turns = list(reading.turns)
-            case Same():
+            case UnchangedTranscript():
                 pass
         assert reading.progress.turns == len(self.turns)
         self.kept = encoded(reading.progress)
