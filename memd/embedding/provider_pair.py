@@ -66,7 +66,7 @@ class ProviderPair:
     async def renew(self, choice: ProviderChoice) -> None:
         """Begin anew with what the settings mean now, unless nothing has changed and all is well.
 
-        What was terminal gets another chance, and a fallback is left.
+        What was terminal gets another chance, and a fallback is left. Whatever this fails with, what embedded before goes on.
         """
         is_same = _alike(choice.primary, self.choice.primary) and _alike(
             choice.fallback, self.choice.fallback
@@ -78,15 +78,32 @@ class ProviderPair:
             self.choice = _with_reasons(self.choice, choice)
             self.ask_again()  # what was refused, though the provider has answered something else since
             return
-        self._forget_timer()
-        before = [*self.members]
-        self.choice, self.standing = choice, Well()
-        self._primary = self._fallback = None
+        before = self.choice, self.standing, self._primary, self._fallback, self._later
+        ending = [*self.members]
+        self.choice, self.standing, self._primary, self._fallback, self._later = (
+            choice,
+            Well(),
+            None,
+            None,
+            None,
+        )
         try:
             await self.begin()
+        except BaseException:
+            # The next renewal would take what has half begun for all that the settings mean, and well.
+            ending = [*self.members]
+            self._forget_timer()
+            self.choice, self.standing, self._primary, self._fallback, self._later = before
+            for made in (choice.primary, choice.fallback):
+                if all(member.candidate is not made for member in ending):
+                    await _give_up(made, self.choice)
+            self._changed()
+            raise
         finally:
-            for member in before:
+            for member in ending:
                 await member.close()
+        if (later := before[-1]) is not None:
+            later.cancel()
 
     def ask_again(self) -> None:
         """Ask those that do not answer, or refuse, once more now; a fallback is left if the first one answers."""

@@ -72,12 +72,22 @@ class ProviderRegistry:
         return [pid for pid in each if pid is not None]
 
     async def renew(self) -> None:
-        """Look again what the settings of all that are in use mean: a key may be another one, and is tried at once."""
+        """Look again what the settings of all that are in use mean: a key may be another one, and is tried at once.
+
+        Raises:
+            what the first one failed with, after all others were looked at.
+        """
+        failures: list[Exception] = []
         async with self._making:
             for engine in list(self._engines.values()):
-                await engine.renew(await beside(self._choose, engine.settings))
+                try:
+                    await engine.renew(await beside(self._choose, engine.settings))
+                except Exception as failure:  # noqa: BLE001 - raised when the others have had their turn
+                    failures.append(failure)
         self._is_swept = False
         await self._sweep()
+        if failures:
+            raise failures[0]
 
     async def close(self) -> None:
         """End all of them at once."""

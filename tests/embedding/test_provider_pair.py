@@ -1,0 +1,89 @@
+"""A provider and its fallback, chosen anew."""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from memd.config.settings import AgentSettings, Remote
+from memd.embedding.fallback_state import FallbackThresholds
+from memd.embedding.model_info import ModelInfoStore
+from memd.embedding.registry import ProviderRegistry
+from memd.embedding.running_provider import ProviderParts
+from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys.logins import ChoiceInputs
+from memd.providers.choose import Candidate, ProviderChoice, choose
+from memd.providers.remote.identify_model import ModelIdentity
+from memd.store.embeddings import EmbeddingStore
+from tests.fakes import HashingProvider
+
+
+@pytest.mark.parametrize("fails_at", ["primary", "fallback"])
+async def test_a_renewal_that_fails_leaves_what_embedded_before_and_the_next_one_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str
+) -> None:
+    """Whichever of the two could not be begun, nothing of the new choice stays half begun, and nobody loses vectors."""
+    remote = Remote(base_url="http://127.0.0.1:9/v1")
+    settings = AgentSettings(
+        workspace=tmp_path, provider="openai-compatible", model="m", remote=remote, fallback="none"
+    )
+    recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
+    first, second = HashingProvider(), HashingProvider(dimensions=32)
+    failures: list[Exception] = []
+
+    async def recall(_: ModelInfoStore) -> ModelIdentity | None:
+        if failures:
+            raise failures.pop()
+        return None
+
+    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    both: tuple[Candidate | None, Candidate | None] = (
+        (recipe, second) if fails_at == "primary" else (second, recipe)
+    )
+    choices = [ProviderChoice(first, None), ProviderChoice(*both[:1], None, fallback=both[1])]
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, lambda _: choices[0])
+        supply = await registry.supply(settings)
+        pair = supply.engine
+        del choices[0]
+        failures.append(ValueError("nobody foresaw this"))
+        with pytest.raises(ValueError, match="nobody foresaw"):
+            await registry.renew()
+        assert [member.candidate for member in pair.members] == [first]
+        assert supply.wanted == first.identity
+        assert (first.closed, second.closed) == (False, True)
+        await registry.renew()
+        assert [member.candidate for member in pair.members] == list(both)
+        assert (first.closed, second.closed) == (True, True)
+        await registry.close()
+
+
+async def test_a_renewal_that_fails_for_one_is_made_for_the_others(tmp_path: Path) -> None:
+    """Agents with other settings get what theirs mean now, and whoever asked for it hears of the failure."""
+    made: dict[str, list[HashingProvider]] = {}
+    broken: set[str] = set()
+
+    def chosen(settings: AgentSettings) -> ProviderChoice:
+        if settings.model in broken:
+            raise ValueError("nobody foresaw this")
+        provider = HashingProvider(dimensions=8 * (1 + len(made.setdefault(settings.model, []))))
+        made[settings.model].append(provider)
+        return ProviderChoice(provider, None)
+
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, chosen)
+        supplies = {
+            model: await registry.supply(AgentSettings(workspace=tmp_path, provider="local", model=model))
+            for model in ("a", "b", "c")
+        }
+        broken.add("a")
+        with pytest.raises(ValueError, match="nobody foresaw"):
+            await registry.renew()
+        assert {model: len(each) for model, each in made.items()} == {"a": 1, "b": 2, "c": 2}
+        assert [supplies[model].wanted for model in "abc"] == [
+            each[-1].identity for each in (made["a"], made["b"], made["c"])
+        ]
+        await registry.close()
