@@ -338,6 +338,11 @@ async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object
                 log.warning("config.reload_put_off", reason=str(failure))
             is_put_off = True
             asyncio.get_running_loop().call_later(LOOK_S, signals.want, SignalAction.RELOAD)
+        except FatalError:
+            raise
+        except Exception:
+            is_put_off = False
+            log.exception("config.reload_failed")
         else:
             is_put_off = False
 
