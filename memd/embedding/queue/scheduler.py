@@ -27,11 +27,12 @@ from memd.embedding.queue.states import (
     in_words,
 )
 from memd.embedding.queue.user_switches import SpaceDocuments, UserSwitches, forgetful
-from memd.errors import TransientError
+from memd.errors import FatalError, TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
 from memd.runtime.changed import ChangeNotifier
+from memd.runtime.safe_traceback import told
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index
@@ -306,6 +307,12 @@ class EmbeddingQueue:
                     if isinstance(failure, StoreClosed):
                         raise
                     await self._let_recover(served, str(failure))
+                except (FatalError, StoreDamaged):
+                    raise
+                except Exception as bug:
+                    # It must be the trouble of no other agent, and not the end of the daemon.
+                    log.exception("embed.failed", agent=served.agent)
+                    await self._let_recover(served, told(bug))
         except StoreClosed:
             self._drop(served)  # the agent was stopped, which is no trouble of the provider's
         except StoreDamaged as damage:

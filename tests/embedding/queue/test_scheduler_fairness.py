@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
+from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Vectors
@@ -223,6 +226,38 @@ async def test_a_damaged_index_is_told_and_costs_nobody_else(tmp_path: Path, cac
         assert await queue.wait_for(sound) == (0, None)
         await until_async(lambda: told)
     assert len(told) == 1
+
+
+async def test_what_nobody_foresaw_in_storing_is_the_trouble_of_one_agent_and_passes(
+    tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is logged with its place and told as long as it lasts; the agent's vectors are stored at the next attempt."""
+    provider = HashingProvider()
+    odd = await opened(tmp_path, "odd", ["text"])
+    sound = await opened(tmp_path, "sound", ["sound text"])
+    failures, add_vectors = [ValueError("nobody foresaw this")], odd.add_vectors
+
+    async def fails_first(*args: Any) -> int:
+        if failures:
+            raise failures.pop()
+        return await add_vectors(*args)
+
+    monkeypatch.setattr(odd, "add_vectors", fails_first)
+    monkeypatch.setattr(scheduler, "delay_s", lambda *_: 3600.0)
+    queue = queue_of(provider, cache)
+    with capture_logs() as logs:
+        async with running(queue, odd, sound):
+            queue.serve(IndexToEmbed("odd", odd, use_cache=True))
+            queue.serve(IndexToEmbed("sound", sound, use_cache=True))
+            assert await queue.wait_for(sound) == (0, None)
+            waiting, reason = await queue.wait_for(odd)
+            assert waiting == 1
+            assert reason is not None
+            assert "ValueError" in reason
+            queue.serve(IndexToEmbed("odd", odd, use_cache=True))
+            await until_async(lambda: queue.trouble_of("odd") is None)
+            assert await queue.wait_for(odd) == (0, None)
+    assert [one["agent"] for one in logs if one["event"] == "embed.failed"] == ["odd"]
 
 
 async def test_vectors_come_though_the_cache_is_broken(tmp_path: Path, cache: EmbeddingStore) -> None:
