@@ -142,8 +142,3 @@ class _Lane:
             heappush(self._read, _Next(place_in_order(one), one, chunk, repeats))
             return
         self._is_done = True
-
-
-def worth_reading(found: Sequence[Scored], min_score: float) -> list[Scored]:
-    """The candidates, which are in order, without those that min_score cuts."""
-    return [one for one in found if one.score >= min_score]

@@ -1,7 +1,7 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from itertools import islice
 from typing import TypeVar
@@ -15,27 +15,27 @@ from memd.providers.provider import Calibration, EmbedUnavailable, Vector, space
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search import query, rank
-from memd.search.fuse import FusionWeights, Scored, background, fuse
+from memd.search.fuse import FusionWeights, Scored, background, best, fuse
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.query_embedder import QueryProviders
 from memd.search.rank import Verdict
-from memd.search.scripts import foreign, scripts
 from memd.search.trace import SideResults, TracedSearch, told
 from memd.store import matrix
-from memd.store.chunks import ChunkPlace, StoredChunk
+from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
 from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embeddings import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import REST_S, Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
+from memd.text.scripts import foreign, scripts
 
 CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50
 BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
-CLOSER = 100  # candidates, the best by all else, whose parts and text are looked at: 15 µs each, most of it reading
+CLOSER = 100  # candidates, the best by all else, whose parts and scripts are looked at: 10 µs each, most of it reading
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 
@@ -273,12 +273,13 @@ class Searcher:
                 for place in places
                 if place.kind in kinds
             ]
-            ordered = fuse(found, self._weights, calibration, usual)
             if isinstance(meaning, _Meaning):
-                found = self._looked_at(reader, found, [one.id for one in ordered[:CLOSER]], asked, meaning)
-                ordered = fuse(found, self._weights, calibration, usual)
-            if not with_cut:
-                ordered = rank.worth_reading(ordered, min_score)
+                first = best(found, self._weights, calibration, usual, CLOSER)
+                scripts_of = {place.id: place.scripts for place in places}
+                found = self._looked_at(
+                    reader, found, {one: scripts_of[one] for one in first}, asked, meaning
+                )
+            ordered = fuse(found, self._weights, calibration, usual, 0.0 if with_cut else min_score)
             kind_of = {place.id: place.kind for place in places}
             by_source: dict[Source, list[Scored]] = {}
             for one in ordered:
@@ -299,21 +300,34 @@ class Searcher:
             return keywords, meaning, *await self._index.read(put_together)
 
     def _looked_at(
-        self, reader: Reader, found: list[Found], first: list[ChunkId], asked: Query, meaning: _Meaning
+        self,
+        reader: Reader,
+        found: list[Found],
+        first: Mapping[ChunkId, bytes | None],
+        asked: Query,
+        meaning: _Meaning,
     ) -> list[Found]:
-        """Candidates, the first ones with their best parts and with how foreign they are to the question."""
-        parts = reader.closest_parts(first, meaning.meant.vector) if self._index.has_parts else {}
-        written = scripts(asked.embed_text)
-        texts = reader.texts(first)
+        """Candidates, the first ones with their best parts and with how foreign they are to the question.
+
+        Args:
+            reader: Of the state of the index that the candidates are of.
+            found: All candidates.
+            first: Those to look at, each with its scripts as they are stored.
+            asked: The question.
+            meaning: The same as the model has it.
+        """
+        parts = reader.closest_parts(list(first), meaning.meant.vector) if self._index.has_parts else {}
+        asked_in = scripts(asked.embed_text)
+        foreign_by = {stored: foreign(asked_in, scripts_read(stored)) for stored in set(first.values())}
         return [
-            msgspec.structs.replace(
+            one
+            if one.id not in first
+            else msgspec.structs.replace(
                 one,
                 part=parts[one.id].cosine if one.id in parts else None,
-                foreign=foreign(written, scripts(texts[one.id].text)),
+                foreign=foreign_by[first[one.id]],
                 closest=parts[one.id].span if one.id in parts else None,
             )
-            if one.id in texts
-            else one
             for one in found
         ]
 

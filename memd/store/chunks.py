@@ -1,6 +1,7 @@
 """Chunks of an index: what a search reads, what waits for a vector, how many there are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ import msgspec
 from memd.model import ChunkId, Kind, TextHash, embedded_text
 from memd.store import meta, parts, vectors
 from memd.store.errors import StoreDamaged
+from memd.text.scripts import scripts
 
 T = TypeVar("T")
 
@@ -36,6 +38,7 @@ class ChunkPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
     path: str
     kind: Kind
     start_line: int
+    scripts: bytes | None = None  # see scripts_read
 
 
 class WaitingChunk(msgspec.Struct, frozen=True):
@@ -69,7 +72,7 @@ def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Ch
         StoreDamaged: what is stored of one is no such thing.
     """
     rows = connection.execute(
-        "SELECT chunks.id, files.path, files.kind, chunks.start_line FROM json_each(?) AS wanted"
+        "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.scripts FROM json_each(?) AS wanted"
         " JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )
@@ -111,6 +114,26 @@ def numbers_read(stored: object) -> tuple[int, ...] | None:
         except msgspec.DecodeError:
             pass
     raise StoreDamaged("the lines of a chunk in the index are not what was written there")
+
+
+def scripts_stored(text: str) -> bytes:
+    """The scripts of a chunk's text as the database keeps them."""
+    return msgspec.msgpack.encode(scripts(text))
+
+
+@lru_cache(maxsize=1024)  # most chunks of an index are written in one script
+def scripts_read(stored: bytes | None) -> Mapping[str, float]:
+    """What scripts_stored gave; nothing of a chunk that was stored before scripts were.
+
+    Raises:
+        StoreDamaged: it is no such thing.
+    """
+    if stored is None:
+        return {}
+    try:
+        return msgspec.msgpack.decode(stored, type=dict[str, float])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StoreDamaged("the scripts of a chunk in the index are not what was written there") from error
 
 
 def _typed(rows: object, kind: type[T]) -> T:

@@ -10,7 +10,7 @@ import msgspec
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
 from memd.store import keywords, parts, sessions, vectors
-from memd.store.chunks import numbers_stored
+from memd.store.chunks import numbers_stored, scripts_stored
 from memd.store.errors import StoreDamaged
 from memd.store.matrix import Row
 from memd.store.sessions import SessionChange
@@ -215,8 +215,8 @@ def _insert(
     for chunk in chunks:
         state = vectors.SET_ASIDE if chunk.hash in refused else vectors.WAITING
         connection.execute(
-            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn, scripts)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 file_id,
                 chunk.start_line,
@@ -227,6 +227,7 @@ def _insert(
                 state,
                 numbers_stored(chunk.numbers),
                 chunk.turn,
+                scripts_stored(chunk.text),
             ),
         )
         chunk_id = ChunkId(connection.last_insert_rowid())

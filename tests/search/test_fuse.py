@@ -13,6 +13,7 @@ from memd.search.fuse import (
     Scored,
     ScoredCandidate,
     background,
+    best,
     closeness,
     fuse,
     relevance,
@@ -207,3 +208,15 @@ def test_the_order_depends_on_the_candidates_alone(
     assert all(0 <= one.score <= 1 for one in scored)
     assert [one.score for one in scored] == sorted((one.score for one in scored), reverse=True)
     assert all(one.score == round(one.score, 3) for one in scored)
+
+
+@given(CANDIDATES, st.floats(0, 1), st.integers(0, 10))
+def test_the_first_of_all_are_told_without_their_scores(
+    candidates: list[ScoredCandidate], least: float, most: int
+) -> None:
+    """What is left out for its score, or is not among the first, changes nothing about the others."""
+    scored = fuse(candidates, FusionWeights(), CALIBRATION)
+    assert best(candidates, FusionWeights(), CALIBRATION, 0.0, most) == ids(scored[:most])
+    assert fuse(candidates, FusionWeights(), CALIBRATION, least=least) == [
+        one for one in scored if one.score >= least
+    ]

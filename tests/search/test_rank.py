@@ -10,7 +10,7 @@ from memd.model import ChunkId, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
 from memd.search.question_echoes import QuestionEchoes
-from memd.search.rank import IN_A_ROW, hits, verdicts, worth_reading
+from memd.search.rank import IN_A_ROW, hits, verdicts
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import CONTINUED
 
@@ -53,7 +53,6 @@ def test_min_score_cuts_what_scores_less(score: float, kept: bool) -> None:
     """The number that is printed is the number that is compared, whichever side it comes from."""
     one = found("the cat", score=score)
     assert bool(texts([one], min_score=DEFAULT)) is kept
-    assert bool(worth_reading([one[0]], DEFAULT)) is kept
 
 
 def test_a_min_score_of_0_cuts_nothing() -> None:

@@ -12,7 +12,7 @@ from memd.providers.provider import Calibration
 from memd.search.fuse import WORDS, FusionWeights, closeness, fuse
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query, parse
-from memd.search.rank import verdicts, worth_reading
+from memd.search.rank import verdicts
 from memd.search.terms import held
 from memd.search.trace import EXPLAINED, SideResults, TracedSearch, told
 from memd.store.chunks import StoredChunk
@@ -171,8 +171,9 @@ def test_the_hits_are_those_of_the_search(
         FusionWeights(),
         CALIBRATION,
         USUAL,
+        min_score,
     )
-    kept = [(one, stored[one.id - 1]) for one in worth_reading(ordered, min_score)]
+    kept = [(one, stored[one.id - 1]) for one in ordered]
     found = (one.hit for one in verdicts([kept], query, min_score, 700) if one.hit is not None)
     assert hits == list(islice(found, max_results))
     assert [(one.path, one.window) for one in trace.candidates if one.cut is None] == [

@@ -9,13 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.model import Chunk, Kind, Turn
+from memd.model import Chunk, ChunkId, Kind, Turn
 from memd.store import matrix, vectors
+from memd.store.chunks import scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreDamaged
 from memd.store.index import AT_ONCE, Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.sessions import SessionChange
+from memd.text.scripts import scripts
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 
@@ -32,6 +34,22 @@ async def test_replaced_file_is_found_by_its_new_words_only(index: Index) -> Non
     [(chunk_id, match)] = await index.keywords('"turtle"', 10, EVERYTHING)
     assert match.r > 0
     assert (await index.read(lambda reader: reader.texts([chunk_id])))[chunk_id].text == "a slow turtle"
+
+
+@pytest.mark.parametrize("text", ["a slow turtle", "慢的乌龟 turtle", "1225", "медленная 乌龟 turtle"])
+async def test_a_chunk_is_known_with_its_scripts(index: Index, text: str) -> None:
+    """They are what would be counted in its text, to the last bit, and cost no look at it."""
+    await index.replace_sessions([transcript(chunk_of(text))], {}, frozenset())
+    [place] = await index.read(lambda reader: reader.places([ChunkId(1)]))
+    assert scripts_read(place.scripts) == scripts(text)
+
+
+def test_scripts_that_were_not_written_so_are_damage() -> None:
+    """A chunk that was stored before scripts were has none."""
+    assert scripts_read(None) == {}
+    for stored in (b"", b"\xff", b"\xa5LATIN", b"\x81\xa1\xff\x01", msgspec.msgpack.encode([1.0])):
+        with pytest.raises(StoreDamaged):
+            scripts_read(stored)
 
 
 async def test_a_change_of_files_is_a_new_version(index: Index) -> None:

@@ -3,6 +3,9 @@ ALTER TABLE files ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0;
 -- Vectors come without what their language adds to them.
 ALTER TABLE chunks DROP COLUMN cjk;
 
+-- In which scripts a chunk is written, which a search asks of a hundred chunks: reading and counting the texts took 2 ms.
+ALTER TABLE chunks ADD COLUMN scripts BLOB;  -- msgpack: the share of each script; NULL: not known
+
 -- What a chunk says, piece by piece: each piece has a vector beside that of the whole.
 CREATE TABLE parts (
     id       INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice, as with chunks

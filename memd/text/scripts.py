@@ -1,4 +1,7 @@
-"""In which scripts a text is written: a text in another script than a question cannot hold its words."""
+"""In which scripts a text is written: a text in another script than a question cannot hold its words.
+
+An index keeps the scripts of each chunk: a change of what is counted here raises CHUNKING.
+"""
 
 import itertools
 import unicodedata
@@ -11,16 +14,18 @@ _LETTERS_OF_A_WORD = 5
 _WITHOUT_SPACES = frozenset({"CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"})
 _ALSO = {"HIRAGANA": "KANA", "KATAKANA": "KANA"}
 
-# By numbers, since counting the characters of a Chinese text one by one takes ten times as long, and a search asks for a
-# hundred texts. A character outside the Basic Multilingual Plane is two surrogates, and none of these is a letter.
+# By numbers, since counting the characters of a Chinese text one by one takes ten times as long. A character outside the Basic Multilingual Plane is two surrogates, and none of these is a letter.
 _NUMBERS: dict[str, int] = {"": 0}
 _NEXT = itertools.count(1)  # each number once, whatever threads meet
 _UNKNOWN = 255
 _number_of = np.full(1 << 16, _UNKNOWN, np.uint8)  # by code unit of UTF-16
 
 
-def scripts(text: str) -> Mapping[str, float]:
-    """The share of each script in a text, by the first word of its Unicode names; empty where it has no letter."""
+def scripts(text: str) -> dict[str, float]:
+    """The share of each script in a text, by the first word of its Unicode names, in the order of these words.
+
+    Empty where the text has no letter.
+    """
     if text.isascii():
         return {"LATIN": 1.0} if any(map(str.isalpha, text)) else {}
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
@@ -39,7 +44,7 @@ def scripts(text: str) -> Mapping[str, float]:
         if number and counts[number]
     }
     whole = sum(sizes.values())
-    return {script: size / whole for script, size in sizes.items()}
+    return {script: sizes[script] / whole for script in sorted(sizes)}
 
 
 def _script_of(ch: str) -> str:
