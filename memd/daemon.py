@@ -414,7 +414,7 @@ async def _built_on(
         searcher,
         sync,
         treatment.max_bytes,
-        supply.fallback_use,
+        supply,
         redactor=treatment.notes_redactor,
         zone=treatment.zone,
     )

@@ -46,8 +46,54 @@ class Excerpt(msgspec.Struct, frozen=True):
     )
 
 
+class VectorSearchStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether there is search by meaning, as it was found."""
+
+    ok: bool = True
+    reason: str | None = None  # why not
+    enabled: bool = True  # by the configuration
+    available: bool = True
+
+
+class ProgramStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backend that is a program of its own says of itself."""
+
+    command: str  # the program that runs
+    version: str | None
+    search_mode: str  # in which it is asked now: "search" while there are no vectors for another one
+    collections: tuple[str, ...]
+    files: int | None  # that it found in them; None: it does not say
+    exported: int  # files that memd keeps for it
+    left_alone: int  # files in the directories of the export that memd did not write
+    updating: bool
+    last_update: float | None  # unix time of the last that succeeded
+    update_failure: str | None
+    last_embed: float | None  # unix time of the last that succeeded
+    warnings: tuple[str, ...]
+
+
+class BackendStandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """That a backend answers in place of the one that was chosen."""
+
+    instead_of: str
+    reason: str
+    since: float | None = None  # unix time of the first failure in a row; None: it is not ready yet
+    retry_at: float | None = None  # unix time; the first search from then on tries it again
+
+
+class BackendStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Which backend answers just now, and how it is."""
+
+    backend: str
+    provider: str
+    model: str
+    vector: VectorSearchStatus
+    stand_in: BackendStandIn | None = None  # None: the one that was chosen answers
+    program: ProgramStatus | None = None  # None: no other program runs for it just now
+
+
 class Backend(Protocol):
-    """One agent's engine."""
+    """What answers one agent's searches."""
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question, best first; never raises for a part that fails, but names it in degraded."""
@@ -71,6 +117,10 @@ class Backend(Protocol):
 
     async def warm(self) -> None:
         """Have what it needs ready before anybody asks; what fails is logged, and shows in status."""
+        ...
+
+    def status(self) -> BackendStatus:
+        """Which backend answers just now, and how it is; asks nothing and does not wait."""
         ...
 
     async def close(self) -> None:

@@ -3,24 +3,32 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 import msgspec
 import structlog
 
 from memd.backends import transcript_lines
-from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion, Excerpt
+from memd.backends.backend import (
+    MAX_CHARS,
+    BackendAnswer,
+    BackendQuestion,
+    BackendStatus,
+    Excerpt,
+    VectorSearchStatus,
+)
+from memd.embedding.for_agent import AgentProviders
 from memd.errors import TransientError
 from memd.index_service import IndexService
-from memd.model import DegradedPart, FallbackUse, Kind, Trace
+from memd.model import DegradedPart, Kind, Trace
+from memd.providers.provider import space_of
 from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search.searcher import Searched, Searcher
 from memd.sources import notes
 from memd.sources.safe_open import FileUnreadable, NoRoot, SourceError
-from memd.store.embeddings import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 from memd.text.memory_paths import Root
@@ -45,7 +53,7 @@ class Builtin:
         searcher: Searcher,
         sync: IndexService,
         max_bytes: int,
-        fallback_of: Callable[[Space | None], FallbackUse | None],
+        supply: AgentProviders,
         redactor: Redactor | None = None,
         zone: tzinfo | None = None,
     ) -> None:
@@ -57,7 +65,7 @@ class Builtin:
             searcher: Of the index.
             sync: Of the index.
             max_bytes: Of a file that is read.
-            fallback_of: Tells of an embedding space whether it is that of a second provider, standing in.
+            supply: What embeds for the agent.
             redactor: Takes out of notes what is secret; None: nothing is taken out.
             zone: That the times of turns are told in; None: UTC.
         """
@@ -66,7 +74,7 @@ class Builtin:
         self._searcher = searcher
         self._sync = sync
         self._max_bytes = max_bytes
-        self._fallback_of = fallback_of
+        self._supply = supply
         self._redactor = redactor
         self._zone = zone
         self._threads = Threads(READERS, f"memd-get-{index.file.stem}")
@@ -121,6 +129,37 @@ class Builtin:
                 reason=self._index.extension_trouble,
             )
 
+    def status(self) -> BackendStatus:
+        """How searches are answered, and by whose vectors."""
+        return BackendStatus(
+            backend="builtin",
+            provider=self._supply.provider_name,
+            model=self._supply.model_name,
+            vector=self._vector_status(),
+        )
+
+    def _vector_status(self) -> VectorSearchStatus:
+        supply, is_wanted = self._supply, self._supply.settings.provider != "none"
+        if not supply.embeds:
+            return VectorSearchStatus(
+                ok=not is_wanted,
+                reason="keyword search only: there is no embedding provider",
+                enabled=is_wanted,
+                available=False,
+            )
+        if supply.wanted is None:
+            return VectorSearchStatus(
+                ok=False,
+                reason="keyword search only, until the embedding provider has answered",
+                available=False,
+            )
+        if self._index.extension_trouble is not None:
+            return VectorSearchStatus(
+                ok=False, reason=f"{self._index.extension_trouble}; vectors are compared in memory"
+            )
+        is_available = supply.is_answering(self._index.space or space_of(supply.wanted))
+        return VectorSearchStatus(available=is_available, reason=None if is_available else supply.trouble)
+
     async def close(self) -> None:
         """Nothing: threads without work end by themselves, and the index is the agent's."""
 
@@ -148,7 +187,7 @@ class Builtin:
             provider=found.provider,
             model=found.model,
             mode=found.mode,
-            fallback=self._fallback_of(found.space),
+            fallback=self._supply.fallback_use(found.space),
             stale=not fresh,
             degraded=self._degraded(found),
         )

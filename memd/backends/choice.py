@@ -32,7 +32,7 @@ def chosen(
     index: Index,
     sync: IndexService,
     treatment: IndexingRules,
-) -> Builtin | Fallback[QmdBackend]:
+) -> Builtin | Fallback:
     """The engine that the settings name, with the built-in one behind it.
 
     The text of the built-in index is kept up to date in any case: `get`, scope and the fence ask it, and a fallback finds it

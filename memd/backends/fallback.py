@@ -4,13 +4,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 import structlog
 
 from memd.backends import fallback_state
-from memd.backends.backend import MAX_CHARS, Backend, BackendAnswer, BackendQuestion, Excerpt
+from memd.backends.backend import (
+    MAX_CHARS,
+    Backend,
+    BackendAnswer,
+    BackendQuestion,
+    BackendStandIn,
+    BackendStatus,
+    Excerpt,
+    VectorSearchStatus,
+)
 from memd.backends.fallback_state import BuiltinInUse, PrimaryInUse
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
@@ -41,12 +50,13 @@ class ChosenBackend(Protocol):
         """What it does beside searches, for ever."""
         ...
 
+    def status(self) -> BackendStatus:
+        """How it is."""
+        ...
+
     async def close(self) -> None:
         """End all that it has begun; what still waits for an answer of it gets an error."""
         ...
-
-
-E = TypeVar("E", bound=ChosenBackend)
 
 
 class FallbackTimeouts(msgspec.Struct, frozen=True):
@@ -57,7 +67,7 @@ class FallbackTimeouts(msgspec.Struct, frozen=True):
     silence_s: float = SILENCE_S  # see there
 
 
-class Fallback(Generic[E]):
+class Fallback:
     """Two engines as one: whatever happens to the first, a search is answered, and says by whom.
 
     The first is made when it is first wanted, once for all who want it. One that fails is closed and dropped, and the search
@@ -75,7 +85,7 @@ class Fallback(Generic[E]):
         self,
         agent: str,
         name: str,
-        create: Callable[[], Awaitable[E]],
+        create: Callable[[], Awaitable[ChosenBackend]],
         second: Backend,
         patience: FallbackTimeouts,
         *,
@@ -95,13 +105,13 @@ class Fallback(Generic[E]):
         """
         self.name = name
         self.second = second
-        self.standing: fallback_state.Standing = PrimaryInUse()
+        self.state: fallback_state.Standing = PrimaryInUse()
         self._agent = agent
         self._create = create
         self._patience = patience
         self._leaned_on = leaned_on
         self._clock = clock
-        self._engine: E | None = None
+        self._engine: ChosenBackend | None = None
         self._living: asyncio.Task[None] | None = None  # what the engine does beside searches
         self._creating: asyncio.Task[None] | None = None
         self._began = 0.0  # of the clock: the creation
@@ -166,18 +176,37 @@ class Fallback(Generic[E]):
         if self._ending:
             await asyncio.wait(self._ending)
 
-    # --- how it stands
+    # --- how it is
+
+    def status(self) -> BackendStatus:
+        """Which of the two answers just now, and how that one is."""
+        engine, use = self.engine, self.use
+        if use is not None:
+            stand_in = BackendStandIn(instead_of=use.instead_of, reason=use.reason)
+            if isinstance(self.state, BuiltinInUse):
+                to_unix_s = time.time() - self._clock()
+                stand_in = msgspec.structs.replace(
+                    stand_in,
+                    since=round(self.state.since + to_unix_s, 3),
+                    retry_at=round(self.state.retry_at + to_unix_s, 3),
+                )
+            program = None if engine is None else engine.status().program
+            return msgspec.structs.replace(self.second.status(), stand_in=stand_in, program=program)
+        if engine is None:
+            vector = VectorSearchStatus(available=False, reason=f"{self.name} is not ready yet")
+            return BackendStatus(backend=self.name, provider=self.name, model=self.name, vector=vector)
+        return engine.status()
 
     @property
-    def engine(self) -> E | None:
+    def engine(self) -> ChosenBackend | None:
         """The first engine, while it is the one that answers, or is about to."""
-        return self._engine if isinstance(self.standing, PrimaryInUse) else None
+        return self._engine if isinstance(self.state, PrimaryInUse) else None
 
     @property
     def use(self) -> FallbackUse | None:
         """That the second engine stands in just now, and why; None: it does not."""
-        if isinstance(self.standing, BuiltinInUse):
-            return FallbackUse(self.name, self.standing.reason)
+        if isinstance(self.state, BuiltinInUse):
+            return FallbackUse(self.name, self.state.reason)
         if self._engine is None and self._is_late:
             return FallbackUse(self.name, f"{self.name} is not ready yet")
         if self._is_silent:
@@ -197,7 +226,7 @@ class Fallback(Generic[E]):
         if self._is_closed or self._is_silent:
             return None
         began = self._clock()
-        is_trial = isinstance(self.standing, BuiltinInUse)
+        is_trial = isinstance(self.state, BuiltinInUse)
         task = asyncio.create_task(self._answer_of_first(question))
         self._asking.add(task)
         task.add_done_callback(self._asked)
@@ -249,17 +278,17 @@ class Fallback(Generic[E]):
                 log.exception("backend.failed", agent=self._agent, backend=self.name)
                 self._lose(engine, f"memd failed at what {self.name} answered; its log has the details")
                 return None
-            if engine is self._engine and isinstance(self.standing, BuiltinInUse):
+            if engine is self._engine and isinstance(self.state, BuiltinInUse):
                 self._enter(PrimaryInUse())
             return answer
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[bool]:
         """Whether this search is put to the first engine: all are, but after a failure one after the other."""
-        if isinstance(self.standing, PrimaryInUse):
+        if isinstance(self.state, PrimaryInUse):
             yield not self._is_closed
             return
-        is_mine = not self._is_tried and fallback_state.may_be_tried(self.standing, self._clock())
+        is_mine = not self._is_tried and fallback_state.may_be_tried(self.state, self._clock())
         self._is_tried = self._is_tried or is_mine
         try:
             yield is_mine and not self._is_closed
@@ -267,7 +296,7 @@ class Fallback(Generic[E]):
             if is_mine:
                 self._is_tried = False
 
-    async def _ready(self) -> E | None:
+    async def _ready(self) -> ChosenBackend | None:
         """The engine, which is made if there is none; None: that failed, or takes too long."""
         self._begin()
         if self._creating is not None:
@@ -323,7 +352,7 @@ class Fallback(Generic[E]):
             self._fail(reason)
 
     def _fail(self, reason: str) -> None:
-        self._enter(fallback_state.failed(self.standing, reason, self._clock(), self._patience.cooldown_s))
+        self._enter(fallback_state.failed(self.state, reason, self._clock(), self._patience.cooldown_s))
 
     def _drop(self) -> None:
         """Close the engine, while searches go on."""
@@ -347,7 +376,7 @@ class Fallback(Generic[E]):
             log.exception("backend.close_failed", agent=self._agent, backend=self.name)
 
     def _enter(self, after: fallback_state.Standing) -> None:
-        before, self.standing = self.standing, after
+        before, self.state = self.state, after
         match after:
             case BuiltinInUse(reason=reason):
                 log.warning(

@@ -7,7 +7,16 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion, Excerpt
+from memd.backends.backend import (
+    MAX_CHARS,
+    BackendAnswer,
+    BackendQuestion,
+    BackendStandIn,
+    BackendStatus,
+    Excerpt,
+    ProgramStatus,
+    VectorSearchStatus,
+)
 from memd.backends.fallback import Fallback, FallbackTimeouts
 from memd.backends.fallback_state import BuiltinInUse, PrimaryInUse
 from memd.errors import TransientError
@@ -15,6 +24,20 @@ from memd.model import FallbackUse, Kind, Trace
 from memd.store.errors import StoreClosed, StoreUnavailable
 from tests.wait import until_async
 
+PROGRAM = ProgramStatus(
+    command="/bin/first",
+    version=None,
+    search_mode="search",
+    collections=(),
+    files=None,
+    exported=0,
+    left_alone=0,
+    updating=False,
+    last_update=None,
+    update_failure=None,
+    last_embed=None,
+    warnings=(),
+)
 QUESTION = BackendQuestion(text="lighthouse", kinds=frozenset(Kind), max_results=6, min_score=0.0)
 
 
@@ -42,6 +65,11 @@ class First:
         if self.failure is not None:
             raise self.failure
         return BackendAnswer(backend="first", provider="first", model="first", mode="keyword")
+
+    def status(self) -> BackendStatus:
+        return BackendStatus(
+            backend="first", provider="first", model="first", vector=VectorSearchStatus(), program=PROGRAM
+        )
 
     async def run(self) -> None:
         if self.run_failure is not None:
@@ -90,6 +118,11 @@ class Second:
 
     async def warm(self) -> None:
         self.warmed += 1
+
+    def status(self) -> BackendStatus:
+        return BackendStatus(
+            backend="second", provider="p", model="m", vector=VectorSearchStatus(available=False)
+        )
 
     async def close(self) -> None:
         return None
@@ -180,7 +213,7 @@ async def test_a_search_that_the_first_fails_at_is_answered_by_the_second() -> N
     assert await bench.reason() == "it crashed"
     await until_async(lambda: bench.made[0].closed)
     assert not bench.made[0].running
-    assert bench.both.standing == BuiltinInUse(1000.0, "it crashed", 1060.0)
+    assert bench.both.state == BuiltinInUse(1000.0, "it crashed", 1060.0)
     bench.now = 1059.9
     assert await bench.reason() == "it crashed"
     assert (bench.attempts, bench.made[0].asked, bench.leaned) == (1, 2, [True])
@@ -194,7 +227,7 @@ async def test_after_the_cool_down_the_next_search_tries_anew() -> None:
     assert await bench.reason() == "not installed"
     bench.failure, bench.now = None, 1060.0
     assert await bench.search() == "first"
-    assert (bench.both.standing, bench.attempts, bench.leaned) == (PrimaryInUse(), 2, [True, False])
+    assert (bench.both.state, bench.attempts, bench.leaned) == (PrimaryInUse(), 2, [True, False])
     assert await bench.reason() is None
     await bench.both.close()
 
@@ -207,7 +240,7 @@ async def test_a_new_attempt_that_fails_begins_another_cool_down() -> None:
     bench.failure, bench.now = Failed("no rights"), 1060.0
     assert await bench.reason() == "no rights"
     assert await bench.reason() == "no rights"
-    assert bench.both.standing == BuiltinInUse(1000.0, "no rights", 1120.0)
+    assert bench.both.state == BuiltinInUse(1000.0, "no rights", 1120.0)
     assert (bench.attempts, bench.leaned) == (2, [True])
     await bench.both.close()
 
@@ -246,7 +279,7 @@ async def test_an_engine_that_hangs_at_its_beginning_costs_its_time_once() -> No
     bench.now += 0.05
     assert await bench.search() == "second"
     assert bench.both.use == FallbackUse("first", "first is not ready yet")
-    assert (bench.attempts, bench.both.standing) == (1, PrimaryInUse())
+    assert (bench.attempts, bench.both.state) == (1, PrimaryInUse())
     bench.gate.set()
     await until_async(lambda: bench.both.engine is not None)
     assert await bench.reason() is None
@@ -264,7 +297,7 @@ async def test_searches_that_an_engine_was_closed_under_count_as_one_failure() -
     engine.failure = Failed("it hangs")
     engine.gate.set()
     assert await asyncio.gather(*searches) == ["second"] * 20
-    assert bench.both.standing == BuiltinInUse(1000.0, "it hangs", 1060.0)
+    assert bench.both.state == BuiltinInUse(1000.0, "it hangs", 1060.0)
     await bench.both.close()
     assert engine.closed == 1
 
@@ -286,7 +319,7 @@ async def test_a_caller_who_goes_is_no_failure() -> None:
     await ends(gone)
     bench.made[0].gate.set()
     assert await bench.search() == "first"
-    assert (bench.attempts, bench.both.standing, bench.made[0].closed) == (1, PrimaryInUse(), 0)
+    assert (bench.attempts, bench.both.state, bench.made[0].closed) == (1, PrimaryInUse(), 0)
     await bench.both.close()
 
 
@@ -303,7 +336,7 @@ async def test_an_attempt_goes_on_when_its_caller_goes() -> None:
     await ends(gone)
     assert await bench.search() == "second"
     bench.gate.set()
-    await until_async(lambda: bench.both.standing == PrimaryInUse())
+    await until_async(lambda: bench.both.state == PrimaryInUse())
     assert await bench.search() == "first"
     assert bench.attempts == 2
     await bench.both.close()
@@ -333,7 +366,7 @@ async def test_an_engine_that_hangs_is_noticed_by_callers_who_do_not_wait_for_it
     bench.now += 0.2
     assert [await bench.reason() for _ in range(15)] == ["first has not answered for 0.6 s"] * 15
     assert bench.both.use == FallbackUse("first", "first has not answered for 0.6 s")
-    assert isinstance(bench.both.standing, PrimaryInUse)
+    assert isinstance(bench.both.state, PrimaryInUse)
     assert engine.asked == 3
     engine.failure = Failed("it hangs") if ends_in == "a failure" else None
     engine.gate.set()
@@ -360,7 +393,7 @@ async def test_a_search_that_tries_a_hanging_engine_is_answered_all_the_same() -
         engine.failure = Failed(f"it hangs, {attempt}")
         engine.gate.set()
         await until_async(lambda: not bench.both._asking)
-        assert bench.both.standing == BuiltinInUse(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
+        assert bench.both.state == BuiltinInUse(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
     await bench.both.close()
 
 
@@ -376,11 +409,11 @@ async def test_a_late_failure_of_an_engine_takes_no_other_down() -> None:
     bench.both._lose(old, "it has crashed")
     bench.now = 1060.0
     assert await bench.search() == "first"
-    assert bench.both.standing == PrimaryInUse()
+    assert bench.both.state == PrimaryInUse()
     old.failure = Failed("late")
     old.gate.set()
     assert await late == "second"
-    assert (bench.both.standing, len(bench.made), bench.made[1].closed) == (PrimaryInUse(), 2, 0)
+    assert (bench.both.state, len(bench.made), bench.made[1].closed) == (PrimaryInUse(), 2, 0)
     await bench.both.close()
 
 
@@ -390,7 +423,7 @@ async def test_an_engine_whose_work_is_cancelled_is_lost() -> None:
     await bench.search()
     bench.made[0].failure = asyncio.CancelledError()
     assert await bench.search() == "second"
-    assert isinstance(bench.both.standing, BuiltinInUse)
+    assert isinstance(bench.both.state, BuiltinInUse)
     await bench.both.close()
 
 
@@ -409,7 +442,7 @@ async def test_a_bug_is_logged_and_falls_back(where: str) -> None:
             case _:
                 bench.prepare = lambda engine: setattr(engine, "run_failure", bug)
                 await bench.both.warm()
-                await until_async(lambda: isinstance(bench.both.standing, BuiltinInUse))
+                await until_async(lambda: isinstance(bench.both.state, BuiltinInUse))
         reason = await bench.reason()
     assert reason is not None
     assert reason.startswith("memd failed at")
@@ -424,7 +457,7 @@ async def test_trouble_of_memds_own_index_is_not_the_engines() -> None:
     for failure in (StoreUnavailable("full"), StoreClosed("stopped")):
         bench.made[0].failure = failure
         assert await bench.search() == "second"
-    assert bench.both.standing == PrimaryInUse()
+    assert bench.both.state == PrimaryInUse()
     await bench.both.close()
 
 
@@ -473,7 +506,7 @@ async def test_warming_up_makes_the_engine() -> None:
     bench.failure = Failed("not installed")
     with capture_logs() as logs:
         await bench.both.warm()
-    assert bench.both.standing == BuiltinInUse(1000.0, "not installed", 1060.0)
+    assert bench.both.state == BuiltinInUse(1000.0, "not installed", 1060.0)
     assert [event["event"] for event in logs if event["log_level"] == "warning"] == ["backend.fallen_back"]
     await bench.both.close()
 
@@ -524,4 +557,43 @@ async def test_a_new_engine_is_made_when_the_one_before_has_ended() -> None:
     ended.set()
     assert await tries == "first"
     assert bench.attempts == 2
+    await bench.both.close()
+
+
+# --- status
+
+
+async def test_the_status_is_that_of_the_backend_that_answers() -> None:
+    """Not made yet, answering, and failed with the times of the first failure and of the next try."""
+    bench = Bench()
+    assert bench.both.status().backend == "first"
+    assert bench.both.status().vector == VectorSearchStatus(available=False, reason="first is not ready yet")
+    assert await bench.search() == "first"
+    assert bench.both.status() == bench.made[0].status()
+    bench.made[0].failure = Failed("it crashed")
+    assert await bench.search() == "second"
+    status = bench.both.status()
+    assert (status.backend, status.provider, status.program) == ("second", "p", None)
+    stand_in = status.stand_in
+    assert stand_in is not None
+    assert (stand_in.instead_of, stand_in.reason) == ("first", "it crashed")
+    assert stand_in.since is not None
+    assert stand_in.retry_at is not None
+    assert round(stand_in.retry_at - stand_in.since, 1) == 60.0
+    await bench.both.close()
+
+
+async def test_a_silent_backend_is_in_the_status_beside_the_one_that_answers() -> None:
+    """It may still answer: what its program says of itself is shown, and no time of a failure."""
+    bench = Bench(silence_s=1.0)
+    assert await bench.search() == "first"
+    bench.made[0].gate.clear()
+    impatient = asyncio.create_task(bench.search())
+    await until_async(lambda: bench.made[0].asked == 2)
+    impatient.cancel()
+    await asyncio.wait([impatient])
+    bench.now += 2.0
+    status = bench.both.status()
+    assert (status.backend, status.program) == ("second", PROGRAM)
+    assert status.stand_in == BackendStandIn(instead_of="first", reason="first has not answered for 2.0 s")
     await bench.both.close()

@@ -12,7 +12,14 @@ import pytest
 import structlog
 
 from memd.agent.agents import Agents, LeftOut
-from memd.backends.backend import MAX_CHARS, BackendAnswer, BackendQuestion, Excerpt
+from memd.backends.backend import (
+    MAX_CHARS,
+    BackendAnswer,
+    BackendQuestion,
+    BackendStatus,
+    Excerpt,
+    VectorSearchStatus,
+)
 from memd.backends.choice import BackendEnvironment
 from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.load import ConfigError
@@ -80,6 +87,9 @@ class Scripted:
 
     async def warm(self) -> None:
         return None
+
+    def status(self) -> BackendStatus:
+        return BackendStatus(backend="builtin", provider="none", model="", vector=VectorSearchStatus())
 
     async def close(self) -> None:
         return None

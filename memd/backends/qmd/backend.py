@@ -8,7 +8,7 @@ from typing import Protocol, Self
 
 import msgspec
 
-from memd.backends.backend import BackendAnswer, BackendQuestion
+from memd.backends.backend import BackendAnswer, BackendQuestion, BackendStatus, ProgramStatus
 from memd.backends.builtin import Builtin
 from memd.backends.qmd import command, commands, environment, locate_hits, match_files, parse
 from memd.backends.qmd import query as asking
@@ -21,7 +21,7 @@ from memd.backends.qmd.export import Export
 from memd.backends.qmd.parse import QmdEntry
 from memd.backends.qmd.read_text import IndexedText
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.updater import QmdUpdater, QmdVectors, mode_of
+from memd.backends.qmd.updater import QmdUpdater, mode_of
 from memd.config.settings import AgentSettings
 from memd.index_service import IndexService
 from memd.indexing.rules import IndexingRules
@@ -46,24 +46,6 @@ ASKED_FOR = 60
 _BUILTIN_HITS = 50
 _LEAST_S = 0.2  # that a second call is worth
 _MODES: Mapping[Mode, str] = {"search": "keyword", "vsearch": "vector", "query": "hybrid"}
-
-
-class QmdState(msgspec.Struct, frozen=True, kw_only=True):
-    """What status tells of qmd."""
-
-    command: str  # the program that runs
-    version: str | None
-    search_mode: str  # as it is asked now: "search" while there are no vectors for another one
-    collections: tuple[str, ...]
-    files: int | None  # that qmd found in them
-    exported: int  # files that memd keeps for qmd
-    left_alone: int  # files in the directories of the export that memd did not write
-    last_update: float | None  # unix time
-    update_failure: str | None
-    updating: bool
-    last_embed: float | None  # unix time
-    vector: QmdVectors
-    warnings: tuple[str, ...]
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -199,11 +181,21 @@ class QmdBackend:
         """Kill what runs of qmd; who waits for it gets a QmdFailed."""
         await self._runner.close()
 
+    def status(self) -> BackendStatus:
+        """How it is; its hits come from no provider of memd."""
+        return BackendStatus(
+            backend="qmd",
+            provider="qmd",
+            model="qmd",
+            vector=self._upkeep.vectors,
+            program=self.program_status,
+        )
+
     @property
-    def standing(self) -> QmdState:
-        """How it stands."""
+    def program_status(self) -> ProgramStatus:
+        """What qmd says of itself, and what memd does for it."""
         state = self._upkeep.state
-        return QmdState(
+        return ProgramStatus(
             command=str(self._runner.program),
             version=None if self._version is None else ".".join(map(str, self._version)),
             search_mode=self._mode,
@@ -215,7 +207,6 @@ class QmdBackend:
             update_failure=state.update_failure,
             updating=self._upkeep.updating,
             last_embed=state.last_embed,
-            vector=self._upkeep.vectors,
             warnings=state.warnings,
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from memd.backends.backend import VectorSearchStatus
 from memd.backends.qmd import commands, own_files, parse, schedule
 from memd.backends.qmd.collections import (
     CollectionArguments,
@@ -50,14 +51,6 @@ COMMAND_S = 30.0
 UPDATE_S = 120.0
 EMBED_S = 600.0  # killed then, it goes on the next time where it was
 CLEAN_S = 8.0  # for which searches may have to wait: less than the patience of a client
-
-
-class QmdVectors(msgspec.Struct, frozen=True):
-    """What is known of qmd's vectors, by what it did, not by what it should."""
-
-    enabled: bool  # the mode of searching needs them
-    available: bool
-    reason: str | None  # why they are not
 
 
 class UpdaterState(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,15 +148,15 @@ class QmdUpdater:
         return self._settings.search_mode != "search"
 
     @property
-    def vectors(self) -> QmdVectors:
+    def vectors(self) -> VectorSearchStatus:
         """What is known of the vectors."""
         found = self.state.vectors
         if not self.embeds:
-            return QmdVectors(enabled=False, available=bool(found), reason=None)
+            return VectorSearchStatus(enabled=False, available=bool(found))
         if found:
-            return QmdVectors(enabled=True, available=True, reason=None)
-        return QmdVectors(
-            enabled=True,
+            return VectorSearchStatus()
+        return VectorSearchStatus(
+            ok=False,
             available=False,
             reason=self.state.embed_failure or "qmd has not embedded anything yet",
         )
@@ -539,6 +532,6 @@ def _is_directory(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def mode_of(settings: Settings, vectors: QmdVectors) -> Mode:
+def mode_of(settings: Settings, vectors: VectorSearchStatus) -> Mode:
     """How qmd is asked: by words while it has no vectors, for without them the other ways find nothing."""
     return settings.search_mode if vectors.available or not vectors.enabled else "search"

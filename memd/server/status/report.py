@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 
 from memd.agent.agents import RunningAgent
+from memd.backends.backend import BackendStandIn
 from memd.config.reload import Configuration
 from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings
 from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus
-from memd.server.status import backend, provider
+from memd.server.status import provider
 from memd.server.status.embedding import embedding
 from memd.store.chunks import Counts
 from memd.store.embeddings import EmbeddingStore
@@ -99,26 +100,26 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         skipped["text cannot be embedded"] = counts.set_aside
     skipped |= {_UNHEARD.get(why, why): n for why, n in _below("sessions.", held.tallies).items()}
     progress = agent.sync.progress
-    answers, provider_name, model = backend.answering(agent)
+    backend = agent.backend.status()
     return wire.AgentStatus(
         workspace=str(agent.settings.workspace),
-        backend=answers,
-        provider=provider_name,
-        model=model,
+        backend=backend.backend,
+        provider=backend.provider,
+        model=backend.model,
         files=counts.files,
         chunks=counts.chunks,
         vectors=wire.Vectors(
             done=counts.done,
             waiting=counts.waiting if agent.embeds else 0,
             eta_s=agent.queue.eta_s(counts.waiting) if agent.embeds and agent.queue is not None else None,
-            note=f"they rest while {answers} answers" if agent.sync.vectors_rest else None,
+            note=f"they rest while {backend.backend} answers" if agent.sync.vectors_rest else None,
             resident_mb=round(agent.index.resident_bytes / MB, 1),
             on_disk=agent.index.is_shelved,
         ),
         dirty=agent.sync.pending,
         skipped=skipped,
         keyword=wire.Health(ok=not (health.keyword or broken), reason=health.keyword or broken),
-        vector=backend.vector(agent),
+        vector=msgspec.convert(backend.vector, wire.VectorHealth, from_attributes=True),
         watcher=wire.Health(
             ok=health.watcher is None,
             reason="; ".join(filter(None, (health.watcher, health.watcher_note))) or None,
@@ -140,9 +141,22 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         fallback=provider.fallback(agent),
         sessions=_sessions(agent, held),
         redacted=_below("redacted.", held.tallies),
-        backend_fallback=backend.fallback(agent),
-        qmd=backend.qmd(agent),
+        backend_fallback=_backend_fallback(backend.stand_in),
+        qmd=None
+        if backend.program is None
+        else msgspec.convert(backend.program, wire.QmdStatus, from_attributes=True),
         searches=searches,
+    )
+
+
+def _backend_fallback(stand_in: BackendStandIn | None) -> wire.BackendFallback | None:
+    if stand_in is None:
+        return None
+    return wire.BackendFallback(
+        from_=stand_in.instead_of,
+        reason=stand_in.reason,
+        since=stand_in.since,
+        retry_at=stand_in.retry_at,
     )
 
 

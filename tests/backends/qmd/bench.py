@@ -26,7 +26,7 @@ from memd.search.searcher import Searcher
 from memd.sources.roots import roots_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from tests.embedding.supplies import OneSpeaker
+from tests.embedding.supplies import OneSpeaker, silent
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 
@@ -76,7 +76,7 @@ class Bench:
             searcher,
             self.sync,
             self.treatment.max_bytes,
-            lambda _: None,
+            silent(self.settings),
             redactor=self.treatment.notes_redactor,
             zone=self.treatment.zone,
         )

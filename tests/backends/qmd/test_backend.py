@@ -177,7 +177,11 @@ async def test_only_indexed_files_are_hits(tmp_path: Path, standin: Standin) -> 
             "search",
             answers(
                 *(
-                    {"file": f"qmd://memory-dir-main/{name}", "score": 0.9, "snippet": "@@ -1,1 @@\nkestrel"}
+                    {
+                        "file": f"qmd://memory-dir-main/{name}",
+                        "score": 0.9,
+                        "snippet": "program.command == str(standin.program) -1,1 program.command == str(standin.program)\nkestrel",
+                    }
                     for name in (
                         "private.md",
                         "link.md",
@@ -340,8 +344,8 @@ async def test_a_link_to_documents_is_a_collection_of_them(tmp_path: Path, stand
     async with serving(
         tmp_path, standin.program, notes=NOTES, qmd={"collections": custom}, extra_paths=extra
     ) as bench:
-        assert bench.qmd.standing.warnings == ()
-        assert "custom-1-main" in bench.qmd.standing.collections
+        assert bench.qmd.program_status.warnings == ()
+        assert "custom-1-main" in bench.qmd.program_status.collections
         assert await bench.found("gannet") == [str(tmp_path / "docs" / "a.md")]
 
 
@@ -350,7 +354,7 @@ async def test_an_unknown_way_of_searching_is_replaced_by_another(tmp_path: Path
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
         standin.play("search", says("", stderr="error: unknown option '--json'", status=1))
         assert await bench.found("heron") == ["memory/birds.md"]
-        assert bench.qmd.standing.search_mode == "query"
+        assert bench.qmd.program_status.search_mode == "query"
         before = len(standin.calls("search"))
         assert await bench.found("heron") == ["memory/birds.md"]
         assert len(standin.calls("search")) == before
@@ -360,21 +364,19 @@ async def test_without_vectors_qmd_is_asked_by_words(tmp_path: Path, standin: St
     """Its other ways find nothing then, and say nothing; what is missing is told."""
     standin.play("embed", says("", stderr="Error: no model for this machine", status=1))
     async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "vsearch"}) as bench:
-        await until_async(
-            lambda: bench.qmd.standing.vector.reason and "no model" in bench.qmd.standing.vector.reason, 30
-        )
+        await until_async(lambda: "no model" in (bench.qmd.status().vector.reason or ""), 30)
         answer = await bench.ask("heron")
         assert [hit.path for hit in answer.hits] == ["memory/birds.md"]
         assert answer.mode == "keyword"
         assert [part.part for part in answer.degraded] == ["vector"]
-        vector = bench.qmd.standing.vector
+        vector = bench.qmd.status().vector
         assert (vector.enabled, vector.available) == (True, False)
 
 
 async def test_with_vectors_qmd_is_asked_by_meaning(tmp_path: Path, standin: Standin) -> None:
     """With the question as it was put, in its other forms too."""
     async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "vsearch"}) as bench:
-        await until_async(lambda: bench.qmd.standing.vector.available, 30)
+        await until_async(lambda: bench.qmd.status().vector.available, 30)
         standin.play(
             "vsearch",
             answers({"file": "memory-dir-main/other.md", "score": 0.71, "snippet": "nothing of interest"}),
@@ -383,14 +385,14 @@ async def test_with_vectors_qmd_is_asked_by_meaning(tmp_path: Path, standin: Sta
         assert [(hit.path, hit.score) for hit in answer.hits] == [("memory/other.md", 0.71)]
         assert (answer.mode, answer.degraded) == ("vector", ())
         assert standin.calls("vsearch")[-1]["arguments"][-1] == "what bores us?"
-        assert bench.qmd.standing.last_embed is not None
+        assert bench.qmd.program_status.last_embed is not None
 
 
 async def test_what_has_no_vector_yet_is_found_by_its_words(tmp_path: Path, standin: Standin) -> None:
     """A note that qmd knows and has not embedded is nothing to a search by meaning."""
     settings = {"search_mode": "vsearch", "debounce_seconds": 0}
     async with serving(tmp_path, standin.program, notes=NOTES, qmd=settings) as bench:
-        await until_async(lambda: bench.qmd.standing.vector.available, 30)
+        await until_async(lambda: bench.qmd.status().vector.available, 30)
         standin.play("vsearch", answers())
         assert await bench.found("heron") == []
         bench.write("memory/new.md", "a zebra crossed the yard\n")
@@ -468,17 +470,17 @@ async def test_it_tells_how_it_stands(tmp_path: Path, standin: Standin) -> None:
     (docs / "unknown.md").write_text("kestrel")
     custom = (Collection(path=docs, name="Docs"), Collection(path=tmp_path / "missing"))
     async with serving(tmp_path, standin.program, notes=NOTES, qmd={"collections": custom}) as bench:
-        standing = bench.qmd.standing
-        assert standing.command == str(standin.program)
-        assert (standing.version, standing.search_mode) == ("2.8.3", "search")
-        assert standing.collections == ("memory-root-main", "memory-dir-main", "docs-main")
-        assert standing.files == 4
-        assert standing.last_update is not None
-        assert (standing.update_failure, standing.updating) == (None, False)
-        assert (standing.vector.enabled, standing.vector.available) == (False, False)
-        assert "missing: there is no such directory" in standing.warnings[0]
-        assert "docs-main" in standing.warnings[1]
-        assert "extra_paths" in standing.warnings[1]
+        program, vector = bench.qmd.program_status, bench.qmd.status().vector
+        assert program.command == str(standin.program)
+        assert (program.version, program.search_mode) == ("2.8.3", "search")
+        assert program.collections == ("memory-root-main", "memory-dir-main", "docs-main")
+        assert program.files == 4
+        assert program.last_update is not None
+        assert (program.update_failure, program.updating) == (None, False)
+        assert (vector.enabled, vector.available) == (False, False)
+        assert "missing: there is no such directory" in program.warnings[0]
+        assert "docs-main" in program.warnings[1]
+        assert "extra_paths" in program.warnings[1]
         assert await bench.found("kestrel") == ["MEMORY.md", "memory/birds.md"]
 
 

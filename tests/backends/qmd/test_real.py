@@ -39,8 +39,8 @@ async def test_questions_in_english_and_chinese_are_answered(tmp_path: Path, rea
         assert await bench.found("缓存策略") == []
         assert set(await bench.found("PostgreSQL")) == {"MEMORY.md", "memory/会议 记录.md"}
         assert await bench.found("PostgreSQL", kinds=frozenset({Kind.NOTE})) == ["memory/会议 记录.md"]
-        assert bench.qmd.standing.version == "2.8.3"
-        assert bench.qmd.standing.files == 3
+        assert bench.qmd.program_status.version == "2.8.3"
+        assert bench.qmd.program_status.files == 3
 
 
 async def test_awkward_names_and_questions_are_no_trouble(tmp_path: Path, real_qmd: RealQmd) -> None:
@@ -71,7 +71,7 @@ async def test_changes_are_followed(tmp_path: Path, real_qmd: RealQmd) -> None:
         assert await bench.found("avocet") == ["memory/new.md"]
         assert await bench.found("database") == []
         said = await bench.qmd._runner.ask(
-            commands.search("search", "bittern", bench.qmd.standing.collections, 5), timeout_s=60
+            commands.search("search", "bittern", bench.qmd.program_status.collections, 5), timeout_s=60
         )
         assert [entry.file for entry in parse.entries(said, "qmd search")] == ["birds.md"]
 
@@ -102,7 +102,7 @@ async def test_an_index_that_was_dropped_is_made_again(tmp_path: Path, real_qmd:
         await bench.qmd._upkeep._update()
         nothing_own(bench)
         assert await bench.found("heron") == ["memory/birds.md"]
-        assert bench.qmd.standing.files == 3
+        assert bench.qmd.program_status.files == 3
 
 
 async def test_searching_goes_on_while_qmd_updates(tmp_path: Path, real_qmd: RealQmd) -> None:
@@ -167,7 +167,7 @@ async def test_without_models_it_searches_by_words_and_says_so(tmp_path: Path, r
     environ = real_qmd.environ(tmp_path)
     settings = {"search_mode": "vsearch"}
     async with serving(tmp_path, real_qmd.program, notes=NOTES, environ=environ, qmd=settings) as bench:
-        await until_async(lambda: bench.qmd.standing.vector.reason != "qmd has not embedded anything yet", 60)
+        await until_async(lambda: bench.qmd.status().vector.reason != "qmd has not embedded anything yet", 60)
         answer = await bench.ask("heron")
         assert [hit.path for hit in answer.hits] == ["memory/birds.md"]
         assert answer.mode == "keyword"

@@ -28,8 +28,8 @@ async def lived(bench: Bench, qmd: QmdBackend, standin: Standin, updates: int = 
     await until_async(
         lambda: (
             len(standin.calls("update")) >= before + updates
-            and not qmd.standing.updating
-            and (qmd.standing.last_update or qmd.standing.update_failure)
+            and not qmd.program_status.updating
+            and (qmd.program_status.last_update or qmd.program_status.update_failure)
         ),
         30,
     )
@@ -70,8 +70,8 @@ async def test_a_name_that_is_taken_is_used(tmp_path: Path, standin: Standin) ->
         standin.play("collection add", says("", stderr="Collection 'x' already exists.", status=1))
         qmd = await bench.create()
         await lived(bench, qmd, standin)
-        assert qmd.standing.collections == ("memory-root-main",)
-        assert "collection memory-dir-main:" in qmd.standing.warnings[0]
+        assert qmd.program_status.collections == ("memory-root-main",)
+        assert "collection memory-dir-main:" in qmd.program_status.warnings[0]
 
 
 async def test_a_directory_that_comes_later_becomes_a_collection(tmp_path: Path, standin: Standin) -> None:
@@ -79,17 +79,17 @@ async def test_a_directory_that_comes_later_becomes_a_collection(tmp_path: Path,
     async with serving(
         tmp_path, standin.program, notes={"MEMORY.md": "kestrel"}, qmd={"debounce_seconds": 0}
     ) as bench:
-        assert bench.qmd.standing.collections == ("memory-root-main", "memory-dir-main")
+        assert bench.qmd.program_status.collections == ("memory-root-main", "memory-dir-main")
     other = tmp_path / "other"
     async with indexing(other, standin.program, qmd={"debounce_seconds": 0}) as bench:
         (bench.workspace / "memory").rmdir()
         bench.qmd = await bench.create()
         living = asyncio.create_task(bench.qmd.run())
-        await until_async(lambda: bench.qmd.standing.collections == ("memory-root-main",), 30)
+        await until_async(lambda: bench.qmd.program_status.collections == ("memory-root-main",), 30)
         assert not (bench.workspace / "memory").exists()
         bench.write("memory/a.md", "heron")
         await bench.settle()
-        await until_async(lambda: len(bench.qmd.standing.collections) == 2, 30)
+        await until_async(lambda: len(bench.qmd.program_status.collections) == 2, 30)
         living.cancel()
         await asyncio.wait([living])
 
@@ -111,8 +111,8 @@ async def test_a_lock_is_tried_again_at_once(tmp_path: Path, standin: Standin) -
         standin.play("update", LOCKED, LOCKED, USUAL)
         qmd = await bench.create()
         await lived(bench, qmd, standin, updates=3)
-        assert qmd.standing.update_failure is None
-        assert qmd.standing.last_update is not None
+        assert qmd.program_status.update_failure is None
+        assert qmd.program_status.last_update is not None
 
 
 async def test_a_failed_update_fails_no_search(tmp_path: Path, standin: Standin) -> None:
@@ -121,9 +121,10 @@ async def test_a_failed_update_fails_no_search(tmp_path: Path, standin: Standin)
         standin.play("update", says("", stderr="Error: no such column", status=1))
         bench.write("memory/new.md", "a zebra\n")
         await bench.settle()
-        await until_async(lambda: bench.qmd.standing.update_failure, 30)
+        await until_async(lambda: bench.qmd.program_status.update_failure, 30)
         assert (
-            bench.qmd.standing.update_failure == "qmd update ended with exit status 1: Error: no such column"
+            bench.qmd.program_status.update_failure
+            == "qmd update ended with exit status 1: Error: no such column"
         )
         assert await bench.found("zebra") == ["memory/new.md"]
         assert await bench.found("heron") == ["memory/birds.md"]
@@ -138,12 +139,12 @@ async def test_an_index_that_is_broken_is_made_anew(tmp_path: Path, standin: Sta
         index.write_text("rubbish")
         standin.play("update", broken, USUAL)
         await lived(bench, qmd, standin, updates=2)
-        assert qmd.standing.update_failure is None
+        assert qmd.program_status.update_failure is None
         assert not index.exists()
         standin.play("update", broken)
         qmd = await bench.create()
         await lived(bench, qmd, standin, updates=2)
-        assert "malformed" in (qmd.standing.update_failure or "")
+        assert "malformed" in (qmd.program_status.update_failure or "")
 
 
 async def test_what_qmd_has_made_of_secrets_goes_with_them(tmp_path: Path, standin: Standin) -> None:
@@ -197,10 +198,10 @@ async def test_one_agent_embeds_at_a_time(tmp_path: Path, standin: Standin) -> N
         qmd = await bench.create()
         async with bench.turn:
             living = asyncio.create_task(qmd.run())
-            await until_async(lambda: qmd.standing.last_update, 30)
+            await until_async(lambda: qmd.program_status.last_update, 30)
             await until_async(lambda: bench.turn._waiters, 30)
             assert not standin.calls("embed")
-        await until_async(lambda: qmd.standing.last_embed, 30)
+        await until_async(lambda: qmd.program_status.last_embed, 30)
         living.cancel()
         await asyncio.wait([living])
 
@@ -209,8 +210,8 @@ async def test_embedding_fails_nothing_else(tmp_path: Path, standin: Standin) ->
     """It waits a minute for the next try; status says why there are no vectors."""
     standin.play("embed", says("", stderr="NoBinaryFoundError\n", status=1))
     async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "query"}) as bench:
-        await until_async(lambda: "NoBinaryFound" in (bench.qmd.standing.vector.reason or ""), 30)
-        assert bench.qmd.standing.update_failure is None
+        await until_async(lambda: "NoBinaryFound" in (bench.qmd.status().vector.reason or ""), 30)
+        assert bench.qmd.program_status.update_failure is None
         assert await bench.found("heron") == ["memory/birds.md"]
         assert len(standin.calls("embed")) == 1
 
@@ -219,9 +220,9 @@ async def test_vectors_are_those_that_qmd_counts(tmp_path: Path, standin: Standi
     """An embedding that went well and gave none is not taken for vectors."""
     standin.play("embed", says("all good\n"))
     async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "vsearch"}) as bench:
-        await until_async(lambda: bench.qmd.standing.last_embed, 30)
+        await until_async(lambda: bench.qmd.program_status.last_embed, 30)
         await until_async(lambda: len(standin.calls("status")) >= 2, 30)
-        vector = bench.qmd.standing.vector
+        vector = bench.qmd.status().vector
         assert (vector.enabled, vector.available) == (True, False)
 
 
@@ -230,7 +231,7 @@ async def test_in_the_mode_of_words_nothing_is_embedded(tmp_path: Path, standin:
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
         await bench.found("heron")
         assert not standin.calls("embed")
-        assert not bench.qmd.standing.vector.enabled
+        assert not bench.qmd.status().vector.enabled
 
 
 async def test_what_is_gone_is_cleaned_out(tmp_path: Path, standin: Standin) -> None:
