@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.server.acceptor import LEAST, AdmissionPolicy, most_connections
+from memd.server.acceptor import LEAST, AdmissionPolicy, most_agents, most_connections
 from memd_client.messages import Get, Note, Reply, Request
 from tests.server.serving import serving
 from tests.server.stranger import Stranger
@@ -34,6 +34,15 @@ def test_the_daemons_own_work_has_its_share_of_the_descriptors(
 ) -> None:
     """What is left for clients is what the agents do not need, and never nothing."""
     assert most_connections(descriptors, agents) == most
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "most"),
+    [(20, 1), (72 + 2 * 16 - 1, 1), (72 + 2 * 16, 2), (256, 11), (1024, 59), (10_240, 635)],
+)
+def test_so_many_agents_find_the_descriptors_that_they_need(descriptors: int, most: int) -> None:
+    """Beside the daemon's own and a few clients; one runs in any case."""
+    assert most_agents(descriptors) == most
 
 
 def test_newcomers_wait_until_somebody_leaves(address: Path) -> None:

@@ -331,6 +331,20 @@ async def test_citations_are_for_whoever_can_follow_them(
     assert all((hit.citation is not None) is cited for hit in found.results)
 
 
+@pytest.mark.parametrize(("citations", "shown"), [("on", 1), ("off", 2)])
+async def test_footers_take_room_where_hits_are_cited(bench: Bench, citations: str, shown: int) -> None:
+    """Two snippets that have just room without them."""
+    await bench.close()
+    await bench.serve(citations=citations)
+    hits = (
+        FoundHit("memory/a.md", 3, 9, 0.5, "a" * 50, "memory"),
+        FoundHit("b.md", 4, 4, 0.4, "b" * 50, "memory"),
+    )
+    bench.backend.answer = msgspec.structs.replace(bench.backend.answer, hits=hits)
+    found = await bench.found(max_chars=100)
+    assert (len(found.results), found.omitted) == (shown, 2 - shown)
+
+
 async def test_a_group_is_searched_and_read_without_curated_files(bench: Bench) -> None:
     """The backend hears which kinds may be seen; a source that the agent lacks leaves none."""
     await bench.close()

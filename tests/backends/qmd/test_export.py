@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.backends.qmd import own_files
 from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.export import Export
@@ -115,6 +116,29 @@ async def test_what_a_killed_daemon_wrote_is_memds_own(tmp_path: Path) -> None:
         await export.bring(await bench.index.known())
         assert export.left_alone == 0
         assert set(exported(bench)) == {"sessions/talks/a.md"}
+
+
+async def test_a_kill_has_a_hundred_files_written_again_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written is in the manifest after every hundred files, whose content a later life then knows."""
+    for number in range(201):
+        transcript(tmp_path / "talks", str(number), "hello")
+    sessions = SessionSettings(paths=(tmp_path / "talks",))
+    put = own_files.put
+    unknown: list[int] = []  # files that the manifest does not know yet, as each is written
+
+    def watched(base: Path, name: str, data: bytes) -> None:
+        if name.endswith(".md"):
+            told = json.loads((base / "exported.json").read_text())["files"].values()
+            unknown.append(sum((base / entry["file"]).exists() and not entry["state"] for entry in told))
+        put(base, name, data)
+
+    async with indexing(tmp_path, "qmd", sources=SOURCES, sessions=sessions) as bench:
+        await bench.settle()
+        monkeypatch.setattr(own_files, "put", watched)
+        await exporting(bench).bring(await bench.index.known())
+    assert unknown == [*range(100), *range(100), 0]
 
 
 async def test_old_sessions_are_not_exported(tmp_path: Path) -> None:

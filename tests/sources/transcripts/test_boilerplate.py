@@ -265,3 +265,12 @@ def test_many_marks_without_an_end_take_no_time() -> None:
     began = time.process_time()
     assert boilerplate.claude_code(text, "user") == text
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(("marks", "said"), [(99, "Hello"), (100, "<command-name>x</command-name>\nHello")])
+def test_so_many_marks_without_an_end_are_looked_for(marks: int, said: str) -> None:
+    """What begins after them is taken out, and is left once there are too many."""
+    letters = "abcdefghij"
+    endless = "".join(f"<command-{letters[n // 10]}{letters[n % 10]}>\n" for n in range(marks))
+    text = f"{endless}<command-name>x</command-name>\nHello"
+    assert boilerplate.claude_code(text, "user") == endless + said
