@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.commands.explain import text
-from memd.ctl.output.cell_width import width
-from memd.ctl.output.colours import plain
+from memd.ctl.output.humanize import width
+from memd.ctl.output.screen import uncoloured
 from memd_client import AsyncClient
 from memd_client.messages import Explanation
 from tests.daemon.inprocess import running, write
@@ -40,7 +40,7 @@ async def test_printed_sums_add_up(home: Path, question: str) -> None:
         explanation = await client.explain(question)
         found = await client.search(question, max_chars=0)  # an explanation is for a person
     assert explanation.found == found
-    printed = text(explanation, plain, columns=80, whole=True)
+    printed = text(explanation, uncoloured, columns=80, whole=True)
     sums = SUM.findall(printed)
     assert len(sums) == len(found.results)
     for (score, one, other), hit in zip(sums, found.results, strict=True):
@@ -69,7 +69,7 @@ async def test_a_denied_session_is_told_nothing(home: Path) -> None:
         denied = await client.explain("coffee", session_key=GROUP)
     assert denied == Explanation(found=denied.found)
     assert denied.found.scope_denied
-    assert text(denied, plain) == ""
+    assert text(denied, uncoloured) == ""
 
 
 @pytest.mark.parametrize("question", ["the kiln firing of yesterday", "昨天 kiln firing"])
@@ -88,7 +88,7 @@ async def test_a_day_is_told_from_the_day_of_the_question(home: Path, question: 
 
 async def asked(client: AsyncClient, question: str) -> tuple[Explanation, str]:
     explanation = await client.explain(question)
-    return explanation, text(explanation, plain)
+    return explanation, text(explanation, uncoloured)
 
 
 async def test_an_idle_side_is_told_of(home: Path) -> None:

@@ -1,7 +1,7 @@
 """memd-ctl embed: have embedding pause or go on, confirm what it costs, turn batch jobs on again."""
 
 from memd.ctl.call import Call
-from memd.ctl.output import embedding_state
+from memd.ctl.output import embedding_text
 from memd.ctl.output.humanize import one_line, visible
 from memd.ctl.output.screen import Outcome
 from memd_client.messages import EmbedAction, EmbedReport
@@ -24,6 +24,6 @@ def run(call: Call) -> Outcome:
 def text(report: EmbedReport) -> str:
     """How each agent stands now."""
     return "\n".join(
-        f"{visible(agent)}: {visible(one_line(embedding_state.state(embedding)))}"
+        f"{visible(agent)}: {visible(one_line(embedding_text.state_in_words(embedding)))}"
         for agent, embedding in sorted(report.agents.items())
     )

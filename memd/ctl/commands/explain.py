@@ -5,10 +5,8 @@ from itertools import groupby
 
 from memd.ctl.call import Call
 from memd.ctl.output import hits
-from memd.ctl.output.cell_width import fitted, width, wrapped
-from memd.ctl.output.colours import Paint
-from memd.ctl.output.humanize import counted, visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.humanize import counted, fitted, visible, width, wrapped
+from memd.ctl.output.screen import Outcome, Paint
 from memd.ctl.query_options import question_of
 from memd_client.messages import ExplainedHit, Explanation
 

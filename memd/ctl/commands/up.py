@@ -26,7 +26,7 @@ from memd.ctl.config.edit import example, with_extra_path, with_workspace
 from memd.ctl.daemon import catch_up
 from memd.ctl.daemon.process import Started, await_answer, command_for, find_answer, start
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
-from memd.ctl.output.embedding_progress import in_words, total
+from memd.ctl.output.embedding_text import total_vectors, vectors_in_words
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.screen import Outcome
 from memd.ctl.places import Places
@@ -289,11 +289,13 @@ def _outcome(
     if wanted is not None:
         lines.append(_told(wanted, home))
     lines.append(f"{counted(text.files, 'file')}, {counted(text.chunks, 'chunk')} searchable now.")
-    vectors = total(report)
+    vectors = total_vectors(report)
     if vectors.waiting:
-        lines.append(f"Vectors: {in_words(vectors)}. Until then some answers are found by their words alone.")
+        lines.append(
+            f"Vectors: {vectors_in_words(vectors)}. Until then some answers are found by their words alone."
+        )
     elif vectors.done:
-        lines.append(f"Vectors: {in_words(vectors)}.")
+        lines.append(f"Vectors: {vectors_in_words(vectors)}.")
     elif text.reason:
         lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
     lines.append(_next(call, text))
@@ -337,7 +339,7 @@ def _result(
     reloaded: bool,
     by: str | None,
 ) -> UpResult:
-    vectors = total(report)
+    vectors = total_vectors(report)
     changed = None
     if wanted is not None:
         changed = {NewWorkspace: "workspace", NewExtraPath: "extra_path"}.get(type(wanted.change))

@@ -11,8 +11,8 @@ from memd.config.check import dotted
 from memd.config.origins import origin
 from memd.config.settings import Config
 from memd.config.toml_lines import Key
-from memd.ctl.output.cell_width import width
-from memd.ctl.output.colours import Paint
+from memd.ctl.output.humanize import width
+from memd.ctl.output.screen import Paint
 
 _MASKED = "********"
 _SECRET = frozenset({"api_key", "headers"})  # headers carry keys too, and their names say so too seldom

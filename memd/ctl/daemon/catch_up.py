@@ -6,10 +6,10 @@ from contextlib import suppress
 
 import msgspec
 
-from memd.ctl.output import progress_bar
-from memd.ctl.output.embedding_progress import total
+from memd.ctl.output import live_display
+from memd.ctl.output.embedding_text import total_vectors
 from memd.ctl.output.humanize import counted, estimate
-from memd.ctl.output.progress_bar import Stage
+from memd.ctl.output.live_display import Stage
 from memd.ctl.output.screen import Screen
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError, TimedOut
@@ -111,7 +111,7 @@ def _shown(
                 return stage(watching.status(agent))
             return None
 
-        return progress_bar.shown(screen, work, look)
+        return live_display.show_progress(screen, work, look)
 
 
 def _text_stage(report: StatusReport) -> Stage:
@@ -119,12 +119,12 @@ def _text_stage(report: StatusReport) -> Stage:
     if not reading:
         files = sum(agent.files for agent in report.agents.values())
         return Stage("Reading notes", remark=f"{counted(files, 'file')} searchable")
-    done, total = sum(one.done for one in reading), sum(one.total for one in reading)
-    return Stage("Reading notes", done, total, f"{done:,} of {counted(total, 'file')}")
+    done, total_vectors = sum(one.done for one in reading), sum(one.total for one in reading)
+    return Stage("Reading notes", done, total_vectors, f"{done:,} of {counted(total_vectors, 'file')}")
 
 
 def _vector_stage(report: StatusReport) -> Stage:
-    done = total(report)
+    done = total_vectors(report)
     everything = done.done + done.waiting
     rest = f", {estimate(done.eta_s)} to go" if done.eta_s is not None else ""
     return Stage("Computing vectors", done.done, everything, f"{done.done:,} of {everything:,}{rest}")

@@ -14,9 +14,9 @@ import msgspec
 from memd.ctl.daemon.lock_holder import find_holder
 from memd.ctl.daemon.log_tail import last_lines
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
-from memd.ctl.output.colours import plain
 from memd.ctl.output.humanize import visible
 from memd.ctl.output.log_line import readable
+from memd.ctl.output.screen import uncoloured
 from memd.ctl.places import Places
 from memd_client.blocking import Client
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, TimedOut
@@ -240,5 +240,5 @@ def _silent(started: Started, places: Places, patience_s: float) -> Failed:
 def _last_words(started: Started) -> str:
     """The end of what it wrote: of a traceback, the last lines say what is wrong."""
     lines = last_lines(started.log, _TOLD_LINES, since=started.log_at)
-    told = "\n".join(readable(line, plain) for line in lines).splitlines()[-_TOLD_LINES:]
+    told = "\n".join(readable(line, uncoloured) for line in lines).splitlines()[-_TOLD_LINES:]
     return "".join(f"\n  {line[:_TOLD_CHARS]}{'...' if len(line) > _TOLD_CHARS else ''}" for line in told)

@@ -4,8 +4,8 @@ import msgspec
 
 from memd.ctl.demo.questions import DemoQuestion
 from memd.ctl.output import hits
-from memd.ctl.output.colours import Paint
 from memd.ctl.output.humanize import counted, duration, one_line
+from memd.ctl.output.screen import Paint
 from memd_client.messages import AgentStatus, Degraded, Hit
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from memd.ctl.doctor.finding import Finding
-from memd.ctl.output.colours import Paint
 from memd.ctl.output.humanize import counted, visible
+from memd.ctl.output.screen import Paint
 
 _COLUMNS = 80
 _TITLES = {

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from memd.config.settings import Embedder
-from memd.ctl.output.colours import Paint
 from memd.ctl.output.humanize import clause, visible
+from memd.ctl.output.screen import Paint
 from memd_client.messages import Found, Hit
 
 _INDENT = "    "

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from memd.ctl.output.colours import Look, Paint
 from memd.ctl.output.humanize import visible
+from memd.ctl.output.screen import Look, Paint
 
 _LOOKS: dict[str, Look] = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red"}
 _APART = frozenset({"timestamp", "level", "event", "exception"})

@@ -1,15 +1,58 @@
-"""What a command says: data on stdout, everything else on stderr."""
+"""Where a command's answer goes: text for a person, in colour where that is wanted, or one JSON document."""
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import TextIO
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TextIO
 
 import msgspec
 
 from memd.ctl.failures import Failed
-from memd.ctl.output import colours
-from memd.ctl.output.plain_reply import plain
+
+Look = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+Paint = Callable[[str, Look], str]
+
+_CODES: dict[Look, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+
+
+def uncoloured(text: str, _look: Look) -> str:
+    """The text as it is."""
+    return text
+
+
+def ansi(text: str, look: Look) -> str:
+    """The text between the codes that set a look and take it back."""
+    return f"\x1b[{_CODES[look]}m{text}\x1b[0m" if text else text
+
+
+def choose_paint(environ: Mapping[str, str], *, terminal: bool, wanted: bool) -> Paint:
+    """How to paint on a stream.
+
+    Args:
+        environ: NO_COLOR (https://no-color.org) and TERM are looked at.
+        terminal: Whether the stream is one.
+        wanted: False where the command line says --no-color.
+    """
+    if terminal and wanted and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb":
+        return ansi
+    return uncoloured
+
+
+def plain_values(value: object) -> Any:
+    """Tables, lists and scalars that say what a value says.
+
+    The structs of the protocol leave out what has its default, for the sake of the socket. Who reads JSON with a
+    filter should find every field, so nothing is left out here.
+    """
+    match value:
+        case msgspec.Struct():
+            return {name: plain_values(getattr(value, name)) for name in value.__struct_fields__}
+        case dict():
+            return {str(name): plain_values(member) for name, member in value.items()}
+        case list() | tuple():
+            return [plain_values(member) for member in value]
+        case _:
+            return value
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -41,10 +84,10 @@ class Screen:
         self.json = json
         self.is_terminal = out.isatty()
         self.shows_progress = err.isatty() and environ.get("TERM") != "dumb"
-        self.paint = colours.choose(environ, terminal=self.is_terminal, wanted=wants_color)
-        self.paint_err = colours.choose(environ, terminal=err.isatty(), wanted=wants_color)
-        self.colors = self.paint is colours.ansi
-        self.colors_err = self.paint_err is colours.ansi
+        self.paint = choose_paint(environ, terminal=self.is_terminal, wanted=wants_color)
+        self.paint_err = choose_paint(environ, terminal=err.isatty(), wanted=wants_color)
+        self.colors = self.paint is ansi
+        self.colors_err = self.paint_err is ansi
 
     @property
     def columns(self) -> int | None:
@@ -89,7 +132,7 @@ class Screen:
     def finish(self, outcome: Outcome) -> int:
         """Give the outcome in the form that was asked for; the exit status."""
         if self.json:
-            self._document({"ok": True, "data": plain(outcome.data)})
+            self._document({"ok": True, "data": plain_values(outcome.data)})
         elif outcome.text:
             self.say(outcome.text)
         for note in outcome.notes:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from memd.ctl.commands.explain import text
-from memd.ctl.output.cell_width import width
-from memd.ctl.output.colours import plain
+from memd.ctl.output.humanize import width
+from memd.ctl.output.screen import uncoloured
 from memd_client.messages import ExplainedHit, Explanation, Found
 from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering
@@ -157,7 +157,7 @@ Cut by something_new: 1
 
 def test_a_terminal_gets_lines_that_fit() -> None:
     """A long path loses its middle, counted in cells; its lines and what is better stay."""
-    lines = text(_EXPLAINED, plain, columns=80).splitlines()
+    lines = text(_EXPLAINED, uncoloured, columns=80).splitlines()
     assert max(map(width, lines)) <= 80
     (shortened,) = [line for line in lines if line.startswith(" 6")]
     assert shortened.startswith(" 6  0.350    0.365      -  旅行/")
@@ -168,11 +168,11 @@ def test_of_many_that_were_cut_the_first_are_shown() -> None:
     """The others are counted, and come with --all."""
     many = [_candidate(number, cut="min_score") for number in range(1, 13)]
     explanation = msgspec.structs.replace(_EXPLAINED, candidates=many)
-    assert "\n 5  0" in text(explanation, plain)
-    assert "\n 6  0" not in text(explanation, plain)
-    assert text(explanation, plain).endswith("\n7 candidates more with --all")
-    assert "\n12  0" in text(explanation, plain, whole=True)
-    assert "--all" not in text(explanation, plain, whole=True)
+    assert "\n 5  0" in text(explanation, uncoloured)
+    assert "\n 6  0" not in text(explanation, uncoloured)
+    assert text(explanation, uncoloured).endswith("\n7 candidates more with --all")
+    assert "\n12  0" in text(explanation, uncoloured, whole=True)
+    assert "--all" not in text(explanation, uncoloured, whole=True)
 
 
 @pytest.mark.parametrize("path", ["a\x1b[31m.md", "a\nb.md", "a\u202eb.md"])
@@ -181,7 +181,7 @@ def test_a_terminal_obeys_no_path(path: str) -> None:
 
     def printed(name: str) -> str:
         candidates = [_candidate(1, path=name), _candidate(2, path=name, cut="min_score")]
-        return text(msgspec.structs.replace(_EXPLAINED, candidates=candidates), plain)
+        return text(msgspec.structs.replace(_EXPLAINED, candidates=candidates), uncoloured)
 
     assert path not in printed(path)
     lines = printed(path).splitlines()
@@ -192,21 +192,22 @@ def test_a_terminal_obeys_no_path(path: str) -> None:
 def test_a_hit_that_comes_before_better_ones_says_why() -> None:
     """Its source was owed the place."""
     candidates = [_candidate(1), _candidate(2), _candidate(7, owed=True)]
-    told = text(msgspec.structs.replace(_EXPLAINED, candidates=candidates), plain)
+    told = text(msgspec.structs.replace(_EXPLAINED, candidates=candidates), uncoloured)
     assert told.count("before better ones: two hits of the other source stand before it") == 1
 
 
 def test_what_only_repeats_the_question_is_named() -> None:
     """Its score is lower than what it is close by."""
     told = text(
-        msgspec.structs.replace(_EXPLAINED, candidates=[_candidate(1), _candidate(2, repeats=True)]), plain
+        msgspec.structs.replace(_EXPLAINED, candidates=[_candidate(1), _candidate(2, repeats=True)]),
+        uncoloured,
     )
     assert told.count("it only repeats the question") == 1
 
 
 def test_no_candidate_is_no_table() -> None:
     """What the question was read as is told all the same."""
-    assert text(Explanation(found=Found()), plain) == (
+    assert text(Explanation(found=Found()), uncoloured) == (
         "words       none\nmode        hybrid, none\ncandidates  none"
     )
 

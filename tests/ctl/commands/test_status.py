@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from memd.ctl.commands.status import text
-from memd.ctl.output.colours import ansi, plain
+from memd.ctl.output.screen import ansi, uncoloured
 from memd.version import VERSION
 from memd_client.messages import (
     BackendFallback,
@@ -42,7 +42,7 @@ _ANN = Path("/home/ann")
 
 
 def _text(report: StatusReport) -> str:
-    return text(report, _NOW, _ANN, plain)
+    return text(report, _NOW, _ANN, uncoloured)
 
 
 def test_a_daemon_of_another_version_is_told() -> None:
@@ -287,7 +287,7 @@ def test_a_daemon_that_does_not_run_is_told_in_a_sentence(run: Run, address: Pat
 
 def test_a_pass_that_reads_says_how_far_it_is() -> None:
     """In files."""
-    shown = text(status(agent(progress=Progress(done=120, total=3400))), 0.0, Path("/"), plain)
+    shown = text(status(agent(progress=Progress(done=120, total=3400))), 0.0, Path("/"), uncoloured)
     assert "  reading   120 of 3,400 files\n" in shown
 
 

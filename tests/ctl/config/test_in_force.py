@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from memd.ctl.config.in_force import ValuePlace, masked, origins, text
-from memd.ctl.output.colours import plain
+from memd.ctl.output.screen import uncoloured
 
 _MAIN: dict[str, Any] = {
     "workspace": "/笔记",
@@ -19,7 +19,7 @@ _TABLES = {"daemon": {"log_level": "info"}, "agents": {"main": _MAIN}}
 
 def test_what_is_printed_is_a_configuration() -> None:
     """Tables, lists of tables, quotes and odd keys; a share without its rounding."""
-    printed = text(_TABLES, {("daemon", "log_level"): 7}, {}, plain)
+    printed = text(_TABLES, {("daemon", "log_level"): 7}, {}, uncoloured)
     again = tomllib.loads(printed)
     main = again["agents"]["main"]
     assert main.pop("weight") == 0.375
@@ -32,7 +32,7 @@ def test_what_is_printed_is_a_configuration() -> None:
 def test_places_come_first() -> None:
     """As remarks, one below the other."""
     places = {"config": ValuePlace("~/c", "usual place"), "state": ValuePlace("/s", "--state-dir")}
-    assert text({}, {}, places, plain) == "# config  ~/c  (usual place)\n# state   /s  (--state-dir)"
+    assert text({}, {}, places, uncoloured) == "# config  ~/c  (usual place)\n# state   /s  (--state-dir)"
 
 
 def test_each_value_has_an_origin() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.daemon import catch_up
-from memd.ctl.output.progress_bar import Stage
+from memd.ctl.output.live_display import Stage
 from memd.ctl.output.screen import Screen
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut

@@ -5,7 +5,7 @@ import pytest
 from memd.ctl.demo import findings
 from memd.ctl.demo.findings import DemoAnswer, EditFound, GroupComparison, IndexingTime
 from memd.ctl.demo.questions import DemoQuestion
-from memd.ctl.output.colours import plain
+from memd.ctl.output.screen import uncoloured
 from memd_client.messages import Health, Hit, Vectors
 from tests.ctl.answers import HIT, agent
 
@@ -64,7 +64,7 @@ def test_vectors_are_complete_or_missed(vectors: Vectors, reason: str | None, te
     )
     assert isinstance(told, IndexingTime)
     beginning = "214 notes, 1,830 chunks: words searchable 0.8 s after the start of the daemon"
-    assert findings.index_text(told, plain) == f"{beginning}{text}"
+    assert findings.index_text(told, uncoloured) == f"{beginning}{text}"
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_a_question_is_told_with_what_came_of_it(
         hits=[],
         degraded=[],
     )
-    assert findings.question_text(3, asked, plain) == f"3. Nothing: ?\n   {verdict} (6 ms)"
+    assert findings.question_text(3, asked, uncoloured) == f"3. Nothing: ?\n   {verdict} (6 ms)"
 
 
 def test_the_first_hit_is_shown_whole() -> None:
     """Of the second only where it is."""
-    assert findings.question_text(2, _ASKED, plain) == (
+    assert findings.question_text(2, _ASKED, uncoloured) == (
         f"2. An exact id: INC-1\n   found (6 ms)\n{_HIT_TEXT}\nalso memory/2026-02-09.md:3-5  0.715"
     )
 
@@ -103,11 +103,11 @@ def test_the_first_hit_is_shown_whole() -> None:
 def test_an_edit_is_found_or_not() -> None:
     """With the time from the end of writing to the hit."""
     edit = EditFound(path="a.md", line="- x", query="x?", took_ms=31.0, hits=[HIT])
-    assert findings.edit_text(edit, plain) == (
+    assert findings.edit_text(edit, uncoloured) == (
         f"An edit: one more line in a.md, then at once: x?\n   found 31 ms after it was written\n{_HIT_TEXT}"
     )
     late = EditFound(path="a.md", line="- x", query="x?", took_ms=None, hits=[HIT])
-    assert findings.edit_text(late, plain) == "An edit: one more line in a.md, then at once: x?\n   not found"
+    assert findings.edit_text(late, uncoloured) == "An edit: one more line in a.md, then at once: x?\n   not found"
 
 
 def test_a_leak_would_be_loud() -> None:
@@ -119,11 +119,11 @@ def test_a_leak_would_be_loud() -> None:
         group_paths=["a.md"],
         sees_private=False,
     )
-    assert findings.group_text(group, plain) == (
+    assert findings.group_text(group, uncoloured) == (
         "A group chat asks: x?\n"
         "   1 hit, none of MEMORY.md or USER.md; to you the same question gives MEMORY.md, a.md"
     )
     leak = GroupComparison(
         query="x?", session_key="k", owner_paths=[], group_paths=["MEMORY.md"], sees_private=True
     )
-    assert "it gets lines of MEMORY.md or USER.md" in findings.group_text(leak, plain)
+    assert "it gets lines of MEMORY.md or USER.md" in findings.group_text(leak, uncoloured)

@@ -2,7 +2,7 @@
 
 from memd.ctl.doctor.finding import right, unchecked, wrong
 from memd.ctl.doctor.report import text
-from memd.ctl.output.colours import ansi, plain
+from memd.ctl.output.screen import ansi, uncoloured
 
 _FINDINGS = [
     right("installation.memd", "0.1.0"),
@@ -14,7 +14,7 @@ _FINDINGS = [
 
 def test_findings_stand_under_their_group() -> None:
     """A line each, what to do about it below, and a summary at the end."""
-    assert text(_FINDINGS[:3], 1.234, plain) == (
+    assert text(_FINDINGS[:3], 1.234, uncoloured) == (
         "Installation\n"
         "  ok     memd         0.1.0\n"
         "\n"
@@ -31,7 +31,7 @@ def test_findings_stand_under_their_group() -> None:
 
 def test_long_details_are_wrapped_at_80_columns() -> None:
     """A detail of several lines stays one of several lines."""
-    lines = text(_FINDINGS[3:], 1.0, plain).splitlines()
+    lines = text(_FINDINGS[3:], 1.0, uncoloured).splitlines()
     assert lines[0] == "Agent main"
     assert lines[1] == "  WRONG  index        one"
     assert lines[2].startswith(" " * 22 + "two word")
@@ -40,7 +40,7 @@ def test_long_details_are_wrapped_at_80_columns() -> None:
 
 def test_nothing_wrong_is_said_in_so_many_words() -> None:
     """With how many checks that were."""
-    assert text(_FINDINGS[:1], 0.5, plain).endswith("\nAll is well: 1 check (0.5 s).")
+    assert text(_FINDINGS[:1], 0.5, uncoloured).endswith("\nAll is well: 1 check (0.5 s).")
 
 
 def test_colours_mark_what_matters() -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from memd.ctl.output import hits
-from memd.ctl.output.colours import ansi, plain
+from memd.ctl.output.screen import ansi, uncoloured
 from memd_client.messages import Degraded, Found
 from tests.ctl.answers import FOUND, HIT
 
@@ -14,7 +14,7 @@ def test_a_hit_is_a_place_a_score_and_its_snippet() -> None:
     other = msgspec.structs.replace(
         HIT, path="/srv/docs/a.md", start_line=7, end_line=7, score=1.0, snippet="x\n"
     )
-    assert hits.text([HIT, other], plain) == (
+    assert hits.text([HIT, other], uncoloured) == (
         "memory/2026-02-09.md:3-5  0.715\n"
         "    # Retries\n"
         "\n"
@@ -28,7 +28,7 @@ def test_a_hit_is_a_place_a_score_and_its_snippet() -> None:
 def test_a_score_of_another_engine_is_named() -> None:
     """It is not to be compared with those of memd."""
     other = msgspec.structs.replace(HIT, score=0.0, own_scale=True)
-    assert hits.headline(other, plain) == "memory/2026-02-09.md:3-5  0.000 on a scale of its own"
+    assert hits.headline(other, uncoloured) == "memory/2026-02-09.md:3-5  0.000 on a scale of its own"
 
 
 def test_place_and_score_are_set_off_by_colour() -> None:
@@ -41,7 +41,7 @@ def test_place_and_score_are_set_off_by_colour() -> None:
 def test_a_snippet_cannot_command_the_terminal() -> None:
     """Escape sequences in a note are spelled out."""
     nasty = msgspec.structs.replace(HIT, snippet="\x1b[2Jgone")
-    assert "\x1b" not in hits.text([nasty], plain)
+    assert "\x1b" not in hits.text([nasty], uncoloured)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import example, given
 
-from memd.ctl.output.colours import ansi, plain
 from memd.ctl.output.log_line import readable
+from memd.ctl.output.screen import ansi, uncoloured
 from tests.awkward.programs import LOGS
 
 
@@ -33,7 +33,7 @@ from tests.awkward.programs import LOGS
 )
 def test_an_event_reads_as_a_line(line: str, said: str) -> None:
     """Anything else is left as it is, without what a terminal would obey."""
-    assert readable(line, plain) == said
+    assert readable(line, uncoloured) == said
 
 
 def test_trouble_is_painted() -> None:
@@ -48,6 +48,6 @@ def test_trouble_is_painted() -> None:
 def test_any_log_can_be_shown(log: bytes) -> None:
     """Torn lines, and lines of others: each is shown, without what a terminal would obey."""
     for line in log.decode("utf-8", "replace").split("\n"):
-        shown = readable(line, plain)
+        shown = readable(line, uncoloured)
         shown.encode()
         assert not {sign for sign in shown if sign not in "\n\t" and (sign < " " or "\x7f" <= sign < "\xa0")}

@@ -1,4 +1,4 @@
-"""What goes to which stream, and in which form."""
+"""What goes to which stream, in which form, and in which colours."""
 
 import io
 import json
@@ -6,8 +6,74 @@ import json
 import pytest
 
 from memd.ctl.failures import Failed
-from memd.ctl.output.screen import Outcome, Screen
+from memd.ctl.output import screen
+from memd.ctl.output.screen import Outcome, Screen, plain_values
+from memd_client.messages import Degraded, ExplainedHit, Found, Hit
 from tests.ctl.answers import HIT
+
+
+@pytest.mark.parametrize(
+    ("environ", "terminal", "wanted", "chosen"),
+    [
+        ({}, True, True, screen.ansi),
+        ({"NO_COLOR": ""}, True, True, screen.ansi),  # the convention asks for a value
+        ({"NO_COLOR": "1"}, True, True, screen.uncoloured),
+        ({"TERM": "dumb"}, True, True, screen.uncoloured),
+        ({}, True, False, screen.uncoloured),
+        ({}, False, True, screen.uncoloured),
+    ],
+)
+def test_colours_need_a_terminal_that_wants_them(
+    environ: dict[str, str], *, terminal: bool, wanted: bool, chosen: screen.Paint
+) -> None:
+    """A pipe, NO_COLOR, --no-color and a dumb terminal each do without."""
+    assert screen.choose_paint(environ, terminal=terminal, wanted=wanted) is chosen
+
+
+def test_a_look_is_taken_back_at_the_end() -> None:
+    """What follows is not painted too; nothing at all is not painted."""
+    assert screen.ansi("x", "red") == "\x1b[31mx\x1b[0m"
+    assert screen.ansi("", "red") == ""
+    assert screen.uncoloured("x", "red") == "x"
+
+
+def test_every_field_is_named() -> None:
+    """Also those that the socket leaves out because they have their default."""
+    hit = Hit(path="a.md", start_line=1, end_line=2, score=0.5, snippet="x")
+    assert plain_values(Found(results=[hit], degraded=[Degraded(part="vector", reason="gone")])) == {
+        "results": [
+            {
+                "path": "a.md",
+                "start_line": 1,
+                "end_line": 2,
+                "score": 0.5,
+                "snippet": "x",
+                "source": "memory",
+                "citation": None,
+                "own_scale": False,
+            }
+        ],
+        "backend": "builtin",
+        "provider": "none",
+        "model": "",
+        "mode": "hybrid",
+        "fallback": False,
+        "fallback_from": None,
+        "fallback_reason": None,
+        "citations": False,
+        "scope_denied": False,
+        "stale": False,
+        "degraded": [{"part": "vector", "reason": "gone"}],
+        "max_chars": 0,
+        "omitted": 0,
+    }
+
+
+def test_tables_and_tuples_are_plain_too() -> None:
+    """JSON knows lists and tables alone."""
+    window = ExplainedHit(path="a", start_line=1, end_line=1, score=0, window=(1, 2))
+    assert plain_values({"a": (1, None), "b": window})["b"]["window"] == [1, 2]
+    assert plain_values({"a": (1, None)}) == {"a": [1, None]}
 
 
 class _Stream(io.TextIOWrapper):

@@ -1,9 +1,37 @@
-"""How embedding stands, in words."""
+"""The state and the progress of embedding, in words."""
 
 import pytest
 
-from memd.ctl.output import embedding_state
-from memd_client.messages import BatchStatus, Embedding
+from memd.ctl.output import embedding_text
+from memd.ctl.output.embedding_text import total_vectors, vectors_in_words
+from memd_client.messages import BatchStatus, Embedding, Vectors
+from tests.ctl.answers import agent, status
+
+
+def test_all_agents_wait_in_one_line() -> None:
+    """The longest estimate is that of all; one without an estimate has none."""
+    both = status(
+        agent(vectors=Vectors(done=1, waiting=2, eta_s=3.0)),
+        agent(vectors=Vectors(done=10, waiting=20, eta_s=7.0)),
+    )
+    assert total_vectors(both) == Vectors(done=11, waiting=22, eta_s=7.0)
+    assert total_vectors(status(agent(vectors=Vectors(waiting=2)))).eta_s is None
+
+
+@pytest.mark.parametrize(
+    ("vectors", "said"),
+    [
+        (Vectors(), "none"),
+        (Vectors(done=1830), "all 1,830 done"),
+        (Vectors(done=1200, waiting=630), "1,200 of 1,830 done, 630 waiting"),
+        (Vectors(done=1830, on_disk=True), "all 1,830 done; on disk, to keep below memory_limit_mb"),
+        (Vectors(waiting=3, eta_s=2.0), "0 of 3 done, 3 waiting, a few seconds to go"),
+    ],
+)
+def test_words_tell_what_is_there_and_what_waits(vectors: Vectors, said: str) -> None:
+    """And how long it takes, where that is known."""
+    assert vectors_in_words(vectors) == said
+
 
 _NOW = 1_000_000.0
 
@@ -25,7 +53,7 @@ _NOW = 1_000_000.0
 )
 def test_a_state_in_one_line(embedding: Embedding, said: str) -> None:
     """With the reason, and when it is tried again."""
-    assert embedding_state.state(embedding) == said
+    assert embedding_text.state_in_words(embedding) == said
 
 
 @pytest.mark.parametrize(
@@ -54,7 +82,7 @@ def test_a_state_in_one_line(embedding: Embedding, said: str) -> None:
 )
 def test_what_a_person_should_know(embedding: Embedding, provider_told: bool, parts: list[str]) -> None:
     """Nothing is said twice, and nothing where all is well."""
-    assert [what for _, what in embedding_state.troubles(embedding, provider_told=provider_told)] == parts
+    assert [what for _, what in embedding_text.troubles(embedding, provider_told=provider_told)] == parts
 
 
 @pytest.mark.parametrize(
@@ -81,4 +109,4 @@ def test_what_a_person_should_know(embedding: Embedding, provider_told: bool, pa
 )
 def test_batches_in_one_line(status: BatchStatus, said: str) -> None:
     """State, count, reason, time, and how to have them again."""
-    assert embedding_state.batch(status, _NOW) == said
+    assert embedding_text.batch_in_words(status, _NOW) == said

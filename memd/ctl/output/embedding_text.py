@@ -1,11 +1,34 @@
-"""How an agent's embedding stands, in words. Pure."""
+"""The state and the progress of embedding, in words. Pure."""
 
 from collections.abc import Iterator
 
 import msgspec
 
 from memd.ctl.output.humanize import ago, counted, estimate
-from memd_client.messages import BatchStatus, Embedding
+from memd_client.messages import BatchStatus, Embedding, StatusReport, Vectors
+
+
+def total_vectors(report: StatusReport) -> Vectors:
+    """The vectors of all agents of a report; they wait in one line, so the longest time is that of all."""
+    each = [agent.vectors for agent in report.agents.values()]
+    return Vectors(
+        done=sum(one.done for one in each),
+        waiting=sum(one.waiting for one in each),
+        eta_s=max((one.eta_s for one in each if one.eta_s is not None), default=None),
+    )
+
+
+def vectors_in_words(vectors: Vectors) -> str:
+    """How many are there, how many wait, and how long that takes."""
+    if vectors.note is not None and not vectors.waiting:
+        return f"{vectors.done:,} done; {vectors.note}" if vectors.done else vectors.note
+    where = "; on disk, to keep below memory_limit_mb" if vectors.on_disk else ""
+    if not vectors.waiting:
+        return f"all {vectors.done:,} done{where}" if vectors.done else "none"
+    everything = vectors.done + vectors.waiting
+    rest = f", {estimate(vectors.eta_s)} to go" if vectors.eta_s is not None else ""
+    return f"{vectors.done:,} of {everything:,} done, {vectors.waiting:,} waiting{rest}{where}"
+
 
 _IN_WORDS = {
     "working": "working",
@@ -17,7 +40,7 @@ _IN_WORDS = {
 }
 
 
-def state(embedding: Embedding) -> str:
+def state_in_words(embedding: Embedding) -> str:
     """How it stands, in one line."""
     said = _IN_WORDS.get(embedding.state, embedding.state)
     if embedding.next_try_s is not None:
@@ -33,10 +56,10 @@ def troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str
         provider_told: Whether why the provider does not work is said elsewhere.
     """
     if embedding.state in {"paused", "waiting_for_confirmation"}:
-        yield "embedding", state(embedding)
+        yield "embedding", state_in_words(embedding)
     elif embedding.state != "working":
         if not provider_told:
-            yield "embedding", state(embedding)
+            yield "embedding", state_in_words(embedding)
         elif embedding.next_try_s is not None:
             yield "embedding", f"the next attempt is in {estimate(embedding.next_try_s)}"
         elif embedding.state == "stopped":
@@ -48,7 +71,7 @@ def troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str
         yield "embedding", embedding.reason
 
 
-def batch(status: BatchStatus, now: float) -> str:
+def batch_in_words(status: BatchStatus, now: float) -> str:
     """How batch jobs do, in one line.
 
     Args:
@@ -58,7 +81,7 @@ def batch(status: BatchStatus, now: float) -> str:
     if status.files_left:
         left = counted(status.files_left, "file")
         status = msgspec.structs.replace(status, files_left=0)
-        return f"{batch(status, now)}; {left} of ended jobs not deleted at the provider's yet, tried again"
+        return f"{batch_in_words(status, now)}; {left} of ended jobs not deleted at the provider's yet, tried again"
     when = "" if status.at is None else f", {ago(now - status.at)}"
     why = "" if status.reason is None else f": {status.reason}"
     if not status.on:
