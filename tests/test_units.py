@@ -14,11 +14,11 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
-from memd.ctl.places import Places
+from memd.ctl.call import Places
 from memd.ctl.service import launchd, systemd
 from memd.ctl.service.start_command import launch
 from memd.ctl.service.supervisor import ServiceUnit
-from memd.ctl.service.templates import template
+from memd.ctl.service.unit_files import template
 
 ROOT = Path(__file__).parents[1]
 FILES = {
@@ -30,7 +30,7 @@ FILES = {
 
 _INSTALLED = """
 import sys, memd
-from memd.ctl.service.templates import template
+from memd.ctl.service.unit_files import template
 print(memd.__path__[0])
 sys.stdout.write("".join(map(template, sys.argv[1:])))
 """

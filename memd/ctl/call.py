@@ -1,14 +1,72 @@
-"""One invocation of a command: what was typed, where things are, where to answer."""
+"""One invocation of a command: what was typed, where its files are, where the answer goes."""
 
 import argparse
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from memd.ctl.output.screen import Screen
-from memd.ctl.places import Places
+from memd_client import paths
 from memd_client.blocking import Client
+
+
+class Places(msgspec.Struct, frozen=True):
+    """What flags and environment say; all paths are absolute."""
+
+    home: Path
+    config: (
+        Path | None
+    )  # named by a flag or MEMD_CONFIG; None: the usual place, where there need not be a file
+    state: Path
+    socket: Path
+
+    @property
+    def log(self) -> Path:
+        """Where a daemon started by `up` writes its events."""
+        return self.state / "memd.log"
+
+    @property
+    def lock(self) -> Path:
+        """What the daemon of this state directory holds as long as it lives."""
+        return self.state / "memd.lock"
+
+
+def places(
+    environ: Mapping[str, str],
+    platform: str,
+    home: Path,
+    *,
+    config: str | None,
+    state_dir: str | None,
+    socket: str | None,
+) -> Places:
+    """A flag goes before the environment, the environment before what is usual on the platform.
+
+    Args:
+        environ: The environment of the process.
+        platform: As in sys.platform.
+        home: The home directory of the user.
+        config: --config.
+        state_dir: --state-dir.
+        socket: --socket.
+    """
+    flags = {"MEMD_CONFIG": config, "MEMD_STATE_DIR": state_dir, "MEMD_SOCKET": socket}
+    said = {**environ, **{name: value for name, value in flags.items() if value}}
+    state = paths.state_dir(said, platform, home)
+    return Places(
+        home=home,
+        config=_absolute(paths.config_file(said, platform, home)) if said.get("MEMD_CONFIG") else None,
+        state=_absolute(state),
+        socket=_absolute(paths.socket_file(said, platform, home, state=state)),
+    )
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100  Path.absolute keeps `..`, which would show in every message
+
 
 _PATIENCE_S = 10.0
 

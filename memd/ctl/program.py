@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from memd.ctl import arguments
-from memd.ctl.call import Call
+from memd.ctl.call import Call, places
 from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, explained
 from memd.ctl.output.screen import Outcome, Screen, of_process
-from memd.ctl.places import places
 from memd.errors import MemdError
 from memd.runtime import safe_traceback
 from memd.runtime.standard_streams import open_streams

@@ -1,4 +1,4 @@
-"""One invocation of a command."""
+"""An invocation of a command."""
 
 import io
 from pathlib import Path
@@ -6,11 +6,62 @@ from pathlib import Path
 import pytest
 
 from memd.ctl import arguments
-from memd.ctl.call import Call
+from memd.ctl.call import Call, Places, places
 from memd.ctl.output.screen import Screen
-from memd.ctl.places import Places
 from memd_client import TimedOut
 from tests.client.scripted_server import serving
+
+_HOME = Path("/home/ann")
+
+
+def _places(environ: dict[str, str], **flags: str) -> Places:
+    given = {"config": None, "state_dir": None, "socket": None} | flags
+    return places(environ, "linux", _HOME, **given)
+
+
+@pytest.mark.parametrize(
+    ("environ", "flags", "config", "state", "socket"),
+    [
+        ({}, {}, None, "/home/ann/.local/state/memd", "/home/ann/.local/state/memd/memd.sock"),
+        ({"XDG_RUNTIME_DIR": "/run/u"}, {}, None, "/home/ann/.local/state/memd", "/run/u/memd/memd.sock"),
+        (
+            {"MEMD_CONFIG": "/c.toml", "MEMD_STATE_DIR": "/st", "MEMD_SOCKET": "/so"},
+            {},
+            "/c.toml",
+            "/st",
+            "/so",
+        ),
+        (
+            {"MEMD_CONFIG": "/c.toml", "MEMD_STATE_DIR": "/st", "MEMD_SOCKET": "/so"},
+            {"config": "/d.toml", "state_dir": "~/state", "socket": "/tmp/../x"},
+            "/d.toml",
+            "/home/ann/state",
+            "/x",
+        ),
+        ({}, {"state_dir": "/st"}, None, "/st", "/st/memd.sock"),
+    ],
+)
+def test_each_place_comes_from_who_says_it_first(
+    environ: dict[str, str], flags: dict[str, str], config: str | None, state: str, socket: str
+) -> None:
+    """The state directory decides on the socket where nothing else does."""
+    here = _places(environ, **flags)
+    assert here.config == (None if config is None else Path(config))
+    assert (here.state, here.socket) == (Path(state), Path(socket))
+
+
+def test_relative_places_start_where_the_command_was_typed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The daemon runs elsewhere, so it gets them absolute."""
+    monkeypatch.chdir(tmp_path)
+    here = _places({}, config="c.toml", state_dir="s/../state", socket="memd.sock")
+    assert (here.config, here.state, here.socket) == (
+        tmp_path / "c.toml",
+        tmp_path / "state",
+        tmp_path / "memd.sock",
+    )
+    assert (here.log, here.lock) == (tmp_path / "state" / "memd.log", tmp_path / "state" / "memd.lock")
 
 
 @pytest.mark.parametrize("flags", [[], ["--timeout", "0.05"]])

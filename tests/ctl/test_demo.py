@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memd.ctl.daemon.lock_holder import find_holder
+from memd.ctl.daemon.process import find_holder
 from tests.ctl.real import TIMEOUT_S, House, house
 from tests.wait import until
 

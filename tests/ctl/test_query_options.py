@@ -3,8 +3,8 @@
 import pytest
 
 from memd.ctl import arguments
+from memd.ctl.commands.search import question_of
 from memd.ctl.failures import UsageError
-from memd.ctl.query_options import question_of
 
 
 def test_all_options_reach_the_question() -> None:

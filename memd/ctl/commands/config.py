@@ -10,14 +10,10 @@ from memd.config.toml_lines import lines
 from memd.ctl.atomic_write import write_text
 from memd.ctl.call import Call
 from memd.ctl.config import in_force
-from memd.ctl.config.choose_sources import chosen
 from memd.ctl.config.edit import example
 from memd.ctl.config.in_force import ValuePlace
-from memd.ctl.config.installed_agents import NAMES, installed
-from memd.ctl.config.key_permissions import exposed
-from memd.ctl.config.overlap import overlaps
-from memd.ctl.config.source_remarks import remarks_on_sources
-from memd.ctl.config.starter import notes_in_words, starter, transcripts_in_words
+from memd.ctl.config.starter import NAMES, chosen, installed, notes_in_words, starter, transcripts_in_words
+from memd.ctl.config.warnings import exposed, overlaps, remarks_on_sources
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import counted, listed, shown
 from memd.ctl.output.screen import Outcome

@@ -7,9 +7,17 @@ from memd.ctl.call import Call
 from memd.ctl.daemon import catch_up
 from memd.ctl.demo import findings
 from memd.ctl.demo.findings import DemoAnswer, EditFound, Findings, GroupComparison, IndexingTime
-from memd.ctl.demo.questions import EDIT, EDIT_QUESTION, GROUP_KEY, GROUP_QUESTION, QUESTIONS, DemoQuestion
 from memd.ctl.demo.temporary_daemon import DemoDirectory, daemon, scratch
-from memd.ctl.demo.workspace import daily, write
+from memd.ctl.demo.workspace import (
+    EDIT,
+    EDIT_QUESTION,
+    GROUP_KEY,
+    GROUP_QUESTION,
+    QUESTIONS,
+    DemoQuestion,
+    daily,
+    write,
+)
 from memd.ctl.output.humanize import counted
 from memd.ctl.output.screen import Outcome
 from memd.text.memory_paths import is_curated

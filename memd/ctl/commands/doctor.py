@@ -12,7 +12,7 @@ import msgspec
 from memd.config.load import ConfigError
 from memd.config.settings import Config
 from memd.ctl.call import Call
-from memd.ctl.daemon.lock_holder import find_holder, is_held
+from memd.ctl.daemon.process import find_holder, is_held
 from memd.ctl.doctor import (
     agents,
     backends,

@@ -4,8 +4,7 @@ import time
 from pathlib import Path
 
 from memd.ctl.call import Call
-from memd.ctl.daemon.lock_holder import find_holder, is_held
-from memd.ctl.daemon.process import is_gone, terminate
+from memd.ctl.daemon.process import find_holder, is_gone, is_held, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.output.humanize import duration, shown
 from memd.ctl.output.screen import Outcome

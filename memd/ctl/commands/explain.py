@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from memd.ctl.call import Call
+from memd.ctl.commands.search import question_of
 from memd.ctl.output import hits
 from memd.ctl.output.humanize import counted, fitted, visible, width, wrapped
 from memd.ctl.output.screen import Outcome, Paint
-from memd.ctl.query_options import question_of
 from memd_client.messages import ExplainedHit, Explanation
 
 _COLUMNS = 80

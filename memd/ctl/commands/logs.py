@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from memd.ctl.call import Call
-from memd.ctl.daemon.log_tail import follow, last_of, lines_of
+from memd.ctl.daemon.log import follow, last_of, lines_of, readable
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
-from memd.ctl.output.log_line import readable
 from memd.ctl.output.screen import Outcome
 from memd.runtime.log_file import all_of
 

@@ -11,8 +11,7 @@ from memd.ctl.daemon.process import unanswered
 from memd.ctl.integrations import json_edit, toml_edit
 from memd.ctl.integrations.foreign_file import change
 from memd.ctl.integrations.json_edit import NotEditable
-from memd.ctl.integrations.mcp_clients import McpClient, client_of, entry, snippet
-from memd.ctl.integrations.own_commands import flags, program
+from memd.ctl.integrations.mcp_clients import McpClient, client_of, entry, flags, program, snippet
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.screen import Outcome
 

@@ -10,18 +10,16 @@ import msgspec
 from memd.config.load import load
 from memd.ctl.call import Call
 from memd.ctl.commands import logs
-from memd.ctl.daemon.lock_holder import find_holder, is_held
+from memd.ctl.daemon.log import readable
+from memd.ctl.daemon.process import find_holder, is_held
 from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
 from memd.ctl.output.humanize import listed, shown, visible
-from memd.ctl.output.log_line import readable
 from memd.ctl.output.screen import Outcome
 from memd.ctl.service.actions import ServicePlan, await_service, carry_out
 from memd.ctl.service.installation import ServiceInstallation, here
-from memd.ctl.service.installed_units import InstalledUnits
-from memd.ctl.service.journal import written
-from memd.ctl.service.linger import REMEDY, lingers
-from memd.ctl.service.manager import NoManager, reached
+from memd.ctl.service.manager import REMEDY, NoManager, journal_lines, lingers, reached
 from memd.ctl.service.supervisor import ManagedService
+from memd.ctl.service.unit_files import InstalledUnits
 from memd_client import paths
 
 _BEFORE_FOLLOWING = 10  # lines, as tail has it
@@ -349,7 +347,7 @@ def _logs(call: Call, found: ServiceInstallation) -> Outcome:
     if options.follow and call.screen.json:
         raise UsageError("--json is one document, and --follow has no end: leave one of them out")
     count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
-    lines = written(call.environ, lines=count, follow=options.follow)
+    lines = journal_lines(call.environ, lines=count, follow=options.follow)
     if call.screen.json:
         return Outcome({"lines": [_text(line) for line in lines]})
     is_empty = True

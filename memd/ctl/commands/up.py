@@ -11,17 +11,18 @@ import msgspec
 from memd.config.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
 from memd.config.reload_policy import digest
 from memd.ctl.atomic_write import Overtaken, write_text
-from memd.ctl.call import Call
+from memd.ctl.call import Call, Places
 from memd.ctl.commands.reload import reloaded
 from memd.ctl.config.add_directory import (
     AlreadySearched,
     Change,
+    Directory,
     NewExtraPath,
     NewWorkspace,
     agent_of,
     change_for,
+    checked,
 )
-from memd.ctl.config.directory import Directory, checked
 from memd.ctl.config.edit import example, with_extra_path, with_workspace
 from memd.ctl.daemon import catch_up
 from memd.ctl.daemon.process import Started, await_answer, command_for, find_answer, start
@@ -29,7 +30,6 @@ from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
 from memd.ctl.output.embedding_text import total_vectors, vectors_in_words
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.screen import Outcome
-from memd.ctl.places import Places
 from memd.ctl.service.actions import ServicePlan, await_service, carry_out
 from memd.ctl.service.installation import installed_here, managed_here
 from memd_client import paths

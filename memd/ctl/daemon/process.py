@@ -1,5 +1,6 @@
-"""The daemon as a process: how it is started, watched and stopped."""
+"""The daemon's process: who holds its lock, starting it, waiting for it, ending it."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,16 +12,81 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.daemon.lock_holder import find_holder
-from memd.ctl.daemon.log_tail import last_lines
+from memd.ctl.call import Places
+from memd.ctl.daemon.log import last_lines, readable
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
 from memd.ctl.output.humanize import visible
-from memd.ctl.output.log_line import readable
 from memd.ctl.output.screen import uncoloured
-from memd.ctl.places import Places
 from memd_client.blocking import Client
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, TimedOut
 from memd_client.messages import StatusReport
+
+_LOCKS = Path("/proc/locks")
+_PID_APPEARS_S = 1.0  # where only the file tells: a daemon takes the lock, then writes its pid
+
+
+def find_holder(lock: Path) -> int | None:
+    """The pid of the living process that holds a lock file; None where nobody does, or one that cannot be seen from here."""
+    if _LOCKS.exists():
+        return _holder_of(lock)
+    deadline = time.monotonic() + _PID_APPEARS_S
+    while is_held(lock):
+        text = _read(lock)
+        if text.isdigit() and int(text) > 1:
+            return int(text)
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return None
+
+
+def is_held(lock: Path) -> bool:
+    """Whether somebody holds a lock file, be it a process of another pid namespace."""
+    if _LOCKS.exists() and _holder_of(lock) is not None:
+        return True
+    try:
+        stream = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        # A shared lock is refused as long as the daemon has its own, and ends with the descriptor.
+        fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(stream)
+
+
+def _holder_of(lock: Path) -> int | None:
+    """Who holds it, as /proc/locks tells: ``7: FLOCK ADVISORY WRITE 4711 fe:00:5310732 0 EOF``, of the reader's namespace."""
+    try:
+        status = lock.lstat()
+        lines = _LOCKS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    for words in map(str.split, lines):
+        if words[1:2] != ["FLOCK"] or words[3:4] != ["WRITE"] or len(words) < 6 or not words[4].isdigit():
+            continue
+        on, _, inode = words[5].rpartition(":")
+        # Some file systems give their files another device than their locks; then the file has to say the same.
+        if inode == str(status.st_ino) and (on == device or words[4] == _read(lock)):
+            return int(words[4])
+    return None
+
+
+def _read(lock: Path) -> str:
+    try:
+        stream = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        return os.pread(stream, 32, 0).decode("ascii", "replace").strip()
+    finally:
+        os.close(stream)
+
 
 _STEP_S = 0.02
 _ASK_S = 2.0

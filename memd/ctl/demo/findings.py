@@ -2,7 +2,7 @@
 
 import msgspec
 
-from memd.ctl.demo.questions import DemoQuestion
+from memd.ctl.demo.workspace import DemoQuestion
 from memd.ctl.output import hits
 from memd.ctl.output.humanize import counted, duration, one_line
 from memd.ctl.output.screen import Paint

@@ -11,8 +11,8 @@ from types import FrameType
 
 import msgspec
 
+from memd.ctl.call import Places
 from memd.ctl.daemon.process import await_answer, command_for, end, start, stop
-from memd.ctl.places import Places
 from memd_client import paths
 
 _ANSWERS_S = 60.0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from memd.ctl.call import Places
 from memd.ctl.output.humanize import shown
-from memd.ctl.places import Places
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from memd.ctl.doctor.scene import Scene, quoted
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
 from memd.ctl.service.installation import ServiceInstallation, here
-from memd.ctl.service.installed_units import InstalledUnits
-from memd.ctl.service.linger import REMEDY, lingers
+from memd.ctl.service.manager import REMEDY, lingers
 from memd.ctl.service.start_command import config_home
+from memd.ctl.service.unit_files import InstalledUnits
 
 _UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
 

@@ -9,8 +9,7 @@ from memd.ctl.call import Call
 from memd.ctl.daemon.process import unanswered
 from memd.ctl.integrations.claude_hooks import EVENTS, with_hooks, without_hooks
 from memd.ctl.integrations.foreign_file import change
-from memd.ctl.integrations.mcp_clients import claude_settings
-from memd.ctl.integrations.own_commands import flags, program
+from memd.ctl.integrations.mcp_clients import claude_settings, flags, program
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.screen import Outcome
 

@@ -1,6 +1,8 @@
-"""Where each MCP client keeps the servers of its user, and how an entry looks there."""
+"""MCP clients: where each keeps its servers, and the entry and command by which it starts memd's."""
 
 import json
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -8,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 import tomlkit
 
+from memd.ctl.call import Call
 from memd.sources.agent_homes import HomePlaces, openclaw_homes
 
 SERVER = "memd"
@@ -87,3 +90,21 @@ def _named(environ: Mapping[str, str], variable: str, home: Path) -> Path | None
     if not value:
         return None
     return home / value[2:].lstrip("/") if value.startswith("~/") else Path(value)
+
+
+def program(script: str, module: str) -> list[str]:
+    """A console script of this installation; the module that it runs, where the script is not there."""
+    # Beside the interpreter, whose own link is not followed: it would lead out of the virtual environment.
+    path = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), script)  # noqa: PTH100, PTH118, PTH120  as said
+    return [path] if os.access(path, os.X_OK) else [os.path.abspath(sys.executable), "-m", module]  # noqa: PTH100  likewise
+
+
+def flags(call: Call) -> list[str]:
+    """What leads a command to this daemon, and to the conversation it is bound to."""
+    options = call.options
+    named = (
+        ("--socket", str(call.places.socket)),
+        ("--agent", options.agent),
+        ("--session-key", options.session_key),
+    )
+    return [word for flag, value in named if value is not None for word in (flag, value)]

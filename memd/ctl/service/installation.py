@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from memd.config.load import location
+from memd.ctl.call import Places
 from memd.ctl.daemon.process import command_for
 from memd.ctl.failures import Failed
-from memd.ctl.places import Places
 from memd.ctl.service import launchd, systemd
-from memd.ctl.service.installed_units import InstalledUnits, look
 from memd.ctl.service.manager import NoManager, reached
 from memd.ctl.service.start_command import StartCommand, launch
 from memd.ctl.service.supervisor import ManagedService, ServiceUnit, Supervisor
+from memd.ctl.service.unit_files import InstalledUnits, look
 
 
 class ServiceInstallation(msgspec.Struct, frozen=True):

@@ -11,8 +11,7 @@ import msgspec
 from memd.ctl.failures import UsageError
 from memd.ctl.service.start_command import StartCommand
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand, ServiceUnit
-from memd.ctl.service.templates import template
-from memd.ctl.service.written_by import marked
+from memd.ctl.service.unit_files import marked, template
 
 LABEL = "local.memd"
 _FILE = f"{LABEL}.plist"

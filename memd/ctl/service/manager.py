@@ -1,15 +1,17 @@
-"""Giving orders to the service manager."""
+"""Orders and questions to the service manager, systemd or launchd."""
 
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from subprocess import DEVNULL, PIPE
 
 import msgspec
 
 from memd.ctl.failures import BUSY, Failed
 from memd.ctl.output.humanize import one_line, visible
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand, Supervisor
+from memd.ctl.service.systemd import SERVICE
 
 _ASK_S = 10.0
 _OBEYS_S = 330.0  # a little more than the unit gives the daemon to start
@@ -114,3 +116,56 @@ def run(order: ManagerCommand, environ: Mapping[str, str], patience_s: float) ->
 def _complaint(done: CommandResult) -> str:
     told = visible(one_line(done.err or done.out)) or f"exit status {done.code}"
     return told if len(told) <= _TOLD_CHARS else f"{told[:_TOLD_CHARS]}..."
+
+
+REMEDY = "loginctl enable-linger"
+_LINGER_S = 5.0
+
+
+def lingers(uid: int, environ: Mapping[str, str]) -> bool | None:
+    """Whether it does; None where nobody tells."""
+    order = ManagerCommand(("loginctl", "show-user", str(uid), "--property=Linger"))
+    try:
+        done = run(order, environ, _LINGER_S)
+    except Failed:
+        return None
+    return {"Linger=yes": True, "Linger=no": False}.get(done.out.strip()) if not done.code else None
+
+
+def journal_lines(environ: Mapping[str, str], *, lines: int | None, follow: bool) -> Iterator[bytes]:
+    """The lines of the service, with what systemd says of it, as they come.
+
+    Args:
+        environ: Of the process.
+        lines: Only the last ones; None: all that are kept.
+        follow: Whether to wait for more, for ever.
+
+    Raises:
+        Failed: the journal cannot be read.
+    """
+    tool = shutil.which("journalctl", path=environ.get("PATH"))
+    if tool is None:
+        raise Failed(
+            "failed", "There is no journalctl on the PATH.", "See where the log of the system is kept here."
+        )
+    # Without --user: where the journal is not kept on the disk, a user has none of their own.
+    words = [
+        tool,
+        f"--user-unit={SERVICE}",
+        "--output=cat",
+        "--quiet",
+        "--no-pager",
+    ]
+    words += [f"--lines={lines}"] if lines is not None else []
+    words += ["--follow"] if follow else []
+    with subprocess.Popen(words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=dict(environ)) as journal:  # noqa: S603  the words are our own
+        assert journal.stdout is not None
+        assert journal.stderr is not None
+        try:
+            yield from journal.stdout
+            told = journal.stderr.read().decode("utf-8", "replace")
+        finally:
+            # Whoever reads may have seen enough.
+            journal.terminate()
+    if journal.returncode > 0:
+        raise Failed("failed", f"journalctl failed: {visible(one_line(told)) or journal.returncode}")

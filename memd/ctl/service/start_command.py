@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from memd.ctl.call import Places
 from memd.ctl.failures import BAD_CONFIG, Failed
-from memd.ctl.places import Places
 from memd.sources.agent_homes import VARIABLES
 from memd_client.paths import absolute
 

@@ -10,8 +10,7 @@ import msgspec
 
 from memd.ctl.service.start_command import StartCommand, config_home
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand, ServiceUnit
-from memd.ctl.service.templates import template
-from memd.ctl.service.written_by import marked
+from memd.ctl.service.unit_files import marked, template
 
 SERVICE, SOCKET = "memd.service", "memd.socket"
 _HARDENING = "memd.service.d/hardening.conf"

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.arguments import COMMANDS
-from memd.ctl.call import Call
+from memd.ctl.call import Call, Places
 from memd.ctl.commands.help import read_pages
 from memd.ctl.commands.help import run as run_help
 from memd.ctl.output.screen import Screen
-from memd.ctl.places import Places
 from tests.ctl.conftest import Run
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from memd.ctl.demo import findings
 from memd.ctl.demo.findings import DemoAnswer, EditFound, GroupComparison, IndexingTime
-from memd.ctl.demo.questions import DemoQuestion
+from memd.ctl.demo.workspace import DemoQuestion
 from memd.ctl.output.screen import uncoloured
 from memd_client.messages import Health, Hit, Vectors
 from tests.ctl.answers import HIT, agent
@@ -107,7 +107,10 @@ def test_an_edit_is_found_or_not() -> None:
         f"An edit: one more line in a.md, then at once: x?\n   found 31 ms after it was written\n{_HIT_TEXT}"
     )
     late = EditFound(path="a.md", line="- x", query="x?", took_ms=None, hits=[HIT])
-    assert findings.edit_text(late, uncoloured) == "An edit: one more line in a.md, then at once: x?\n   not found"
+    assert (
+        findings.edit_text(late, uncoloured)
+        == "An edit: one more line in a.md, then at once: x?\n   not found"
+    )
 
 
 def test_a_leak_would_be_loud() -> None:

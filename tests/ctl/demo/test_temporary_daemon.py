@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.load import load
-from memd.ctl.daemon.lock_holder import find_holder
-from memd.ctl.daemon.process import is_gone
+from memd.ctl.daemon.process import find_holder, is_gone
 from memd.ctl.demo.temporary_daemon import scratch
 
 _HOLDER = """

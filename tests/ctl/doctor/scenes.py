@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from memd.ctl.call import Places
 from memd.ctl.doctor.finding import Finding
 from memd.ctl.doctor.scene import Scene
-from memd.ctl.places import Places
 
 HOME = Path("/home/ann")
 STATE = HOME / ".local/state/memd"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
+from memd.ctl.call import Places
 from memd.ctl.doctor import service
 from memd.ctl.doctor.scene import Scene
-from memd.ctl.places import Places
 from tests.ctl.doctor.scenes import SCENE, told
 
 

@@ -1,13 +1,15 @@
-"""Where MCP clients look, and what they want to read there."""
+"""MCP clients and the entries for them."""
 
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from memd.ctl.arguments import MCP_CLIENTS
-from memd.ctl.integrations.mcp_clients import claude_settings, client_of, entry, snippet
+from memd.ctl.integrations.mcp_clients import claude_settings, client_of, entry, program, snippet
 
 HOME = Path("/home/ada")
 
@@ -67,3 +69,21 @@ def test_another_client_is_not_known() -> None:
     """The command line has refused it before."""
     with pytest.raises(ValueError, match="emacs"):
         client_of("emacs", {}, HOME)
+
+
+@pytest.mark.parametrize(("script", "module"), [("memd-mcp", "memd_client.mcp"), ("memd-ctl", "memd.ctl")])
+def test_a_script_is_named_by_its_absolute_path(script: str, module: str) -> None:
+    """It is there, and runs without a PATH."""
+    command = program(script, module)
+    assert command == [str(Path(sys.executable).with_name(script))]
+    ran = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True, env={}, cwd="/")
+    assert ran.stdout.startswith(script)
+
+
+@pytest.mark.parametrize("module", ["memd_client.mcp", "memd.ctl"])
+def test_without_the_script_it_is_the_module(module: str) -> None:
+    """As in a directory of packages that has no bin."""
+    command = program("no-such-script", module)
+    assert Path(command[0]).is_absolute()
+    assert command[1:] == ["-m", module]
+    subprocess.run([*command, "--version"], capture_output=True, check=True, cwd="/")

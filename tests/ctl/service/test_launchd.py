@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from memd.ctl.call import Places
 from memd.ctl.failures import UsageError
-from memd.ctl.places import Places
 from memd.ctl.service.launchd import of_user
 from memd.ctl.service.start_command import launch
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand
-from memd.ctl.service.written_by import author
+from memd.ctl.service.unit_files import author
 
 HOME = Path("/Users/ann")
 PLACES = Places(home=HOME, config=None, state=HOME / "st", socket=HOME / "s")

@@ -6,8 +6,8 @@ import pytest
 
 from memd.__main__ import parser
 from memd.config.load import location
+from memd.ctl.call import Places, places
 from memd.ctl.failures import Failed
-from memd.ctl.places import Places, places
 from memd.ctl.service.installation import here
 from memd.ctl.service.start_command import config_home, launch
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.ctl.places import Places
+from memd.ctl.call import Places
 from memd.ctl.service.start_command import launch
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand
 from memd.ctl.service.systemd import Systemd, of_user

@@ -1,16 +1,107 @@
-"""What is allowed about the sources of an agent, and yet perhaps not meant."""
+"""What a configuration may say although it is perhaps not meant: open key files, shared notes, sources without files."""
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
+from itertools import permutations
 from pathlib import Path
 
+import msgspec
+
 from memd.config.settings import AgentSettings, Config
-from memd.ctl.config.installed_agents import NAMES
+from memd.ctl.call import Places
+from memd.ctl.config.starter import NAMES
 from memd.ctl.output.humanize import shown
-from memd.ctl.places import Places
-from memd.sources.roots import databases_of, notes_of, transcripts_of
-from memd.text.memory_paths import MEMORY_DIRECTORY
+from memd.sources.roots import databases_of, notes_of, roots_of, transcripts_of
+from memd.text.memory_paths import (
+    MEMORY_DIRECTORY,
+    Root,
+    SessionPaths,
+    SingleFile,
+    Workspace,
+    descends,
+    only_file,
+    parts_below,
+)
 from memd.text.transcript_files import transcript
+
+
+def exposed(config: Config) -> Iterator[tuple[Path, int]]:
+    """Files with a key in them that not only their owner may read, and their modes."""
+    agents = config.agents.values()
+    in_file = any(agent.remote.api_key or agent.remote.headers for agent in agents)
+    files = [config.file] if in_file and config.file is not None else []
+    named = dict.fromkeys(Path(agent.remote.api_key_file) for agent in agents if agent.remote.api_key_file)
+    for file in (*files, *named):
+        try:
+            mode = stat.S_IMODE(file.stat().st_mode)
+        except OSError:  # what cannot be read is told elsewhere
+            continue
+        if mode & (stat.S_IRGRP | stat.S_IROTH):
+            yield file, mode
+
+
+class Overlap(msgspec.Struct, frozen=True):
+    """What one agent searches that is another's. It may be wanted: a scope rule of the other does not see to it."""
+
+    reader: str
+    owner: str
+    directory: Path
+    is_mutual: bool  # the owner searches the reader's just so
+    is_of_notes: bool = True  # else of transcripts
+
+
+def overlaps(agents: Mapping[str, AgentSettings]) -> Iterator[Overlap]:
+    """The directories that an agent searches although they are another's, two agents with the same ones named once."""
+    roots = {name: roots_of(settings) for name, settings in sorted(agents.items())}
+    notes = {
+        name: tuple(root for root in own if not isinstance(root, SessionPaths)) for name, own in roots.items()
+    }
+    yield from _overlaps(notes, are_notes=True)
+    transcripts = {
+        name: tuple(root for root in own if isinstance(root, SessionPaths)) for name, own in roots.items()
+    }
+    yield from _overlaps(transcripts, are_notes=False)
+
+
+def _overlaps(roots: Mapping[str, tuple[Root, ...]], *, are_notes: bool) -> Iterator[Overlap]:
+    found = {
+        (reader, owner): directory
+        for reader, owner in permutations(roots, 2)
+        if (directory := _shared(roots[reader], roots[owner])) is not None
+    }
+    for (reader, owner), directory in found.items():
+        is_mutual = found.get((owner, reader)) == directory
+        if not is_mutual or reader < owner:
+            yield Overlap(reader, owner, directory, is_mutual, are_notes)
+
+
+def _shared(reader: tuple[Root, ...], owner: tuple[Root, ...]) -> Path | None:
+    """The first of the owner's directories that the reader searches too."""
+    for theirs in owner:
+        for directory in _directories(theirs):
+            if any(_searches(ours, directory, theirs) for ours in reader):
+                return directory
+    return None
+
+
+def _searches(ours: Root, directory: Path, theirs: Root) -> bool:
+    parts = None if only_file(ours) is not None else parts_below(ours, directory)
+    if parts is None:
+        return False
+    if isinstance(ours, Workspace) and not parts:
+        return isinstance(theirs, Workspace) and theirs.directory == directory
+    return descends(ours, parts)
+
+
+def _directories(root: Root) -> tuple[Path, ...]:
+    match root:
+        case Workspace():
+            return root.directory, root.directory / MEMORY_DIRECTORY
+        case SingleFile() | SessionPaths(file=str()):
+            return ()
+        case _:
+            return (root.directory,)
 
 
 def remarks_on_sources(config: Config, environ: Mapping[str, str], places: Places) -> Iterator[str]:

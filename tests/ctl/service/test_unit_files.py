@@ -1,15 +1,53 @@
-"""What is installed, against what would be."""
+"""The files of a service: signed, and compared with what is wanted."""
 
 from pathlib import Path
 
 import pytest
 
-from memd.ctl.places import Places
+from memd.ctl.call import Places
 from memd.ctl.service.installation import here
-from memd.ctl.service.installed_units import State, look
 from memd.ctl.service.supervisor import ServiceUnit
 from memd.ctl.service.systemd import Systemd
+from memd.ctl.service.unit_files import State, author, look, marked
 from tests.bounds import shipped
+
+_TEXT = "[Unit]\nDescription=x\n\n[Service]\nExecStart=/bin/true\n"
+
+
+@pytest.mark.parametrize(("opening", "closing", "line"), [("# ", "", 0), ("<!-- ", " -->", 2), ("# ", "", 5)])
+def test_a_text_tells_that_memd_wrote_it(opening: str, closing: str, line: int) -> None:
+    """By a comment in the place that is wanted; the other lines are as they were."""
+    text = marked(_TEXT, opening=opening, closing=closing, line=line)
+    lines = text.splitlines()
+    mark = lines.pop(line)
+    assert mark.startswith(f"{opening}Written by memd-ctl service install")
+    assert mark.endswith(closing)
+    assert "\n".join(lines) + "\n" == _TEXT
+    assert author(text) == "memd"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("true", "false"),
+        lambda text: text + "\n",
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.removesuffix("\n"),
+        lambda text: text.replace("# Written", "## Written") + "#",
+    ],
+)
+def test_any_change_is_noticed(change: object) -> None:
+    """Were it a blank."""
+    assert callable(change)
+    assert author(change(marked(_TEXT))) == "edited"
+
+
+@pytest.mark.parametrize(
+    "text", ["", _TEXT, "# Written by memd-ctl service install; sha256 of the other lines: 00\n"]
+)
+def test_what_has_no_mark_is_from_somebody_else(text: str) -> None:
+    """Half a mark is none."""
+    assert author(text) == "other"
 
 
 def _wanted(home: Path) -> tuple[Systemd, tuple[ServiceUnit, ...]]:
@@ -128,7 +166,7 @@ def test_the_interpreter_has_one_name(tmp_path: Path) -> None:
 def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path, beyond: int) -> None:
     """It is somebody else's, whatever stands in it."""
     supervisor, units = _wanted(tmp_path)
-    size = shipped("memd.ctl.service.installed_units._MOST_BYTES") + beyond
+    size = shipped("memd.ctl.service.unit_files._MOST_BYTES") + beyond
     units[1].path.write_text("x" * size, encoding="utf-8")
     found = look(supervisor, units)[1]
     assert (found.state, len(found.text)) == ("foreign", 0 if beyond else size)

@@ -1,14 +1,75 @@
-"""What is installed, and how it differs from what would be."""
+"""The files of a service: their templates, memd's signature in them, and how installed ones differ from wanted ones."""
 
+import hashlib
+import re
 import stat
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+import memd
+from memd.ctl.failures import Failed
 from memd.ctl.service.supervisor import ServiceUnit, Supervisor
-from memd.ctl.service.written_by import author
+
+
+def template(name: str) -> str:
+    """The text of a unit, by its path below the project: ``systemd/memd.service``.
+
+    A wheel has them beside the code. An installation that runs from a clone has them where they are in the clone.
+
+    Raises:
+        Failed: it is in neither place.
+    """
+    packaged = resources.files("memd") / "units" / name
+    if packaged.is_file():
+        return packaged.read_text("utf-8")
+    cloned = Path(memd.__path__[0]).parent / name
+    try:
+        return cloned.read_text("utf-8")
+    except OSError as error:
+        raise Failed(
+            "broken_installation",
+            f"This installation of memd lacks {name}: it is neither in {packaged} nor at {cloned}.",
+            "Install it anew: pip install --force-reinstall memd-daemon",
+        ) from error
+
+
+Author = Literal["memd", "edited", "other"]
+"""Who a file is from: as memd wrote it, changed by somebody since, or by somebody else from the start."""
+
+_WORDS = "Written by memd-ctl service install; sha256 of the other lines:"
+_MARK = re.compile(rf"^.*{re.escape(_WORDS)} ([0-9a-f]{{64}}).*\n", re.MULTILINE)
+
+
+def marked(text: str, *, opening: str = "# ", closing: str = "", line: int = 0) -> str:
+    """A text with the mark in it.
+
+    Args:
+        text: Lines, each with its end.
+        opening: What begins a comment.
+        closing: What ends one.
+        line: How many lines stay before it.
+    """
+    lines = text.splitlines(keepends=True)
+    lines.insert(line, f"{opening}{_WORDS} {_digest(text)}{closing}\n")
+    return "".join(lines)
+
+
+def author(text: str) -> Author:
+    """Who a text is from."""
+    found = _MARK.search(text)
+    if found is None:
+        return "other"
+    rest = text[: found.start()] + text[found.end() :]
+    return "memd" if _digest(rest) == found.group(1) else "edited"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
 
 State = Literal["missing", "current", "outdated", "edited", "foreign", "unreadable"]
 """Of a file: not there; as it would be written; as memd wrote it, for something else; changed since; not memd's; unknown."""
