@@ -1,6 +1,7 @@
 """Replacing a file so that a reader, or a machine that stops, finds the old text or the new one."""
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import stat
@@ -12,6 +13,9 @@ from pathlib import Path
 from memd.errors import MemdError
 
 _ACL = "system.posix_acl_access"
+_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2), and RENAME_SWAP of renamex_np(2)
+_WORKING_DIRECTORY = -100  # AT_FDCWD
+_libc = ctypes.CDLL(None)
 
 
 class NotWritten(MemdError):
@@ -84,13 +88,50 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None, over: bytes 
             stream.write(data)
             stream.flush()
             os.fsync(descriptor)
-        if over is not None:
-            _require(target, over)
-        Path(name).replace(target)
+        _put_in_place(Path(name), target, over)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
+
+
+def _put_in_place(made: Path, target: Path, over: bytes | None) -> None:
+    if over is None:
+        made.replace(target)
+        return
+    require(target, over)
+    own = made.stat().st_ino
+    if exchange(made, target):
+        # What stood there until now is looked at once more: another program may have written it since.
+        if made.read_bytes() == over:
+            made.unlink()
+            return
+        exchange(made, target)
+        if made.stat().st_ino != own:  # that program has written again in between: its newest text stays
+            exchange(made, target)
+        raise Overtaken(target)
+    try:
+        os.link(made, target)
+    except FileExistsError:  # this system cannot exchange files
+        if not over and target.stat().st_size:
+            raise Overtaken(target) from None
+        made.replace(target)
+    except OSError:  # a file system without hard links
+        made.replace(target)
+    else:
+        made.unlink()
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Give each of two files the name of the other in one step; False where one is missing, or the system cannot."""
+    names = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "darwin":
+        swap = getattr(_libc, "renamex_np", None)
+        return swap is not None and swap(*names, _EXCHANGE) == 0
+    swap = getattr(_libc, "renameat2", None)
+    return (
+        swap is not None and swap(_WORKING_DIRECTORY, names[0], _WORKING_DIRECTORY, names[1], _EXCHANGE) == 0
+    )
 
 
 @contextlib.contextmanager
@@ -105,11 +146,11 @@ def _alone(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _require(target: Path, over: bytes) -> None:
-    """See to it that the file says that, to within the microseconds of one look at its times.
+def require(target: Path, over: bytes) -> None:
+    """Check that the file still holds these bytes; what is written after this check is found by the exchange.
 
     Raises:
-        Overtaken: it does not.
+        Overtaken: it holds something else.
     """
     try:
         before = target.lstat()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.ctl import atomic_write
 from memd.ctl.atomic_write import NotWritten, Overtaken, write_text
 
 
@@ -198,6 +199,90 @@ def test_only_what_was_read_is_replaced(tmp_path: Path, there: bytes | None, ove
         write_text(file, "new", over=over)
     assert (file.read_bytes() if file.exists() else None) == there
     assert len(list(tmp_path.iterdir())) == (0 if there is None else 1)
+
+
+def _replace_as_another_program(file: Path, text: bytes) -> None:
+    other = file.with_name("other")
+    other.write_bytes(text)
+    other.replace(file)
+
+
+@pytest.mark.parametrize("there", [b"old", b"", None])
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_a_change_after_the_last_check_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bytes | None, *, can_exchange: bool
+) -> None:
+    """Where the system can exchange two files, or nothing was there; elsewhere the last moment is too late for it."""
+    file, required = tmp_path / "f", atomic_write.require
+    if there is not None:
+        file.write_bytes(there)
+    if not can_exchange:
+        monkeypatch.setattr(atomic_write, "exchange", lambda *_: False)
+
+    def require(target: Path, over: bytes) -> None:
+        required(target, over)
+        _replace_as_another_program(file, b"theirs")
+
+    monkeypatch.setattr(atomic_write, "require", require)
+    if can_exchange or not there:
+        with pytest.raises(Overtaken):
+            write_text(file, "new", over=there or b"")
+        assert file.read_bytes() == b"theirs"
+    else:
+        write_text(file, "new", over=there)
+        assert file.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_file_never_replaces_one_that_came_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, links: bool
+) -> None:
+    """A hard link is refused where there is a file; without hard links the last moment is too late for it."""
+    file, linked = tmp_path / "f", os.link
+
+    def link(made: Path, target: Path) -> None:
+        if not links:
+            raise OSError(errno.EPERM, "not supported")
+        _replace_as_another_program(file, b"theirs")
+        linked(made, target)
+
+    monkeypatch.setattr(os, "link", link)
+    if links:
+        with pytest.raises(Overtaken):
+            write_text(file, "new", over=b"")
+        assert file.read_bytes() == b"theirs"
+    else:
+        write_text(file, "new", over=b"")
+        assert file.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_of_two_changes_meanwhile_the_newest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the second comes while the first is put back."""
+    file, exchanged, required = tmp_path / "f", atomic_write.exchange, atomic_write.require
+    file.write_bytes(b"old")
+    changes = iter([b"first", None, b"second", None])
+
+    def change() -> None:
+        text = next(changes, None)
+        if text is not None:
+            _replace_as_another_program(file, text)
+
+    def require(target: Path, over: bytes) -> None:
+        required(target, over)
+        change()
+
+    def exchange(one: Path, other: Path) -> bool:
+        change()
+        return exchanged(one, other)
+
+    monkeypatch.setattr(atomic_write, "require", require)
+    monkeypatch.setattr(atomic_write, "exchange", exchange)
+    with pytest.raises(Overtaken):
+        write_text(file, "new", over=b"old")
+    assert file.read_bytes() == b"second"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_change_in_the_moment_before_the_replacement_is_kept(

@@ -4,7 +4,7 @@ What is assumed of a real one is what SQLite assumes (sqlite.org/atomiccommit.ht
 its content last, a sync of a directory the names in it, and nothing else is promised. Before it, each write may be
 there or not, in any subset and not only the first ones; torn at its sectors, or at any byte; a file may be longer than
 what is known of it, with anything in between. Bytes that nobody wrote to stay as they were (powersafe overwrite). A
-rename is whole or not at all. A file without a lasting name is gone, whatever of it was synced.
+rename, or an exchange of two names, is whole or not at all. A file without a lasting name is gone, whatever of it was synced.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,11 +33,11 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A name came, went, or became another, all of one directory."""
+    """Names of one directory came, went, or became others, in one step."""
 
     directory: str
-    gone: tuple[str, "Node"] | None = None
-    came: tuple[str, "Node"] | None = None
+    gone: tuple[tuple[str, "Node"], ...] = ()
+    came: tuple[tuple[str, "Node"], ...] = ()
 
 
 class Directory(msgspec.Struct, eq=False):
@@ -104,12 +104,12 @@ class Disk:
     def make(self, path: str, node: Node) -> None:
         """A file or directory is there."""
         self._names[path] = node
-        self._since.append(Named(_parent(path), came=(path, node)))
+        self._since.append(Named(_parent(path), came=((path, node),)))
 
     def remove(self, path: str) -> None:
         """A name is gone."""
         if (node := self._names.pop(path, None)) is not None:
-            self._since.append(Named(_parent(path), gone=(path, node)))
+            self._since.append(Named(_parent(path), gone=((path, node),)))
 
     def rename(self, path: str, to: str) -> None:
         """A name became another, of which there may have been one.
@@ -121,7 +121,23 @@ class Disk:
         if isinstance(node, Directory) or _parent(path) != _parent(to):
             raise ValueError(f"{path} became {to}, and the model knows no such renaming")
         self._names[to] = node
-        self._since.append(Named(_parent(path), gone=(path, node), came=(to, node)))
+        self._since.append(Named(_parent(path), gone=((path, node),), came=((to, node),)))
+
+    def exchange(self, path: str, other: str) -> None:
+        """Two files of one directory took each other's names.
+
+        Raises:
+            ValueError: of directories, or of two directories: nobody does that here.
+        """
+        one, two = self._names[path], self._names[other]
+        if not (isinstance(one, File) and isinstance(two, File)) or _parent(path) != _parent(other):
+            raise ValueError(f"{path} and {other} were exchanged, and the model knows no such renaming")
+        self._names |= {path: two, other: one}
+        self._since.append(Named(_parent(path), came=((path, two), (other, one))))
+
+    def link(self, path: str, to: str) -> None:
+        """A file has one more name."""
+        self.make(to, self._names[path])
 
     def sync_directory(self, directory: str) -> None:
         """Make the names in it last."""
@@ -145,8 +161,8 @@ class Disk:
         other._since = [
             Named(
                 one.directory,
-                None if one.gone is None else (one.gone[0], copy(one.gone[1])),
-                None if one.came is None else (one.came[0], copy(one.came[1])),
+                tuple((path, copy(node)) for path, node in one.gone),
+                tuple((path, copy(node)) for path, node in one.came),
             )
             for one in self._since
         ]
@@ -188,13 +204,10 @@ def _within(path: str, *known: Mapping[str, Node]) -> list[str]:
 
 def _name_all(names: dict[str, Node], changes: Iterable[Named]) -> None:
     for change in changes:
-        if change.gone is not None:
-            path, node = change.gone
+        for path, node in change.gone:
             if names.get(path) is node:
                 del names[path]
-        if change.came is not None:
-            path, node = change.came
-            names[path] = node
+        names.update(change.came)
 
 
 def _kept_names(since: list[Named], rng: Random, style: Style) -> list[Named]:

@@ -22,6 +22,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from memd.ctl import atomic_write
 from tests.faults.powercut_disk import Directory, Disk, Ended, File, Left, Style, Wrote
 from tests.faults.vfs import Act, Delete, Open, Operation, Read, Sync, Truncate, Write, between
 
@@ -150,24 +151,26 @@ class Machine:
 
     @contextmanager
     def _names(self) -> Iterator[None]:
-        stands_in: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., Any]] = {
             "rename": self._moves(os.rename),
             "replace": self._moves(os.replace),
             "unlink": self._removes(os.unlink),
             "remove": self._removes(os.remove),
             "rmdir": self._removes(os.rmdir),
             "mkdir": self._makes(os.mkdir),
-            "link": self._makes(os.link),
+            "link": self._links(os.link),
             "fsync": self._syncs(os.fsync),
         }
-        real = {name: getattr(os, name) for name in stands_in}
-        for name, function in stands_in.items():
-            setattr(os, name, function)
+        stands_in = {(os, name): function for name, function in functions.items()}
+        stands_in[atomic_write, "exchange"] = self._exchanges(atomic_write.exchange)
+        real = {(module, name): getattr(module, name) for module, name in stands_in}
+        for (module, name), function in stands_in.items():
+            setattr(module, name, function)
         try:
             yield
         finally:
-            for name, function in real.items():
-                setattr(os, name, function)
+            for (module, name), function in real.items():
+                setattr(module, name, function)
 
     def _moves(self, real: Callable[..., None]) -> Callable[..., None]:
         def move(
@@ -197,6 +200,33 @@ class Machine:
                     self._may_lose_power(f"unlink {self._role(whole)}")
 
         return remove
+
+    def _exchanges(self, real: Callable[[Path, Path], bool]) -> Callable[[Path, Path], bool]:
+        def exchange(one: Path, other: Path) -> bool:
+            with self._lock:
+                self._look()
+                for path in (one, other):
+                    if isinstance(self._disk.holds(str(path)), File):
+                        self._compare(str(path))
+                done = real(one, other)
+                if done and self._is_ours(str(one)):
+                    self._disk.exchange(str(one), str(other))
+                    self._may_lose_power(f"exchange {self._role(str(other))}")
+                return done
+
+        return exchange
+
+    def _links(self, real: Callable[..., None]) -> Callable[..., None]:
+        def link(src: str | Path, dst: str | Path, **named: Any) -> None:
+            path, to = os.fspath(src), os.fspath(dst)
+            with self._lock:
+                self._look()
+                real(src, dst, **named)
+                if self._disk.holds(path) is not None:
+                    self._disk.link(path, to)
+                    self._may_lose_power(f"link {self._role(to)}")
+
+        return link
 
     def _makes(self, real: Callable[..., None]) -> Callable[..., None]:
         def make(*arguments: Any, **named: Any) -> None:

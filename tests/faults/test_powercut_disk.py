@@ -8,6 +8,7 @@ from random import Random
 import apsw
 import pytest
 
+from memd.ctl import atomic_write
 from tests.faults.powercut_disk import Directory, Disk, Ended, File, Left, Style, Wrote
 from tests.faults.powercut_machine import Cut, Machine, restore
 
@@ -282,3 +283,28 @@ def test_what_python_saves_is_as_certain_as_it_makes_it(
     assert ({data for _, data in cuts} <= wholes | {None}) is is_whole
     assert len({data for _, data in cuts} & wholes) > 3
     assert ({data for kind, data in cuts if kind == "at the end"} == {text(4)}) is lasts
+
+
+def test_two_files_are_exchanged_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Neither name is ever missing, and neither content is ever there twice."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"1" * 5000)
+    other.write_bytes(b"2" * 5000)
+    machine = Machine(tmp_path, 1)
+    with machine.watching():
+        assert atomic_write.exchange(one, other)
+    left = {
+        (cut.left.files[str(one)][:1], cut.left.files[str(other)][:1]) for cut in machine.cuts(draws=SEEDS)
+    }
+    assert left == {(b"1", b"2"), (b"2", b"1")}
+
+
+def test_a_second_name_leads_to_the_same_content(tmp_path: Path) -> None:
+    """What was synced by one name is there by the other, if that name is."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"1" * 5000)
+    machine = Machine(tmp_path, 1)
+    with machine.watching():
+        os.link(one, other)
+    left = {cut.left.files.get(str(other)) for cut in machine.cuts(draws=SEEDS)}
+    assert left == {None, b"1" * 5000}
