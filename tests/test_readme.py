@@ -18,7 +18,7 @@ README = ROOT / "README.md"
 PAGES = sorted((ROOT / "memd" / "docs").glob("*.md"))
 PAPERS = {
     str(file.relative_to(ROOT)): file.read_text(encoding="utf-8")
-    for file in (README, *PAGES, ROOT / "memd" / "ARCHITECTURE.md", ROOT / "client" / "PROTOCOL.md")
+    for file in (README, *PAGES, *sorted((ROOT / "memd").glob("*.md")), ROOT / "client" / "PROTOCOL.md")
 }
 HOME = Path("/home/ada")
 
