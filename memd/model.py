@@ -100,6 +100,23 @@ class Chunk(msgspec.Struct, frozen=True):
     parts: tuple[tuple[int, int], ...] = ()  # text[begin:end] of each, in order; none, where it is one
 
 
+class BatchJob(msgspec.Struct, frozen=True):
+    """A job of a provider's batch API that has begun and not ended."""
+
+    id: str  # ours; the job carries it as its label
+    texts: int  # how many are in it
+    created_at: float  # unix time; when it was begun, until it is known when it was created
+    name: str | None = None  # the provider's for it; None: it is not known yet whether it was created
+
+
+class BatchFile(msgspec.Struct, frozen=True):
+    """A file of such a job at the provider's."""
+
+    name: str  # the provider's; of one that is sought, the name under which it was uploaded
+    job: str  # our id of it
+    is_sought: bool = False  # no answer said under which name it is there, or that it is there at all
+
+
 class Window(msgspec.Struct, frozen=True):
     """The part of a chunk that an agent reads."""
 

@@ -1,15 +1,14 @@
 """The batch jobs of a provider that has them, with what they need to run."""
 
 import asyncio
-from collections.abc import Mapping
+import time
 from random import Random
 
 from memd.config.settings import BatchSettings
-from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.model import TextHash
-from memd.providers.batch.dialect import BatchDialect
-from memd.providers.batch.dialects import offered
+from memd.providers.batch.client import BatchClient, batch_dialect
+from memd.providers.batch.dialects.base import BatchDialect
+from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
 from memd.providers.centring import Bias
 from memd.providers.provider import Identity, space_of
@@ -42,7 +41,7 @@ class SharedBatchJobs:
 
 
 class CachedBatchJobs:
-    """Jobs whose vectors go into the cache, where the queues of their space find them."""
+    """Batch jobs whose vectors go into the cache, where the queues of their space find them."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class CachedBatchJobs:
         self._rng = rng
         self._shared = shared
         self._bias = bias
-        self._dialect = offered(recipe.dialect, recipe.account.base_url)
+        self._dialect = batch_dialect(recipe.dialect, recipe.account.base_url)
         self._mine: tuple[BatchRunner, HttpConnections] | None = None
         if self._dialect is None:
             return
@@ -109,22 +108,10 @@ class CachedBatchJobs:
             recipe.provider, recipe.account, recipe.key_header, settings.concurrency + POLLERS
         )
         shared = self._shared
-
-        async def deliver(_: Mapping[TextHash, bytes]) -> None:
-            shared.changed()
-
-        batches = BatchRunner(
-            dialect,
-            session,
-            recipe.account.key,
-            StoredLedger(ProviderStore(self._cache, space_of(identity))),
-            settings,
-            identity.dimensions,
-            deliver,
-            without=None if self._bias is None else self._bias.passages,
-            on_change=shared.changed,
-            rng=self._rng,
-        )
+        client = BatchClient(dialect, session, recipe.account.key, rng=self._rng, clock=time.time)
+        form = VectorForm(identity.dimensions, None if self._bias is None else self._bias.passages)
+        ledger = ProviderStore(self._cache, space_of(identity))
+        batches = BatchRunner(client, ledger, settings, form, shared.changed)
         self._mine = batches, session
         shared.use(batches)
         return self._mine

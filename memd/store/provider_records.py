@@ -1,34 +1,17 @@
-"""What embeddings.sqlite remembers of remote providers: their models, their jobs, how they did, what a person wished."""
+"""What embeddings.sqlite remembers of remote providers: their models, their jobs, how they did, and switches that the user has set."""
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import apsw
-import msgspec
 
-from memd.model import TextHash
+from memd.model import BatchFile, BatchJob, TextHash
 from memd.store.embeddings import EmbeddingStore, Space, put_rows
 
 KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer
 DOUBTED_S = (
     7 * 86400.0
 )  # what is that old is forgotten after so long: until then a clock that was ahead has been put right
-
-
-class StoredJob(msgspec.Struct, frozen=True):
-    """A job of a batch API that has begun and not ended."""
-
-    id: str  # ours
-    texts: int
-    created_at: float  # unix time
-    job: str | None = None  # the provider's name for it
-
-
-class StoredFile(msgspec.Struct, frozen=True):
-    """A file of a job at the provider's."""
-
-    name: str
-    job: str  # our id of it
-    is_sought: bool = False  # name is the one under which it was uploaded; the provider's is not known
 
 
 class ProviderStore:
@@ -39,9 +22,17 @@ class ProviderStore:
     power cut from the moment they are remembered.
     """
 
-    def __init__(self, store: EmbeddingStore, space: Space) -> None:
+    def __init__(self, store: EmbeddingStore, space: Space, clock: Callable[[], float] = time.time) -> None:
+        """See the parameters.
+
+        Args:
+            store: The file.
+            space: Whose records.
+            clock: Unix time.
+        """
         self._store = store
         self._space = space
+        self._clock = clock
 
     async def document(self, name: str) -> bytes | None:
         """A document that was put, or None."""
@@ -51,7 +42,7 @@ class ProviderStore:
         """Keep a document in the place of the one of that name."""
         await self._store.write_lasting(_put_document, self._space, name, content)
 
-    async def begin(self, job: StoredJob, shares: Mapping[TextHash, float], upload: str) -> None:
+    async def begin(self, job: BatchJob, shares: Mapping[TextHash, float], upload: str) -> None:
         """Remember a job with its texts, each with its share of CJK, and that a file is sought under the name of its upload."""
         await self._store.write_lasting(_begin, self._space, job, shares, upload)
 
@@ -59,19 +50,19 @@ class ProviderStore:
         """Remember the provider's name for a job, and when it was created there."""
         await self._store.write(_created, job_id, name, at)
 
-    async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes], now: float) -> None:
+    async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
         """Cache vectors that a job brought; the job has that much less to bring, whenever the process ends."""
-        await self._store.write_lasting(_keep, self._space, job_id, vectors, now)
+        await self._store.write_lasting(_keep, self._space, job_id, vectors, self._clock())
 
     async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
-        """Those of some texts whose vectors are cached, whoever brought them."""
+        """Those of some texts whose vectors are cached, also those that no job brought."""
         return await self._store.held(self._space, list(hashes))
 
     async def end(self, job_id: str, documents: Mapping[str, bytes]) -> None:
         """Forget a job, and keep documents, both or neither."""
         await self._store.write(_end, self._space, job_id, documents)
 
-    async def jobs(self) -> Sequence[StoredJob]:
+    async def jobs(self) -> Sequence[BatchJob]:
         """All of this space, the oldest first."""
         return await self._store.read(_jobs, self._space)
 
@@ -79,25 +70,25 @@ class ProviderStore:
         """The texts of a job whose vectors have not been kept, with their shares of CJK; None: an older memd stored none."""
         return await self._store.read(_missing, job_id)
 
-    async def add_files(self, job_id: str, files: Collection[str], now: float) -> None:
+    async def add_files(self, job_id: str, files: Collection[str]) -> None:
         """Remember files of a job at the provider's."""
-        await self._store.write(_add_files, self._space, job_id, files, now)
+        await self._store.write(_add_files, self._space, job_id, files, self._clock())
 
     async def drop_file(self, file: str) -> None:
         """Forget a file."""
         await self._store.write(_drop_file, self._space, file)
 
-    async def files(self) -> Sequence[StoredFile]:
+    async def files(self) -> Sequence[BatchFile]:
         """The files that are remembered, the oldest first."""
         return await self._store.read(_files, self._space)
 
-    async def forget_old(self, now: float) -> None:
-        """Forget jobs and files that nobody has come back to for KEPT_S, of any space.
+    async def forget_old(self) -> None:
+        """Forget jobs and files that are not mentioned for KEPT_S, of any space.
 
         A clock may be ahead for a while: they are forgotten when the clock has said so twice, DOUBTED_S apart, and not
         otherwise meanwhile; what a clock that was ahead has noted counts from now.
         """
-        await self._store.write(_forget_old, now)
+        await self._store.write(_forget_old, self._clock())
 
 
 def files_left(connection: apsw.Connection) -> tuple[str, ...]:
@@ -126,11 +117,11 @@ def _put_document(connection: apsw.Connection, space: Space, name: str, content:
 
 
 def _begin(
-    connection: apsw.Connection, space: Space, job: StoredJob, shares: Mapping[TextHash, float], upload: str
+    connection: apsw.Connection, space: Space, job: BatchJob, shares: Mapping[TextHash, float], upload: str
 ) -> None:
     connection.execute(
         "INSERT INTO jobs (id, provider, model, provider_key, texts, created_at, job) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (job.id, *space, job.texts, job.created_at, job.job),
+        (job.id, *space, job.texts, job.created_at, job.name),
     )
     connection.executemany(
         "INSERT INTO job_texts (job, hash, share) VALUES (?, ?, ?)",
@@ -192,22 +183,22 @@ def _drop_file(connection: apsw.Connection, space: Space, file: str) -> None:
     )
 
 
-def _files(connection: apsw.Connection, space: Space) -> list[StoredFile]:
+def _files(connection: apsw.Connection, space: Space) -> list[BatchFile]:
     rows = connection.execute(
         "SELECT file, job, is_sought FROM job_files WHERE provider = ? AND model = ? AND provider_key = ?"
         " ORDER BY at, file",
         space,
     )
-    return [StoredFile(str(row[0]), str(row[1]), bool(row[2])) for row in rows]
+    return [BatchFile(str(row[0]), str(row[1]), bool(row[2])) for row in rows]
 
 
-def _jobs(connection: apsw.Connection, space: Space) -> list[StoredJob]:
+def _jobs(connection: apsw.Connection, space: Space) -> list[BatchJob]:
     rows = connection.execute(
         "SELECT id, texts, created_at, job FROM jobs WHERE provider = ? AND model = ? AND provider_key = ?"
         " ORDER BY created_at, id",
         space,
     )
-    return [StoredJob(str(row[0]), int(row[1]), float(row[2]), row[3]) for row in rows]
+    return [BatchJob(str(row[0]), int(row[1]), float(row[2]), row[3]) for row in rows]
 
 
 def _missing(connection: apsw.Connection, job_id: str) -> dict[TextHash, float | None]:

@@ -13,10 +13,10 @@ import pytest
 from memd.backends.qmd import own_files
 from memd.ctl import atomic_write
 from memd.ctl.integrations import foreign_file, json_edit
-from memd.model import TextHash
+from memd.model import BatchJob, TextHash
 from memd.store import backups, salvage
 from memd.store.embeddings import EmbeddingStore, Space
-from memd.store.provider_records import ProviderStore, StoredJob
+from memd.store.provider_records import ProviderStore
 from memd_client.context.daily_note import append_daily_note
 from tests.faults.powercut_machine import Cut, Machine, restore
 from tests.store.older import made
@@ -202,9 +202,9 @@ async def test_what_must_not_be_paid_for_twice_lasts_from_the_moment_it_is_remem
         store = EmbeddingStore(directory / "embeddings.sqlite")
         await store.open()
         providers = ProviderStore(store, SPACE)
-        await providers.begin(StoredJob("j", 3, 0.0), dict.fromkeys(hashes, 0.5), "j.jsonl")
+        await providers.begin(BatchJob("j", 3, 0.0), dict.fromkeys(hashes, 0.5), "j.jsonl")
         machine.lose_power("begun")
-        await providers.keep("j", dict.fromkeys(hashes[:2], b"1234"), 0.0)
+        await providers.keep("j", dict.fromkeys(hashes[:2], b"1234"))
         machine.lose_power("kept")
         await providers.put_document("wishes", b"paused")
         machine.lose_power("wished")

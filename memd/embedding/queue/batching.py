@@ -8,7 +8,7 @@ from typing import Protocol
 from memd.config.settings import BatchSettings
 from memd.errors import TransientError
 from memd.model import TextHash
-from memd.providers.batch.batch_state import BatchState
+from memd.providers.batch.state import BatchState
 from memd.store.chunks import WaitingChunk
 from memd.store.embeddings import KnownVectors
 from memd.store.errors import StoreDamaged
@@ -26,8 +26,8 @@ class BatchJobs(Protocol):
         ...
 
     @property
-    def standing(self) -> BatchState:
-        """How batches have done of late."""
+    def state(self) -> BatchState:
+        """Whether batches are used, and why not."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Single requests about jobs: how often each is worth putting again."""
+"""Single requests to a provider's batch API, and how often each of them is repeated."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -9,11 +9,17 @@ import msgspec
 import structlog
 
 from memd.errors import MemdError
-from memd.providers.batch.dialect import BatchDialect
+from memd.providers.batch.dialects.base import BatchDialect
+from memd.providers.batch.dialects.gemini import GeminiBatches
+from memd.providers.batch.dialects.openai import OpenAIBatches
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
+from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.http import HttpConnections
-from memd.providers.remote.request import HttpRequest, NotSupported
+from memd.providers.remote.openai import OpenAI
+from memd.providers.remote.request import ContentRefused, HttpRequest, NotSupported, RequestTooLarge
 from memd.providers.remote.retry import INDEXING, RetryPolicy
+from memd.providers.remote.voyage import Voyage
 from memd.runtime.backoff import delay_s
 
 T = TypeVar("T")
@@ -22,17 +28,20 @@ log = structlog.get_logger()
 
 UPLOAD_BYTES_S = 100_000  # a line to the provider may be as slow as this
 
+REQUEST_FAILURES = (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported)
+"""All that a request can fail with."""
+
 
 class JobFailed(MemdError):
     """A job brought no vectors, or not all; the rest is embedded by plain requests."""
 
 
 class BatchTimeouts(msgspec.Struct, frozen=True):
-    """How long things may take that nobody waits for, in seconds."""
+    """How long the steps of a job may take, in seconds."""
 
     request_s: float = 120.0  # one request; an upload may take longer by its size
     first_s: float = 1.0  # the wait after the first failure; it doubles
-    longest_s: float = 60.0  # between two questions, unless the provider asks for more
+    longest_s: float = 60.0  # between two requests, unless the provider asks for more
     longest_asked_s: float = 3600.0  # what it may ask for
     end_s: float = 72 * 3600.0  # for a job to end that nobody waits for; providers give up after 48 hours
     cancel_s: float = 900.0  # for a job to end that was cancelled; OpenAI says ten minutes
@@ -45,8 +54,24 @@ class BatchTimeouts(msgspec.Struct, frozen=True):
     )  # a job that could not be asked about for so long is given up; files are kept no longer
 
 
+def batch_dialect(embeddings: Dialect, base_url: str) -> BatchDialect | None:
+    """The batch API that belongs to an embedding API; None: it has none, or nobody can know whether it has.
+
+    Args:
+        embeddings: The embedding API.
+        base_url: Its address.
+    """
+    match embeddings:
+        case OpenAI(provider="openai") | Voyage():
+            return OpenAIBatches(embeddings)
+        case Gemini():
+            return GeminiBatches(embeddings, base_url)
+        case _:
+            return None
+
+
 class BatchClient:
-    """One provider, asked about jobs."""
+    """Sends requests about jobs to one provider."""
 
     def __init__(
         self,
@@ -57,109 +82,107 @@ class BatchClient:
         rng: Random,
         clock: Callable[[], float],
         retries: RetryPolicy = INDEXING,
-        patience: BatchTimeouts | None = None,
+        timeouts: BatchTimeouts | None = None,
     ) -> None:
-        """Nothing is asked yet.
+        """See the parameters.
 
         Args:
-            dialect: How to ask.
-            session: Through what.
-            key: What no message may tell.
+            dialect: Builds requests and reads replies.
+            session: Not shared with plain requests, since a large file keeps a connection busy for long.
+            key: What no error message may contain.
             rng: Source of the jitter of a backoff.
             clock: Unix time.
-            retries: How often to ask before a job has begun.
-            patience: How long to wait after that.
+            retries: For requests before a job has been created.
+            timeouts: For everything after that.
         """
         self.dialect = dialect
         self.retries = retries
-        self.patience = patience or BatchTimeouts()
+        self.timeouts = timeouts or BatchTimeouts()
         self.clock = clock
-        self.trouble: str | None = None  # why there was no answer of late about a job that has begun
+        self.rng = rng
+        self.trouble: str | None = None  # why a job that has begun could not be asked about of late
         self._session = session
         self._key = key
-        self._rng = rng
 
-    async def once(self, call: HttpRequest) -> bytes:
-        """The body of an answer with status 2xx.
+    @property
+    def provider(self) -> str:
+        """Its name in the configuration."""
+        return self.dialect.embeddings.provider
+
+    async def send(self, request: HttpRequest) -> bytes:
+        """The body of a reply with status 2xx.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable, NotSupported.
+            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported.
         """
-        timeout_s = self.patience.request_s + call.size / UPLOAD_BYTES_S
-        with failures_of(self.dialect.provider):
-            answer = await self._session.send(call, timeout_s)
+        timeout_s = self.timeouts.request_s + request.size / UPLOAD_BYTES_S
+        with failures_of(self.provider):
+            answer = await self._session.send(request, timeout_s)
             if not answer.is_success:
-                raise self.dialect.failure(answer, self._key)
+                raise self.dialect.embeddings.failure(answer, self._key)
             return answer.body
 
-    async def read_once(self, call: HttpRequest, read: Callable[[bytes], T]) -> T:
-        """What read makes of an answer; like once.
+    async def fetch(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
+        """Send a request once, and parse the reply.
 
         Args:
-            call: The request.
-            read: Makes of a body what is wanted; may raise BadReply.
+            request: The request.
+            read: Parses the body; may raise BadReply.
         """
-        body = await self.once(call)
-        with failures_of(self.dialect.provider):
+        body = await self.send(request)
+        with failures_of(self.provider):
             return read(body)
 
-    async def some_times(self, call: HttpRequest) -> bytes:
-        """Like once, put again a few times: nothing has been paid for yet, and plain requests can do the same."""
-        return (await self.counted(call))[0]
+    async def send_with_retries(self, request: HttpRequest) -> tuple[bytes, int]:
+        """Like send, repeated a few times: nothing has been paid for yet, and plain requests can do the same.
 
-    async def counted(self, call: HttpRequest) -> tuple[bytes, int]:
-        """Like some_times; with how often it was put."""
+        Returns:
+            The body, and how often the request was sent.
+        """
         times = 0
         async for attempt in self.retries.attempt():
             with attempt:
                 times += 1
-                return await self.once(call), times
+                return await self.send(request), times
         raise AssertionError("the last attempt returns or raises")
 
-    async def until_answered(
-        self, call: HttpRequest, read: Callable[[bytes], T], *, since: float, exists: bool = False
+    async def fetch_patiently(
+        self, request: HttpRequest, read: Callable[[bytes], T], *, since: float, exists: bool = False
     ) -> T:
-        """Ask until there is an answer: what has been paid for is not given up because a provider is away for an hour.
+        """Like fetch, repeated until there is a reply; see persist for the rest."""
+        return await self.persist(lambda: self.fetch(request, read), since=since, exists=exists)
+
+    async def persist(self, attempt: Callable[[], Awaitable[T]], *, since: float, exists: bool = False) -> T:
+        """Repeat an attempt until it returns: what has been paid for is not given up because a provider is away for an hour.
 
         Nor is it if the key is refused: it may be another one tomorrow.
 
         Args:
-            call: The request.
-            read: Makes of a body what is wanted; may raise BadReply.
-            since: Unix time from which forget_s counts.
-            exists: See persist.
-
-        Raises:
-            JobFailed: there was none for too long.
-            TooMuch, Unacceptable, NotSupported.
-        """
-        return await self.persist(lambda: self.read_once(call, read), since=since, exists=exists)
-
-    async def persist(self, ask: Callable[[], Awaitable[T]], *, since: float, exists: bool = False) -> T:
-        """What ask returns, tried until it does; like until_answered.
-
-        Args:
-            ask: Puts the request.
+            attempt: Sends the request.
             since: Unix time from which forget_s counts.
             exists: What is asked about is known to have existed: a gateway that is exchanged, or a proxy, may say for a
                 while that it does not, which is believed after gone_s.
+
+        Raises:
+            JobFailed: there was no reply for too long.
+            RequestTooLarge, ContentRefused, NotSupported.
         """
         failures = 0
         gone_since: float | None = None
         while True:
             try:
-                answer = await ask()
+                answer = await attempt()
             except NotSupported as gone:
                 failures += 1
                 gone_since = self.clock() if gone_since is None else gone_since
-                if not exists or self.clock() - gone_since >= self.patience.gone_s:
+                if not exists or self.clock() - gone_since >= self.timeouts.gone_s:
                     raise
                 self.trouble = str(gone)
                 await self.wait_after(failures, gone)
             except (EmbedUnavailable, EmbedTerminal) as failure:
                 failures += 1
                 self.trouble = str(failure)
-                if self.clock() - since > self.patience.forget_s:
+                if self.clock() - since > self.timeouts.forget_s:
                     self.trouble = None
                     raise JobFailed(f"the job could not be asked about for too long ({failure})") from failure
                 await self.wait_after(failures, failure)
@@ -168,17 +191,20 @@ class BatchClient:
                 return answer
 
     async def wait_after(self, failures: int, failure: MemdError) -> None:
-        """Wait as long as is fit after failures in a row, or as long as the provider asks."""
+        """Wait after so many failures in a row, or as long as the provider asks."""
         asked_s = (failure.retry_after_s or 0.0) if isinstance(failure, EmbedUnavailable) else 0.0
-        wait_s = max(
-            delay_s(failures, self._rng, first_s=self.patience.first_s, cap_s=self.patience.longest_s),
-            min(asked_s, self.patience.longest_asked_s),
-        )
+        wait_s = max(self.pause_s(failures), min(asked_s, self.timeouts.longest_asked_s))
         log.info("embed.batch_request_failed", reason=str(failure), wait_s=round(wait_s, 1))
         await asyncio.sleep(wait_s)
 
-    def lines(self, call: HttpRequest) -> AsyncGenerator[bytes]:
-        """The lines of a file, as Session.lines gives them; raises like once."""
+    def pause_s(self, failures: int) -> float:
+        """How long to wait after so many failures in a row, in seconds."""
+        return delay_s(failures, self.rng, first_s=self.timeouts.first_s, cap_s=self.timeouts.longest_s)
+
+    def lines(self, request: HttpRequest) -> AsyncGenerator[bytes]:
+        """The lines of a file, as HttpConnections.lines gives them; raises like send."""
         return self._session.lines(
-            call, self.patience.request_s, lambda answer: self.dialect.failure(answer, self._key)
+            request,
+            self.timeouts.request_s,
+            lambda answer: self.dialect.embeddings.failure(answer, self._key),
         )

@@ -2,31 +2,24 @@
 
 import asyncio
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from random import Random
 
+import msgspec
 import structlog
 
 from memd.config.settings import BatchSettings
 from memd.errors import MemdError, TransientError
-from memd.model import TextHash
-from memd.providers.batch import batch_state as standing
-from memd.providers.batch.batch_state import BatchState
-from memd.providers.batch.client import BatchClient, BatchTimeouts, JobFailed
-from memd.providers.batch.create_job import upload_name
-from memd.providers.batch.dialect import BatchDialect
-from memd.providers.batch.download import VectorForm
-from memd.providers.batch.grouping import groups
-from memd.providers.batch.job import JobLate, JobRun
-from memd.providers.batch.ledger import Ledger, LedgerJob
-from memd.providers.batch.remote_files import RemoteFiles
-from memd.providers.centring import BiasLine
+from memd.model import BatchJob, TextHash
+from memd.providers.batch import state as batch_state
+from memd.providers.batch.client import BatchClient, JobFailed
+from memd.providers.batch.dialects.base import BatchDialect, groups
+from memd.providers.batch.job import JobLate, JobRun, VectorForm
+from memd.providers.batch.ledger import Ledger
+from memd.providers.batch.remote_files import RemoteFiles, upload_name
+from memd.providers.batch.state import BatchState
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.request import ContentRefused, NotSupported, RequestTooLarge
-from memd.providers.remote.retry import INDEXING, RetryPolicy
 from memd.runtime.backoff import delay_s
 from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
@@ -35,65 +28,40 @@ log = structlog.get_logger()
 
 UNREMEMBERED_S = 60.0  # after a job could not be remembered, until another one is tried
 
-Deliver = Callable[[Mapping[TextHash, bytes]], Awaitable[None]]
-
 
 class BatchRunner:
     """The jobs of one provider, model and key.
 
     Texts that are in a job are held: nobody else should ask for them. They are let go when the job has ended, with or
-    without their vectors; those that came have been kept and delivered by then.
+    without their vectors; those that came have been kept by then.
     """
 
     def __init__(
         self,
-        dialect: BatchDialect,
-        session: HttpConnections,
-        key: str | None,
+        client: BatchClient,
         ledger: Ledger,
         settings: BatchSettings,
-        dimensions: int,
-        deliver: Deliver,
-        *,
-        without: BiasLine | None,
+        form: VectorForm,
         on_change: Callable[[], None],
-        rng: Random,
-        clock: Callable[[], float] = time.time,
-        retries: RetryPolicy = INDEXING,
-        patience: BatchTimeouts | None = None,
     ) -> None:
-        """Nothing is asked yet, and nothing taken until resume was called.
+        """No text is taken until resume was called.
 
         Args:
-            dialect: How to ask.
-            session: Through what; one of its own, since a large file keeps a connection busy for long.
-            key: What no message may tell.
+            client: Of the provider.
             ledger: Where jobs are remembered, and vectors kept.
             settings: Of the configuration.
-            dimensions: Of the vectors.
-            deliver: Takes vectors that have just been kept, float32 of length 1, to where they are wanted.
-            without: What is taken out of each vector, as out of those of plain requests; None: nothing.
-            on_change: Called when texts are let go, or held ones are known.
-            rng: Source of the jitter of a backoff.
-            clock: Unix time.
-            retries: How often to ask before a job has begun.
-            patience: How long to wait after that.
+            form: Of the vectors.
+            on_change: Called when vectors were kept, texts are let go, or held ones are known.
         """
-        self._asking = BatchClient(
-            dialect, session, key, rng=rng, clock=clock, retries=retries, patience=patience
-        )
+        self._client = client
         self._ledger = ledger
-        self._files = RemoteFiles(self._asking, ledger)
+        self._files = RemoteFiles(client, ledger)
         self._is_clearing = False  # what is left of jobs that have ended is being deleted
         self._is_more_left = False  # since that was looked at last
         self._settings = settings
-        self._dimensions = dimensions
-        self._deliver = deliver
-        self._without = without
+        self._form = form
         self._on_change = on_change
-        self._rng = rng
-        self._clock = clock
-        self._standing = BatchState()
+        self._state = BatchState()
         self._missing: dict[str, set[TextHash]] = {}  # our id of a job -> its texts without a vector
         self._failed: set[TextHash] = set()  # texts that came out of a job without one
         self._is_resumed = False
@@ -102,16 +70,16 @@ class BatchRunner:
         self._barred_until = float("-inf")  # loop time
         self._at_once = asyncio.Semaphore(settings.concurrency)
         self._submitting = asyncio.Lock()
-        self._noting = asyncio.Lock()
+        self._writing_state = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._faults: asyncio.Queue[BaseException] = asyncio.Queue()
 
     # --- what is known of them
 
     @property
-    def standing(self) -> BatchState:
-        """How batches have done of late."""
-        return standing.cooled_down(self._standing, self._clock())
+    def state(self) -> BatchState:
+        """Whether batches are used, and why not."""
+        return batch_state.cooled_down(self._state, self._client.clock())
 
     @property
     def is_open(self) -> bool:
@@ -119,18 +87,18 @@ class BatchRunner:
         return (
             self._is_resumed
             and not self._is_closed
-            and self.standing.is_on
+            and self.state.is_on
             and self._now() >= self._barred_until
         )
 
     @property
     def trouble(self) -> str | None:
         """What jobs that are under way wait for, beside the provider's work."""
-        return self._unwritten or self._asking.trouble
+        return self._unwritten or self._client.trouble
 
     @property
     def jobs(self) -> int:
-        """How many are under way."""
+        """How many have begun and not ended."""
         return len(self._missing)
 
     @property
@@ -186,10 +154,10 @@ class BatchRunner:
             # First what is in jobs, then what is kept: a job that ends in between is in the one or the other.
             taken = [*map(frozenset, self._missing.values()), self._failed]
             taken.append(await self._ledger.kept(texts.keys()))
-            for group, shares in await beside(_groups, self._asking.dialect, texts, taken):
-                job = LedgerJob(f"memd-{secrets.token_hex(8)}", len(group), self._clock())
+            for group, shares in await beside(_groups, self._client.dialect, texts, taken):
+                job = BatchJob(f"memd-{secrets.token_hex(8)}", len(group), self._client.clock())
                 try:
-                    # Remembered before it is created: a crash in between must not leave a job that nobody knows of.
+                    # Remembered before it is created: a crash in between must not leave a job that no ledger has.
                     await self._ledger.begin(job, shares, upload_name(job.id))
                 except MemdError as failure:
                     self._enter(f"no job is created, since none can be remembered: {failure}")
@@ -207,18 +175,18 @@ class BatchRunner:
         Raises:
             MemdError: they are on, but will not be after a restart.
         """
-        self._standing = standing.turned_on(self._standing)
+        self._state = batch_state.turned_on(self._state)
         self._failed.clear()
         self._on_change()
-        async with self._noting:
-            await self._ledger.put_standing(self._standing)
+        async with self._writing_state:
+            await self._ledger.put_document(batch_state.DOCUMENT, msgspec.json.encode(self._state))
 
     async def watch(self) -> None:
         """Wait for ever, or for an error that no job is meant to end with, and raise it."""
         raise await self._faults.get()
 
     async def close(self) -> None:
-        """Stop asking. The jobs go on where they are, and are taken up again at the next start."""
+        """Send no more requests. The jobs go on where they are, and are taken up again at the next start."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
@@ -227,7 +195,7 @@ class BatchRunner:
     # --- the life of a job
 
     async def _take_up(self) -> None:
-        self._standing = await self._ledger.standing()
+        self._state = batch_state.decoded(await self._ledger.document(batch_state.DOCUMENT))
         await self._files.recall()
         jobs = [(job, await self._ledger.missing(job.id)) for job in await self._ledger.jobs()]
         for job, shares in jobs:
@@ -257,39 +225,38 @@ class BatchRunner:
         failures = 0
         while not self._is_resumed:
             failures += 1
-            await self._pause(failures)
+            await asyncio.sleep(self._client.pause_s(failures))
             await self._try_to_take_up()
 
     async def _carry_out(
-        self, job: LedgerJob, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
+        self, job: BatchJob, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
     ) -> None:
         """One job to its end.
 
         Args:
             job: As the ledger has it.
             texts: What is in it; None: it was begun in an earlier life.
-            shares: How much of each of its texts without a vector is CJK; None: nobody knows.
+            shares: How much of each of its texts without a vector is CJK; None: not known.
         """
-        missing, form = self._missing[job.id], VectorForm(self._dimensions, self._without, shares)
-        before = self._standing
-        course = JobRun(self._asking, self._settings, job, self._files)
+        missing, before = self._missing[job.id], self._state
+        run = JobRun(self._client, self._settings, self._form, job, self._files)
         try:
-            is_there = await self._through(course, texts, missing, form)
+            is_there = await self._run(run, texts, missing, shares)
         except JobLate as late:
-            after = standing.late(self.standing, str(late), self._clock(), began_at=job.created_at)
+            after = batch_state.late(self.state, str(late), self._client.clock(), began_at=job.created_at)
             self._change(after, job)
         except NotSupported:
-            dialect = self._asking.dialect
-            reason = f"{dialect.provider} has no batches for {dialect.model}, or not with this key"
-            self._change(standing.unsupported(self.standing, reason, self._clock()), job)
+            model = self._client.dialect.embeddings.model
+            reason = f"{self._client.provider} has no batches for {model}, or not with this key"
+            self._change(batch_state.unsupported(self.state, reason, self._client.clock()), job)
         except (JobFailed, EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
             if not await self._was_brought(job.id):
                 self._failed.update(missing)
-                self._change(standing.failed(self.standing, str(failure), self._clock()), job)
+                self._change(batch_state.failed(self.state, str(failure), self._client.clock()), job)
         else:
             if is_there:
                 self._failed.update(missing)
-                self._standing = standing.succeeded(self._standing)
+                self._state = batch_state.succeeded(self._state)
                 log.info("embed.batch_ended", texts=job.texts, missing=len(missing))
         del self._missing[job.id]
         self._on_change()
@@ -297,8 +264,8 @@ class BatchRunner:
         if not missing:
             is_clear = await self._files.clear(job.id)  # before the job is forgotten
         await self._until_written(lambda: self._end(job.id), "a job that is done cannot be forgotten")
-        if before.is_on and not self._standing.is_on:
-            log.warning("embed.batches_turned_off", reason=self._standing.reason)
+        if before.is_on and not self._state.is_on:
+            log.warning("embed.batches_turned_off", reason=self._state.reason)
         # Not before, of one that may be taken up again: whoever did so after a crash would need them.
         if not (await self._files.clear(job.id) and is_clear):
             await self._clear_left(failures=1)
@@ -314,10 +281,10 @@ class BatchRunner:
             return
         self._is_clearing = True
         try:
-            first_s, cap_s = self._asking.patience.delete_first_s, self._asking.patience.delete_longest_s
+            first_s, cap_s = self._client.timeouts.delete_first_s, self._client.timeouts.delete_longest_s
             while self._is_more_left:
                 if failures:
-                    await asyncio.sleep(delay_s(failures, self._rng, first_s=first_s, cap_s=cap_s))
+                    await asyncio.sleep(delay_s(failures, self._client.rng, first_s=first_s, cap_s=cap_s))
                 self._is_more_left = False
                 # Not |=, which would take back what is left of a job that ends during the await.
                 if not await self._files.clear_left():
@@ -333,31 +300,35 @@ class BatchRunner:
         except MemdError:
             return False
 
-    async def _through(
-        self, course: JobRun, texts: dict[TextHash, str] | None, missing: set[TextHash], form: VectorForm
+    async def _run(
+        self,
+        run: JobRun,
+        texts: dict[TextHash, str] | None,
+        missing: set[TextHash],
+        shares: Mapping[TextHash, float | None],
     ) -> bool:
-        """All of a job's course; whether there was one."""
+        """Begin a job and finish it; whether there was one."""
 
         async def keep(vectors: Mapping[TextHash, bytes]) -> None:
-            await self._keep(course.job.id, vectors)
+            await self._keep(run.job.id, vectors)
 
         async with self._at_once:
-            if not await course.begin(texts, self._note):
+            if not await run.begin(texts, self._note):
                 return False
             if texts is not None:
                 texts.clear()  # they are at the provider's now
             if self._settings.wait:
-                await course.finish(missing, form, keep)
+                await run.finish(missing, shares, keep)
                 return True
         # Nobody waits for it: the next job may begin.
-        await course.finish(missing, form, keep)
+        await run.finish(missing, shares, keep)
         return True
 
-    async def _note(self, job: LedgerJob) -> None:
+    async def _note(self, job: BatchJob) -> None:
         """Remember the name of a job. Without it, it is found by its label after a restart."""
-        assert job.job is not None
+        assert job.name is not None
         try:
-            await self._ledger.created(job.id, job.job, job.created_at)
+            await self._ledger.created(job.id, job.name, job.created_at)
         except MemdError as failure:
             log.warning("embed.batch_not_noted", reason=str(failure))
 
@@ -367,18 +338,15 @@ class BatchRunner:
             lambda: self._ledger.keep(job_id, vectors),
             "vectors of a job wait at the provider's until they can be kept",
         )
-        try:
-            await self._deliver(vectors)
-        except TransientError as failure:
-            log.warning("embed.batch_not_delivered", vectors=len(vectors), reason=str(failure))
+        self._on_change()
 
     async def _end(self, job_id: str) -> None:
-        # One after the other: the standing of now is what must be there at last.
-        async with self._noting:
-            await self._ledger.end(job_id, self._standing)
+        # One after the other: the state of now is what must be there at last.
+        async with self._writing_state:
+            await self._ledger.end(job_id, {batch_state.DOCUMENT: msgspec.json.encode(self._state)})
 
-    def _change(self, after: BatchState, job: LedgerJob) -> None:
-        self._standing = after
+    def _change(self, after: BatchState, job: BatchJob) -> None:
+        self._state = after
         log.warning("embed.batch_failed", reason=after.reason, texts=job.texts, still_on=after.is_on)
 
     async def _until_written(self, write: Callable[[], Awaitable[object]], meaning: str) -> None:
@@ -389,14 +357,10 @@ class BatchRunner:
             except MemdError as failure:
                 failures += 1
                 self._enter(f"{meaning}: {failure}")
-                await self._pause(failures)
+                await asyncio.sleep(self._client.pause_s(failures))
             else:
                 self._enter(None)
                 return
-
-    async def _pause(self, failures: int) -> None:
-        patience = self._asking.patience
-        await asyncio.sleep(delay_s(failures, self._rng, first_s=patience.first_s, cap_s=patience.longest_s))
 
     def _enter(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self._unwritten:

@@ -6,42 +6,45 @@ from enum import Enum, auto
 import structlog
 
 from memd.errors import MemdError
-from memd.providers.batch.client import BatchClient
-from memd.providers.batch.create_job import MOST_PAGES, upload_name
-from memd.providers.batch.ledger import Ledger, LedgerFile
-from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.request import ContentRefused, HttpRequest, NotSupported, RequestTooLarge
+from memd.model import BatchFile
+from memd.providers.batch.client import REQUEST_FAILURES, BatchClient
+from memd.providers.batch.ledger import Ledger
+from memd.providers.provider import EmbedUnavailable
+from memd.providers.remote.request import HttpRequest, NotSupported
 
 log = structlog.get_logger()
+
+MOST_PAGES = 20  # of a list of jobs or files: what is sought there was made a short while ago
+
+
+def upload_name(job_id: str) -> str:
+    """The name under which the texts of a job are uploaded; the provider's list of files has it."""
+    return f"{job_id}.jsonl"
 
 
 class _End(Enum):
     """What became of a file that was to be deleted."""
 
     GONE = auto()
-    REFUSED = auto()  # some say so of a file that is gone
+    REFUSED = auto()  # some providers refuse to delete a file that is gone
     THERE = auto()  # for now
 
 
 class RemoteFiles:
-    """Which files there are, by job. They stand in the ledger from the moment their names are known until they are gone.
+    """The files of each job. They stand in the ledger from the moment their names are known until they are gone.
 
     An upload stands there before it is begun. Where it was answered at once, its file is the only one; where an answer
     was lost, or never waited for, files are sought by the name under which they were uploaded, when the job has ended.
     No other memd uses that name.
     """
 
-    def __init__(self, asking: BatchClient, ledger: Ledger) -> None:
-        """Nothing is known yet.
-
-        Args:
-            asking: Whom to ask.
-            ledger: Where they are remembered.
-        """
-        self._asking = asking
+    def __init__(self, client: BatchClient, ledger: Ledger) -> None:
+        self._client = client
         self._ledger = ledger
         self._of: dict[str, dict[str, None]] = {}  # our id of a job -> its files, in order
-        self._sought: set[str] = set()  # our ids of jobs of which there may be files that nobody knows
+        self._sought: set[str] = (
+            set()
+        )  # our ids of jobs of which there may be files whose names are not known
         self._left = 0
 
     @property
@@ -50,7 +53,7 @@ class RemoteFiles:
         return self._left
 
     async def recall(self) -> None:
-        """Know the files of jobs of an earlier life.
+        """Read from the ledger the files of jobs of an earlier life.
 
         Raises:
             MemdError: they cannot be read now.
@@ -62,11 +65,11 @@ class RemoteFiles:
                 self._of.setdefault(file.job, {})[file.name] = None
 
     def uploading(self, job_id: str) -> None:
-        """A file is put up; from here on there may be one that nobody knows."""
+        """A file is being uploaded; from here on there may be one whose name is not known."""
         self._sought.add(job_id)
 
     async def uploaded(self, job_id: str) -> None:
-        """The file that was put up is known, and is the only one."""
+        """The name of the uploaded file is known, and is the only one."""
         self._sought.discard(job_id)
         await self._forget(upload_name(job_id))
 
@@ -84,7 +87,7 @@ class RemoteFiles:
     async def clear(self, job_id: str) -> bool:
         """Delete the files of a job, with a few attempts for each; whether all are gone, and there is none to be sought."""
         files = self._of.pop(job_id, {})
-        ends = [await self._delete(file, self._asking.some_times) for file in files]
+        ends = [await self._delete(file, self._client.send_with_retries) for file in files]
         return job_id not in self._sought and all(end is _End.GONE for end in ends)
 
     async def clear_left(self) -> bool:
@@ -97,7 +100,7 @@ class RemoteFiles:
             return False
         left = [file for file in files if file.job not in jobs]
         ends = {
-            file.name: await self._delete(file.name, self._asking.once) for file in left if not file.is_sought
+            file.name: await self._delete(file.name, self._client.send) for file in left if not file.is_sought
         }
         doubtful = [file for file in left if file.is_sought or ends[file.name] is _End.REFUSED]
         found = await self._found(doubtful) if doubtful else set[str]()
@@ -105,11 +108,11 @@ class RemoteFiles:
         self._left += sum(file.is_sought for file in left) - len(found)
         return not self._left
 
-    async def _found(self, doubtful: Sequence[LedgerFile]) -> set[str]:
+    async def _found(self, doubtful: Sequence[BatchFile]) -> set[str]:
         """Those of some files that are gone for certain, by what the provider lists; what is sought is deleted first."""
         try:
             there, is_all = await self._listed()
-        except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported) as failure:
+        except REQUEST_FAILURES as failure:
             log.info("embed.batch_files_not_listed", reason=str(failure))
             return set()
         gone = set[str]()
@@ -117,7 +120,7 @@ class RemoteFiles:
             same = (
                 [name for name, uploaded in there.items() if uploaded == file.name] if file.is_sought else []
             )
-            ends = [await self._delete(name, self._asking.once) for name in same]
+            ends = [await self._delete(name, self._client.send) for name in same]
             if same:
                 log.info("embed.batch_files_found", files=len(same), deleted=ends.count(_End.GONE))
             if is_all and file.name not in there and all(end is _End.GONE for end in ends):
@@ -128,22 +131,22 @@ class RemoteFiles:
 
     async def _listed(self) -> tuple[dict[str, str], bool]:
         """The provider's files -> the names under which they were uploaded; and whether that is all of them."""
-        dialect, files = self._asking.dialect, dict[str, str]()
+        dialect, files = self._client.dialect, dict[str, str]()
         after: str | None = None
         for _ in range(MOST_PAGES):
-            page = await self._asking.read_once(dialect.list_files(after), dialect.listed_files)
+            page = await self._client.fetch(dialect.list_files(after), dialect.listed_files)
             files |= page.files
             if page.after is None:
                 return files, True
             after = page.after
         return files, False
 
-    async def _delete(self, file: str, put: Callable[[HttpRequest], Awaitable[bytes]]) -> _End:
+    async def _delete(self, file: str, send: Callable[[HttpRequest], Awaitable[object]]) -> _End:
         try:
-            await put(self._asking.dialect.delete(file))
+            await send(self._client.dialect.delete(file))
         except NotSupported:
             pass  # it is not there any more
-        except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
+        except REQUEST_FAILURES as failure:
             log.info("embed.batch_file_not_deleted", reason=str(failure))
             return _End.THERE if isinstance(failure, EmbedUnavailable) else _End.REFUSED
         await self._forget(file)

@@ -4,7 +4,7 @@ from memd.agent.agents import RunningAgent
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
-from memd.providers.batch.batch_state import FAILURES
+from memd.providers.batch.state import FAILURES
 from memd_client import messages as wire
 
 _NAMES: dict[type[State], str] = {
@@ -42,15 +42,15 @@ def provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
 def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:
     if bulk.batches is None:
         return None
-    standing = bulk.batches.standing
+    state = bulk.batches.state
     return wire.BatchStatus(
         enabled=bulk.is_enabled,
-        on=standing.is_on,
-        failures=standing.failures,
+        on=state.is_on,
+        failures=state.failures,
         limit=FAILURES,
         jobs=bulk.batches.jobs,
         texts=bulk.batches.claimed,
         files_left=bulk.batches.files_left,
-        reason=(bulk.trouble(use_cache=use_cache) if bulk.is_enabled else None) or standing.reason,
-        at=standing.at,
+        reason=(bulk.trouble(use_cache=use_cache) if bulk.is_enabled else None) or state.reason,
+        at=state.at,
     )

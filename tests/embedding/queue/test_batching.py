@@ -1,8 +1,9 @@
 """Batch jobs out of what the scheduler has waiting, at a provider over HTTP."""
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -13,11 +14,10 @@ import pytest
 
 from memd.config.settings import BatchSettings
 from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.model import TextHash
-from memd.providers.batch.dialects import offered
+from memd.providers.batch.client import BatchClient, batch_dialect
+from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.provider import RemoteProvider
@@ -63,28 +63,16 @@ async def desk(
     await cache.open()
     async with provider_at(server) as provider:
         asker = provider._asker
-        dialect = offered(asker.dialect, asker.account.base_url)
+        dialect = batch_dialect(asker.dialect, asker.account.base_url)
         assert dialect is not None
         session = HttpConnections("openai", asker.account, None, 4)
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
         queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
-
-        async def deliver(_: Mapping[TextHash, bytes]) -> None:
-            queue.batches_changed()
-
-        batches = BatchRunner(
-            dialect,
-            session,
-            asker.account.key,
-            StoredLedger(ProviderStore(cache, space)),
-            settings,
-            DIMENSIONS,
-            deliver,
-            without=None if provider.bias is None else provider.bias.passages,
-            on_change=queue.batches_changed,
-            rng=Random(2),
-        )
+        client = BatchClient(dialect, session, asker.account.key, rng=Random(2), clock=time.time)
+        bias = None if provider.bias is None else provider.bias.passages
+        ledger = ProviderStore(cache, space)
+        batches = BatchRunner(client, ledger, settings, VectorForm(DIMENSIONS, bias), queue.batches_changed)
         queue.bulk.use(batches, settings)
         await batches.resume()
         running = asyncio.create_task(queue.run())
@@ -165,7 +153,7 @@ async def test_jobs_that_fail_are_nobodys_loss(tmp_path: Path, server: Embedding
             await assert_right(index, texts, server)
             await index.close()
             await at.queue.leave(name)
-        assert (at.batches.standing.is_on, at.batches.standing.failures) == (False, 2)
+        assert (at.batches.state.is_on, at.batches.state.failures) == (False, 2)
         jobs = len(server.requests("create"))
         assert jobs == 2
         third = await at.served(tmp_path, [f"three {text}" for text in TEXTS], "three")

@@ -12,16 +12,15 @@ import msgspec
 import numpy as np
 
 from memd.config.settings import BatchSettings, Remote
-from memd.embedding.queue.batch_ledger import StoredLedger
 from memd.model import TextHash
 from memd.providers.api_keys.account import ProviderAddress, account
-from memd.providers.batch.client import BatchTimeouts
-from memd.providers.batch.dialect import BatchDialect, BatchLimits
-from memd.providers.batch.dialects import offered
-from memd.providers.batch.gemini import GeminiBatches
+from memd.providers.batch.client import BatchClient, BatchTimeouts, batch_dialect
+from memd.providers.batch.dialects.base import BatchDialect, BatchLimits
+from memd.providers.batch.dialects.gemini import GeminiBatches
+from memd.providers.batch.dialects.openai import OpenAIBatches
+from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
 from memd.providers.batch.ledger import Ledger
-from memd.providers.batch.openai import OpenAIBatches
 from memd.providers.centring import Bias, BiasLine
 from memd.providers.provider import Calibration, Vectors
 from memd.providers.remote import gemini, openai, voyage
@@ -31,7 +30,7 @@ from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.retry import RetryPolicy
 from memd.providers.remote.retrying_client import RetryingClient
-from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY
@@ -76,9 +75,24 @@ def vector_of(text: str, dimensions: int = DIMENSIONS) -> bytes:
 
 def dialect_of(name: str, base_url: str, *, most: int = 50_000, most_bytes: int = 90_000_000) -> BatchDialect:
     """A provider's batch API with limits of the test's."""
-    found = offered(_DIALECTS[name][1]("", Remote()), base_url)
+    found = batch_dialect(_DIALECTS[name][1]("", Remote()), base_url)
     assert isinstance(found, OpenAIBatches | GeminiBatches)
     return msgspec.structs.replace(found, limits=BatchLimits(most, most_bytes))
+
+
+class RecordingLedger(ProviderStore):
+    """Counts what is kept, and then fails if it is to."""
+
+    def __init__(self, store: EmbeddingStore, space: Space, fault: Exception | None) -> None:
+        super().__init__(store, space)
+        self.delivered: list[TextHash] = []
+        self._fault = fault
+
+    async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
+        await super().keep(job_id, vectors)
+        if self._fault is not None:
+            raise self._fault
+        self.delivered.extend(vectors)
 
 
 class Rig(msgspec.Struct):
@@ -108,8 +122,8 @@ async def batching(
     key: str = KEY,
     dimensions: int = DIMENSIONS,
     wrap: Callable[[Ledger], Ledger] = lambda ledger: ledger,
-    patience: BatchTimeouts = SOON,
-    delivery: Exception | None = None,
+    timeouts: BatchTimeouts = SOON,
+    keep_fault: Exception | None = None,
     clock: Callable[[], float] = time.time,
     without: BiasLine | None = None,
 ) -> AsyncIterator[Rig]:
@@ -120,34 +134,20 @@ async def batching(
     store = EmbeddingStore(file)
     await store.open()
     dialect = dialect_of(name, base_url, most=most, most_bytes=most_bytes)
-    space = (name, dialect.model, "k")
-    ledger = wrap(StoredLedger(ProviderStore(store, space)))
-    delivered: list[TextHash] = []
+    space = (name, dialect.embeddings.model, "k")
+    recording = RecordingLedger(store, space, keep_fault)
+    ledger = wrap(recording)
     changes: list[int] = []
-
-    async def deliver(vectors: Mapping[TextHash, bytes]) -> None:
-        if delivery is not None:
-            raise delivery
-        delivered.extend(vectors)
-
     batches = BatchRunner(
-        dialect,
-        session,
-        key,
+        BatchClient(dialect, session, key, rng=Random(5), clock=clock, retries=QUICK, timeouts=timeouts),
         ledger,
         settings or BatchSettings(enabled=True, poll_interval_ms=2),
-        dimensions,
-        deliver,
-        without=without,
-        on_change=lambda: changes.append(batches.jobs),
-        rng=Random(5),
-        clock=clock,
-        retries=QUICK,
-        patience=patience,
+        VectorForm(dimensions, without),
+        lambda: changes.append(batches.jobs),
     )
     try:
         await batches.resume()
-        yield Rig(batches, store, KnownVectors(store, space), ledger, delivered, changes)
+        yield Rig(batches, store, KnownVectors(store, space), ledger, recording.delivered, changes)
     finally:
         await batches.close()
         await session.close()

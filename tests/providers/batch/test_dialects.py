@@ -6,13 +6,25 @@ import msgspec
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers.batch.dialect import BatchDialect, BatchLimits, BatchResult, JobEnded, JobListing, Running
-from memd.providers.batch.dialects import offered
-from memd.providers.batch.gemini import GeminiBatches
-from memd.providers.batch.openai import OpenAIBatches
+from memd.providers.batch.client import batch_dialect
+from memd.providers.batch.dialects.base import (
+    BLOCK,
+    BatchDialect,
+    BatchLimits,
+    BatchResult,
+    JobEnded,
+    JobListing,
+    Running,
+    blocks,
+    groups,
+    lines,
+)
+from memd.providers.batch.dialects.gemini import GeminiBatches
+from memd.providers.batch.dialects.openai import OpenAIBatches
 from memd.providers.remote import gemini, ollama, openai, voyage
 from memd.providers.remote.dialect import Dialect
 from memd.providers.remote.request import BadReply
+from tests.providers.batch.rig import dialect_of, hash_of, texts_of
 
 ID = "ab" * 32
 
@@ -25,15 +37,18 @@ def made(name: str, **options: object) -> BatchDialect:
         "gemini": gemini.gemini,
         "voyage": voyage.voyage,
     }
-    found = offered(makers[name]("", remote), "https://example.org/v1beta")
+    found = batch_dialect(makers[name]("", remote), "https://example.org/v1beta")
     assert found is not None
     return found
 
 
 def test_those_without_batches_have_none() -> None:
     """Nobody knows what a compatible server does with /v1/batches."""
-    assert offered(openai.compatible("bge-m3", Remote(base_url="http://box:1/v1")), "http://box:1/v1") is None
-    assert offered(ollama.ollama("", Remote()), "http://box:1") is None
+    assert (
+        batch_dialect(openai.compatible("bge-m3", Remote(base_url="http://box:1/v1")), "http://box:1/v1")
+        is None
+    )
+    assert batch_dialect(ollama.ollama("", Remote()), "http://box:1") is None
     assert isinstance(made("openai"), OpenAIBatches)
     assert isinstance(made("voyage"), OpenAIBatches)
     assert isinstance(made("gemini"), GeminiBatches)
@@ -43,7 +58,7 @@ def test_those_without_batches_have_none() -> None:
 def test_a_job_holds_no_more_than_every_provider_takes(name: str) -> None:
     """50,000 texts, and less than the 200 MB of the smallest file."""
     assert made(name).limits == BatchLimits(50_000, 90_000_000)
-    assert made(name).input_tokens >= 2000
+    assert made(name).embeddings.input_tokens >= 2000
 
 
 def test_a_line_of_openai_is_a_whole_request() -> None:
@@ -222,3 +237,48 @@ def test_geminis_services_are_on_the_same_host() -> None:
     assert dialect.upload("x", []).path == "/upload/v1beta/files?uploadType=multipart"
     assert dialect.download("files/x").path == "/download/v1beta/files/x:download?alt=media"
     assert dialect.cancel("batches/x").path == "batches/x:cancel"
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "sizes"), [(0, 3, []), (3, 3, [3]), (4, 3, [3, 1]), (7, 3, [3, 3, 1])]
+)
+def test_a_job_has_so_many_texts(count: int, most: int, sizes: list[int]) -> None:
+    """In order, each in one."""
+    texts = texts_of(count)
+    found = list(groups(dialect_of("openai", "", most=most), texts))
+    assert [len(group) for group in found] == sizes
+    assert [text_hash for group in found for text_hash in group] == list(texts)
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini", "voyage"])
+def test_a_file_has_so_many_bytes(name: str) -> None:
+    """As it is sent, line ends included; as many texts as fit."""
+    dialect = dialect_of(name, "https://example.org/v1beta", most_bytes=1000)
+    found = list(groups(dialect, texts_of(40)))
+    sizes = [sum(len(block) for block in blocks(lines(dialect, group))) for group in found]
+    assert max(sizes) <= 1000
+    shortest = min(len(line) for group in found for line in lines(dialect, group))
+    assert all(size > 1000 - 2 * shortest for size in sizes[:-1])
+
+
+def test_what_cannot_be_sent_whole_is_in_none() -> None:
+    """Longer than the model takes, or than a file may be."""
+    long, wide = "word " * 20_000, "\N{GREEK SMALL LETTER ALPHA}" * 900
+    texts = {hash_of(text): text for text in (long, wide, "short")}
+    [group] = groups(dialect_of("openai", "", most_bytes=1000), texts)
+    assert list(group.values()) == ["short"]
+
+
+def test_what_no_json_can_carry_is_mended() -> None:
+    """As it is for plain requests, so that both give the same vector."""
+    texts = {hash_of(text): text for text in ("a\0b", "\ud800", " ")}
+    [group] = groups(dialect_of("openai", ""), texts)
+    assert list(group.values()) == ["ab", "?", "."]
+
+
+def test_blocks_are_the_lines_with_their_ends() -> None:
+    """Whatever their number and size."""
+    some = [b"x" * size for size in (0, 1, BLOCK, 3, BLOCK * 2, 5)]
+    assert b"".join(blocks(some)) == b"".join(line + b"\n" for line in some)
+    assert max(map(len, blocks(some * 3))) < BLOCK * 3 + 20
+    assert list(blocks([])) == []

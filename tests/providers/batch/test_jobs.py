@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import BatchSettings
-from memd.providers.batch.batch_state import COOL_DOWN_S
+from memd.providers.batch.state import COOL_DOWN_S, DOCUMENT, decoded
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
@@ -73,7 +73,7 @@ async def test_texts_get_their_vectors(server: EmbeddingServer, tmp_path: Path, 
         await until_forgotten(rig)
         assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
         assert not any(map(rig.batches.holds, texts))
-        assert (sorted(rig.delivered), rig.changes) == (sorted(texts), [0])
+        assert (sorted(rig.delivered), rig.changes) == (sorted(texts), [1, 0])
     assert sorted(server.embedded()) == sorted(texts.values())
     assert len(server.requests("poll")) >= 4
     assert {one.request.headers.get("content-type") for one in server.requests("create")} == {
@@ -114,7 +114,7 @@ async def test_files_that_cannot_be_deleted_hold_nothing_up(server: EmbeddingSer
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
         assert len(await rig.kept(texts)) == 10
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
     assert len(server.requests("delete")) == 2 * 3
 
 
@@ -275,7 +275,7 @@ async def test_a_line_that_cannot_be_used_costs_its_own_text_only(
         assert sorted(text_hash.hex() for text_hash in left) == sorted(spoilt)
         assert not any(map(rig.batches.holds, left))
         assert not any(map(rig.batches.takes, left))
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
         await rig.batches.submit(left)  # they are not put into another one
         assert rig.batches.jobs == 0
 
@@ -300,7 +300,7 @@ async def test_a_file_without_an_end_is_not_read_to_it(server: EmbeddingServer, 
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
         assert not await rig.kept(texts)
-        assert rig.batches.standing.failures == 1
+        assert rig.batches.state.failures == 1
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -316,7 +316,7 @@ async def test_texts_that_fail_are_let_go_and_the_others_kept(
         assert len(await rig.kept(texts)) == 18
         assert len([text_hash for text_hash in texts if text_hash not in rig.delivered]) == 2
         assert set(texts) - set(rig.delivered) <= set(failed)
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -327,9 +327,9 @@ async def test_a_job_in_which_every_text_fails_is_a_failure(
     server.fails_line = lambda _: True
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await through(rig, texts_of(4))
-        assert rig.batches.standing.failures == 1
+        assert rig.batches.state.failures == 1
         told = {"gemini": "error INVALID_ARGUMENT"}.get(name, "HTTP 400")
-        assert rig.batches.standing.reason == f"{name}: the job brought no vector at all ({told})"
+        assert rig.batches.state.reason == f"{name}: the job brought no vector at all ({told})"
 
 
 # --- jobs that do not end as they should
@@ -344,7 +344,7 @@ async def test_a_complete_job_without_results_is_a_failure(
     server.names_output = False
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
-        assert rig.batches.standing.failures == 1
+        assert rig.batches.state.failures == 1
         assert not any(map(rig.batches.holds, texts))
 
 
@@ -359,8 +359,8 @@ async def test_what_a_job_did_before_it_ended_early_is_fetched(
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
-        assert rig.batches.standing.failures == 1
-        assert rig.batches.standing.reason == f"{name}: the job has {outcome}"
+        assert rig.batches.state.failures == 1
+        assert rig.batches.state.reason == f"{name}: the job has {outcome}"
         assert not any(map(rig.batches.takes, texts.keys() - set(rig.delivered)))
 
 
@@ -376,7 +376,7 @@ async def test_a_job_that_fails_at_validation_says_why(server: EmbeddingServer, 
     server.after = spoiled
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
         await through(rig, texts_of(4))
-        assert rig.batches.standing.reason == "openai: the job has failed (token_limit_exceeded)"
+        assert rig.batches.state.reason == "openai: the job has failed (token_limit_exceeded)"
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -388,11 +388,11 @@ async def test_two_failures_turn_batches_off_and_that_outlives_a_restart(
     url, file = server.base_url(name), tmp_path / "e.sqlite"
     async with batching(name, url, file) as rig:
         await through(rig, texts_of(4, "first"))
-        assert rig.batches.standing.failures == 1
+        assert rig.batches.state.failures == 1
         await through(rig, texts_of(4, "second"))
         assert not rig.batches.is_open
     async with batching(name, url, file) as rig:
-        standing = rig.batches.standing
+        standing = rig.batches.state
         assert (standing.is_on, standing.failures, standing.reason) == (
             False,
             2,
@@ -405,7 +405,7 @@ async def test_two_failures_turn_batches_off_and_that_outlives_a_restart(
     async with batching(name, url, file) as rig:
         assert rig.batches.is_open
         await through(rig, texts_of(4, "third"))
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
     assert len(server.jobs) == 3
 
 
@@ -415,8 +415,8 @@ async def test_jobs_that_fail_at_the_same_time_count_each(server: EmbeddingServe
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     async with batching("openai", url, file, most=5) as rig:
         await through(rig, texts_of(10))
-        assert (rig.batches.standing.failures, rig.batches.is_open) == (2, False)
-        assert (await rig.ledger.standing()).failures == 2
+        assert (rig.batches.state.failures, rig.batches.is_open) == (2, False)
+        assert decoded(await rig.ledger.document(DOCUMENT)).failures == 2
 
 
 @pytest.mark.parametrize("what", ["upload", "create"])
@@ -437,7 +437,7 @@ async def test_a_provider_without_batches_is_asked_once(
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
         assert not rig.batches.is_open
-        assert "has no batches for" in (rig.batches.standing.reason or "")
+        assert "has no batches for" in (rig.batches.state.reason or "")
         assert not any(map(rig.batches.holds, texts))
     assert len(server.requests(what)) == 1
 
@@ -453,13 +453,13 @@ async def test_a_job_that_never_ends_is_cancelled_and_what_it_did_fetched(
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", settings=settings) as rig:
         await through(rig, texts)
         assert len(await rig.kept(texts)) == 4
-        assert (rig.batches.standing.failures, rig.batches.is_open) == (0, True)
+        assert (rig.batches.state.failures, rig.batches.is_open) == (0, True)
         left = {text_hash: text for text_hash, text in texts.items() if text_hash not in rig.delivered}
         assert all(map(rig.batches.takes, left))
         await through(rig, left)
         assert len(await rig.kept(texts)) == 8
-        assert (rig.batches.standing.failures, rig.batches.is_open) == (2, False)
-        assert "was not done after 0.001 minutes" in (rig.batches.standing.reason or "")
+        assert (rig.batches.state.failures, rig.batches.is_open) == (2, False)
+        assert "was not done after 0.001 minutes" in (rig.batches.state.reason or "")
     assert [job.state for job in server.jobs.values()] == ["cancelled", "cancelled"]
 
 
@@ -470,9 +470,9 @@ async def test_a_job_that_nobody_waits_for_is_not_waited_for_without_end(
     texts = texts_of(10)
     server.batch_outcome = "never"
     settings = BatchSettings(enabled=True, wait=False, poll_interval_ms=2)
-    patience = msgspec.structs.replace(SOON, end_s=0.2)
+    timeouts = msgspec.structs.replace(SOON, end_s=0.2)
     url = server.base_url("openai")
-    async with batching("openai", url, tmp_path / "e.sqlite", settings=settings, patience=patience) as rig:
+    async with batching("openai", url, tmp_path / "e.sqlite", settings=settings, timeouts=timeouts) as rig:
         await through(rig, texts)
         assert not any(map(rig.batches.holds, texts))
     assert len(server.requests("cancel")) == 1
@@ -488,7 +488,7 @@ async def test_jobs_that_are_late_together_are_forgiven_together(
     async with batching("openai", url, tmp_path / "e.sqlite", settings=settings, most=5) as rig:
         await through(rig, texts_of(10))
         assert len(server.jobs) == 2
-        assert (rig.batches.standing.failures, rig.batches.is_open) == (0, True)
+        assert (rig.batches.state.failures, rig.batches.is_open) == (0, True)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -510,8 +510,8 @@ async def test_a_job_that_ends_while_it_is_cancelled_is_a_success(
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", settings=settings) as rig:
         await through(rig, texts)
         assert len(await rig.kept(texts)) == 6
-        assert rig.batches.standing.failures == 0
-        assert not rig.batches.standing.was_late
+        assert rig.batches.state.failures == 0
+        assert not rig.batches.state.was_late
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -567,7 +567,7 @@ async def test_a_provider_that_is_away_for_a_while_loses_no_job(
         await until_forgotten(rig)
         assert len(rig.delivered) == 6
         assert rig.batches.trouble is None
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
     assert len(server.embedded()) == 6
 
 
@@ -587,7 +587,7 @@ async def test_a_server_that_refuses_connections_loses_no_job(
         server.listen()
         await until_forgotten(rig)
         assert len(await rig.kept(texts)) == 6
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -620,7 +620,7 @@ async def test_a_beginning_that_fails_is_tried_again_and_then_left(
         only(server, what, 1000, trouble)
         others = texts_of(6, "other")
         await through(rig, others)
-        assert rig.batches.standing.failures == 1
+        assert rig.batches.state.failures == 1
         assert not any(map(rig.batches.holds, others))
     assert len(server.jobs) == 1
 
@@ -632,7 +632,7 @@ async def test_a_key_that_is_refused_from_the_first_leaves_all_to_plain_requests
     """With a reason that does not tell the key."""
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite", key="sk-other-0123456789") as rig:
         await through(rig, texts_of(6))
-        reason = rig.batches.standing.reason or ""
+        reason = rig.batches.state.reason or ""
         assert "the key was not accepted" in reason
         assert "0123456789" not in reason
     assert not server.jobs
@@ -657,7 +657,7 @@ async def test_a_download_that_breaks_off_is_taken_up_and_nothing_delivered_twic
         await through(rig, texts)
         assert len(rig.delivered) == len(set(rig.delivered)) == 600
         assert await rig.kept(texts) == {text_hash: vector_of(text) for text_hash, text in texts.items()}
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
     assert len(server.requests("download")) == 5
 
 
@@ -676,7 +676,7 @@ async def test_a_file_that_never_comes_whole_is_left_at_last(
         await through(rig, texts)
         assert 40 < len(await rig.kept(texts)) < 60
         assert not any(map(rig.batches.holds, texts))
-        assert rig.batches.standing.failures == 1
+        assert rig.batches.state.failures == 1
 
 
 async def test_a_file_with_errors_that_cannot_be_had_spoils_nothing(
@@ -694,7 +694,7 @@ async def test_a_file_with_errors_that_cannot_be_had_spoils_nothing(
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
         await through(rig, texts_of(6))
         assert len(rig.delivered) == 5
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
     assert [one.status for one in server.requests("download")] == [200, 404]
 
 
@@ -709,8 +709,8 @@ async def test_a_job_that_is_gone_is_let_go(
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
         assert server.requests("cancel"), "it may be there all the same"
-        assert rig.batches.standing.reason == f"{name}: the job or its results are not there any more"
-        assert rig.batches.standing.is_on
+        assert rig.batches.state.reason == f"{name}: the job or its results are not there any more"
+        assert rig.batches.state.is_on
         assert not any(map(rig.batches.holds, texts))
 
 
@@ -725,7 +725,7 @@ async def test_a_job_that_seems_to_be_gone_for_a_moment_is_not_given_up(
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
         assert len(rig.delivered) == 4
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
     assert len(server.jobs) == 1
     assert not server.files
 
@@ -747,7 +747,7 @@ async def test_a_name_that_leads_elsewhere_is_no_name(server: EmbeddingServer, t
         only(server, "create", 99, lambda _: Response(body=msgspec.json.encode({"name": f"{other.url}/x"})))
         async with batching("gemini", server.base_url("gemini"), tmp_path / "e.sqlite") as rig:
             await through(rig, texts_of(4))
-            assert rig.batches.standing.failures == 1
+            assert rig.batches.state.failures == 1
         assert not other.seen
 
 
@@ -779,7 +779,7 @@ async def test_what_nobody_can_ask_about_for_days_is_given_up(
         now[0] += 61
         await until_forgotten(rig)
         assert not any(map(rig.batches.holds, texts))
-        assert "could not be asked about for too long" in (rig.batches.standing.reason or "")
+        assert "could not be asked about for too long" in (rig.batches.state.reason or "")
 
 
 async def test_after_the_cool_down_one_more_failure_turns_them_off_for_as_long(
@@ -845,8 +845,8 @@ async def test_an_error_that_nobody_expected_is_raised_to_who_watches(
     server: EmbeddingServer, tmp_path: Path
 ) -> None:
     """It does not end in a task that nobody looks at."""
-    fault = ZeroDivisionError("a mistake")
-    async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite", delivery=fault) as rig:
+    fault, url = ZeroDivisionError("a mistake"), server.base_url("openai")
+    async with batching("openai", url, tmp_path / "e.sqlite", keep_fault=fault) as rig:
         watching = asyncio.ensure_future(rig.batches.watch())
         await rig.batches.submit(texts_of(3))
         with pytest.raises(ZeroDivisionError):

@@ -12,9 +12,9 @@ import pytest
 
 from memd.config.settings import BatchSettings
 from memd.errors import MemdError
-from memd.model import TextHash
-from memd.providers.batch.batch_state import BatchState
-from memd.providers.batch.ledger import Ledger, LedgerFile, LedgerJob
+from memd.model import BatchFile, BatchJob, TextHash
+from memd.providers.batch.ledger import Ledger
+from memd.providers.batch.state import BatchState
 from memd.providers.centring import Bias, BiasLine
 from memd.store import migrations
 from memd.store.errors import StoreFull, StoreNewer
@@ -61,7 +61,7 @@ class Troubled:
             self.met.append(step)
             raise self.failure
 
-    async def begin(self, job: LedgerJob, shares: Mapping[TextHash, float], upload: str) -> None:
+    async def begin(self, job: BatchJob, shares: Mapping[TextHash, float], upload: str) -> None:
         self._pass("begin")
         await self._ledger.begin(job, shares, upload)
 
@@ -76,11 +76,11 @@ class Troubled:
     async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
         return await self._ledger.kept(hashes)
 
-    async def end(self, job_id: str, standing: BatchState) -> None:
+    async def end(self, job_id: str, documents: Mapping[str, bytes]) -> None:
         self._pass("end")
-        await self._ledger.end(job_id, standing)
+        await self._ledger.end(job_id, documents)
 
-    async def jobs(self) -> Sequence[LedgerJob]:
+    async def jobs(self) -> Sequence[BatchJob]:
         self._pass("jobs")
         return await self._ledger.jobs()
 
@@ -96,7 +96,7 @@ class Troubled:
         self._pass("drop_file")
         await self._ledger.drop_file(file)
 
-    async def files(self) -> Sequence[LedgerFile]:
+    async def files(self) -> Sequence[BatchFile]:
         self._pass("files")
         return await self._ledger.files()
 
@@ -104,13 +104,13 @@ class Troubled:
         self._pass("forget_old")
         await self._ledger.forget_old()
 
-    async def standing(self) -> BatchState:
-        self._pass("standing")
-        return await self._ledger.standing()
+    async def document(self, name: str) -> bytes | None:
+        self._pass("document")
+        return await self._ledger.document(name)
 
-    async def put_standing(self, standing: BatchState) -> None:
-        self._pass("put_standing")
-        await self._ledger.put_standing(standing)
+    async def put_document(self, name: str, content: bytes) -> None:
+        self._pass("put_document")
+        await self._ledger.put_document(name, content)
 
 
 def hold(server: EmbeddingServer, what: str, *, before: bool) -> None:
@@ -154,7 +154,7 @@ async def test_a_job_survives_a_restart_wherever_it_was(
         assert rig.batches.jobs == 1
         await until_forgotten(rig)
         assert len(await rig.kept(texts)) == (10 if is_there else 0)
-        assert rig.batches.standing == BatchState()
+        assert rig.batches.state == BatchState()
         if not is_there:
             assert all(map(rig.batches.takes, texts))
             await through(rig, texts)
@@ -206,7 +206,7 @@ async def test_a_file_whose_upload_was_not_answered_is_found_and_deleted(
             if seen.what == "upload" and (ending == "failed" or not next(lost))
             else response
         )
-    async with batching(name, url, file, patience=often) as rig:
+    async with batching(name, url, file, timeouts=often) as rig:
         await rig.batches.submit(texts_of(10))
         await until_async(lambda: bool(server.requests("upload")) and len(server.files) >= 3, 20)
         if ending != "restarted":
@@ -215,7 +215,7 @@ async def test_a_file_whose_upload_was_not_answered_is_found_and_deleted(
             assert rig.batches.files_left == 0
             assert len(server.deleted) == (3 if ending == "answered" else QUICK.attempts)
     let_go(server)
-    async with batching(name, url, file, patience=often) as rig:
+    async with batching(name, url, file, timeouts=often) as rig:
         await until_forgotten(rig)
         await until_cleared(rig)
         assert server.files.keys() == others.keys()
@@ -249,7 +249,7 @@ async def test_a_file_whose_deletion_is_refused_is_gone_where_the_list_does_not_
         return None
 
     server.plan = refuse
-    async with batching(name, url, file, patience=often) as rig:
+    async with batching(name, url, file, timeouts=often) as rig:
         await through(rig, texts_of(10))
         if listed:
             await until_async(
@@ -274,7 +274,7 @@ async def test_files_that_could_not_be_deleted_are_tried_again(
     often = msgspec.structs.replace(SOON, delete_first_s=0.01, delete_longest_s=0.02)
     server.files["file-of-somebody"] = b"{}"
     server.plan = lambda seen: says.broken(seen.provider) if seen.what == "delete" else None
-    async with batching(name, url, file, patience=SOON if restarted else often) as rig:
+    async with batching(name, url, file, timeouts=SOON if restarted else often) as rig:
         await through(rig, texts_of(10))
         await until_async(lambda: len(server.requests("delete")) >= 2 * 3, 20)
         assert len(server.files) == 3
@@ -371,7 +371,7 @@ async def test_the_end_of_a_long_file_is_reached_after_a_restart(
     async with batching("openai", url, file) as rig:
         await until_forgotten(rig)
         assert len(await rig.kept(texts)) == 1500
-        assert rig.batches.standing.failures == 0
+        assert rig.batches.state.failures == 0
 
 
 async def test_what_was_kept_of_a_file_is_not_delivered_again(
@@ -392,7 +392,7 @@ async def test_what_was_kept_of_a_file_is_not_delivered_again(
         await until_forgotten(rig)
         assert first.isdisjoint(rig.delivered)
         assert len(await rig.kept(texts)) == 400
-        assert rig.batches.standing == BatchState()
+        assert rig.batches.state == BatchState()
     assert len(server.embedded()) == 400
 
 
@@ -407,8 +407,8 @@ async def test_late_is_counted_from_the_creation_and_over_restarts(
         await rig.batches.submit(texts)
         await until_async(lambda: server.requests("poll"), 20)
         [job] = await rig.ledger.jobs()
-        assert job.job is not None
-        await rig.ledger.created(job.id, job.job, job.created_at - 2 * 3600)
+        assert job.name is not None
+        await rig.ledger.created(job.id, job.name, job.created_at - 2 * 3600)
     server.batch_outcome = "completed"
     async with batching("openai", url, file) as rig:
         await until_forgotten(rig)
@@ -439,7 +439,7 @@ async def test_a_job_that_cannot_be_remembered_is_not_created(
         assert not rig.batches.is_open
         await rig.batches.submit(texts)
         assert (await troubled(rig)).met == ["begin"]
-        assert rig.batches.standing == BatchState()
+        assert rig.batches.state == BatchState()
     assert not server.seen
 
 
@@ -454,7 +454,7 @@ async def test_a_name_that_cannot_be_noted_is_found_after_a_restart(
         await rig.batches.submit(texts)
         await until_async(lambda: server.requests("poll"), 20)
         [job] = await rig.ledger.jobs()
-        assert job.job is None
+        assert job.name is None
     server.batch_outcome = "completed"
     async with batching("openai", url, file) as rig:
         await until_forgotten(rig)
@@ -495,7 +495,7 @@ async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServ
         assert (rig.batches.jobs, rig.batches.claimed) == (1, 0)
         await until_forgotten(rig)
         assert not rig.delivered
-        assert rig.batches.standing == BatchState()
+        assert rig.batches.state == BatchState()
     assert len(server.requests("download")) == 1
 
 
@@ -507,7 +507,7 @@ class HeldUp(Troubled):
         self.looks = 0
         self.has_looked, self.has_ended, self.may_go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def files(self) -> Sequence[LedgerFile]:
+    async def files(self) -> Sequence[BatchFile]:
         found = await super().files()
         self.looks += 1
         if self.looks == 2:
@@ -515,8 +515,8 @@ class HeldUp(Troubled):
             await self.may_go_on.wait()
         return found
 
-    async def end(self, job_id: str, standing: BatchState) -> None:
-        await super().end(job_id, standing)
+    async def end(self, job_id: str, documents: Mapping[str, bytes]) -> None:
+        await super().end(job_id, documents)
         self.has_ended.set()
 
 
@@ -527,8 +527,8 @@ async def test_what_a_job_leaves_while_others_are_cleared_is_cleared_too(
     can_delete = False
     server.plan = lambda seen: None if seen.what != "delete" or can_delete else says.broken(seen.provider)
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
-    patience = msgspec.structs.replace(SOON, delete_first_s=0.002, delete_longest_s=0.01)
-    async with batching("openai", url, file, wrap=HeldUp, patience=patience) as rig:
+    timeouts = msgspec.structs.replace(SOON, delete_first_s=0.002, delete_longest_s=0.01)
+    async with batching("openai", url, file, wrap=HeldUp, timeouts=timeouts) as rig:
         held = rig.ledger
         assert isinstance(held, HeldUp)
         await held.has_looked.wait()
@@ -541,7 +541,7 @@ async def test_what_a_job_leaves_while_others_are_cleared_is_cleared_too(
     assert not server.files
 
 
-@pytest.mark.parametrize("step", ["standing", "jobs", "missing", "files"])
+@pytest.mark.parametrize("step", ["document", "jobs", "missing", "files"])
 async def test_while_the_ledger_cannot_be_read_every_text_is_held(
     server: EmbeddingServer, tmp_path: Path, step: str
 ) -> None:
@@ -606,20 +606,10 @@ async def test_once_it_is_known_what_is_in_jobs_the_queues_look_again(
 async def test_turning_on_tells_that_it_will_not_last(server: EmbeddingServer, tmp_path: Path) -> None:
     """They are on for now."""
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
-    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"put_standing"})) as rig:
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"put_document"})) as rig:
         with pytest.raises(StoreFull):
             await rig.batches.turn_on()
         assert rig.batches.is_open
-
-
-async def test_a_delivery_that_fails_loses_nothing(server: EmbeddingServer, tmp_path: Path) -> None:
-    """The vectors are kept already, and are found where every known vector is."""
-    texts = texts_of(6)
-    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
-    async with batching("openai", url, file, delivery=StoreFull("no room is left on the disk")) as rig:
-        await through(rig, texts)
-        assert len(await rig.kept(texts)) == 6
-        assert rig.batches.standing == BatchState()
 
 
 async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
@@ -636,7 +626,7 @@ async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
         server.batch_outcome = "completed"
         await until_forgotten(rig)
         assert len(await rig.kept(texts)) == 6
-        assert rig.batches.standing == BatchState()
+        assert rig.batches.state == BatchState()
     async with batching("openai", url, file) as rig:
         assert len(await rig.kept(texts)) == 6
     assert len(server.embedded()) == 6
@@ -660,8 +650,8 @@ async def test_a_job_that_two_have_taken_up_is_no_failure_of_the_second(
             assert (first.batches.jobs, second.batches.jobs) == (1, 1)
             server.batch_outcome = "completed"
             await until_forgotten(first)
-            assert first.batches.standing == BatchState()
+            assert first.batches.state == BatchState()
         await until_forgotten(second)
         assert len(await second.kept(texts)) == 6
-        assert second.batches.standing == BatchState()
+        assert second.batches.state == BatchState()
         assert all(map(second.batches.takes, texts))

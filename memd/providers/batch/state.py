@@ -2,6 +2,7 @@
 
 import msgspec
 
+DOCUMENT = "batch"  # the name under which a ledger keeps the state
 FAILURES = 2  # so many, with no success between them, and plain requests take over
 COOL_DOWN_S = 6 * 3600.0
 
@@ -16,6 +17,14 @@ class BatchState(msgspec.Struct, frozen=True):
     was_late: bool = False  # the last job took too long, and its texts may be tried in another one
 
 
+def decoded(content: bytes | None) -> BatchState:
+    """The state that a ledger kept; that of the beginning, where it kept none that can be read."""
+    try:
+        return BatchState() if content is None else msgspec.json.decode(content, type=BatchState)
+    except msgspec.DecodeError:
+        return BatchState()
+
+
 def succeeded(_: BatchState) -> BatchState:
     """A job brought its vectors: what went wrong before is forgotten."""
     return BatchState()
@@ -25,7 +34,7 @@ def failed(before: BatchState, reason: str, now: float, *, weight: int = 1) -> B
     """A job failed.
 
     Args:
-        before: The standing so far. Once off, failures do not count further: jobs that were under way may end late.
+        before: The state so far. Once off, failures do not count further: jobs that were under way may end late.
         reason: Why, for status.
         now: Unix time.
         weight: 2 for what was tried twice already.
@@ -40,7 +49,7 @@ def late(before: BatchState, reason: str, now: float, *, began_at: float) -> Bat
     """A job took too long: that is forgiven once, and the second time counts as both.
 
     Args:
-        before: The standing so far.
+        before: The state so far.
         reason: Why, for status.
         now: Unix time.
         began_at: When the job began. One that was under way already when another one was late is no second attempt.
@@ -69,7 +78,7 @@ def turned_on(_: BatchState) -> BatchState:
 
 
 def cooled_down(before: BatchState, now: float) -> BatchState:
-    """The standing at a time: after the cool-down, or a clock that went back behind it, batches get another chance."""
+    """The state at a time: after the cool-down, or a clock that went back behind it, batches get another chance."""
     if before.is_on or before.at is None or 0 <= now - before.at < COOL_DOWN_S:
         return before
     return BatchState(failures=FAILURES - 1, reason=before.reason, at=before.at)

@@ -7,13 +7,20 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from memd.errors import MemdError
-from memd.providers.batch.dialect import BatchLimits, BatchResult, JobEnded, JobListing, ListedFiles, Running
-from memd.providers.batch.line_blocks import blocks
-from memd.providers.batch.resource_names import checked, usable
+from memd.providers.batch.dialects.base import (
+    BatchLimits,
+    BatchResult,
+    JobEnded,
+    JobListing,
+    ListedFiles,
+    Running,
+    blocks,
+    checked,
+    usable,
+)
 from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import HttpAnswer, HttpRequest, TextRole
+from memd.providers.remote.request import HttpRequest, TextRole
 
 _ENDED_EARLY = {"FAILED", "CANCELLED", "CANCELED", "EXPIRED"}
 _DONE = {"SUCCEEDED", "COMPLETED", "DONE"}
@@ -91,21 +98,6 @@ class GeminiBatches(msgspec.Struct, frozen=True):
     base_url: str
     limits: BatchLimits = BatchLimits()
 
-    @property
-    def provider(self) -> str:
-        """Its name in the configuration."""
-        return self.embeddings.provider
-
-    @property
-    def model(self) -> str:
-        """As requests name it."""
-        return self.embeddings.model
-
-    @property
-    def input_tokens(self) -> int:
-        """How many estimated tokens one text may have."""
-        return self.embeddings.input_tokens
-
     def line(self, text_id: str, text: str) -> bytes:
         """One text as a request of its own."""
         return msgspec.json.encode(
@@ -131,8 +123,10 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     def uploaded(self, body: bytes) -> str:
         """The name of the file."""
-        reply = decoded(self.provider, body, _Uploaded)
-        return checked(self.provider, reply.file.name if reply.file is not None else reply.name or "")
+        reply = decoded(self.embeddings.provider, body, _Uploaded)
+        return checked(
+            self.embeddings.provider, reply.file.name if reply.file is not None else reply.name or ""
+        )
 
     def list_files(self, after: str | None) -> HttpRequest:
         """A hundred files, the most that there are in a page."""
@@ -140,7 +134,7 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     def listed_files(self, body: bytes) -> ListedFiles:
         """The files of a page; an empty page has no list at all."""
-        page = decoded(self.provider, body, _Files)
+        page = decoded(self.embeddings.provider, body, _Files)
         files = {name: file.display_name or "" for file in page.files for name in usable(file.name)}
         return ListedFiles(files, page.next_page_token or None)
 
@@ -153,7 +147,7 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     def created(self, body: bytes) -> str:
         """The name of the operation."""
-        return checked(self.provider, decoded(self.provider, body, _Operation).name)
+        return checked(self.embeddings.provider, decoded(self.embeddings.provider, body, _Operation).name)
 
     def list(self, after: str | None) -> HttpRequest:
         """A hundred operations."""
@@ -163,9 +157,9 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     def listed(self, body: bytes) -> JobListing:
         """All that have a display name: those that are not ours match no label."""
-        reply = decoded(self.provider, body, _Operations)
+        reply = decoded(self.embeddings.provider, body, _Operations)
         jobs = {
-            one.metadata.display_name: checked(self.provider, one.name)
+            one.metadata.display_name: checked(self.embeddings.provider, one.name)
             for one in reply.operations
             if one.metadata is not None and one.metadata.display_name
         }
@@ -177,12 +171,12 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     def state(self, body: bytes) -> Running | JobEnded:
         """Its state, which stands in the metadata, with a prefix, beside a flag that it is done."""
-        job = decoded(self.provider, body, _Operation)
+        job = decoded(self.embeddings.provider, body, _Operation)
         told = (job.metadata.state if job.metadata is not None else None) or job.state or ""
         state = told.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         places = (job.response, job.metadata.output if job.metadata is not None else None)
         file = next((place.responses_file for place in places if place and place.responses_file), None)
-        outputs = () if file is None else (checked(self.provider, file),)
+        outputs = () if file is None else (checked(self.embeddings.provider, file),)
         given = job.metadata.input_config if job.metadata is not None else None
         inputs = usable(given.file_name) if given is not None else ()
         if state in _ENDED_EARLY or job.error is not None:
@@ -205,16 +199,12 @@ class GeminiBatches(msgspec.Struct, frozen=True):
 
     def result(self, line: bytes) -> BatchResult:
         """The vector of one text, or why there is none."""
-        read = decoded(self.provider, line, _Line)
+        read = decoded(self.embeddings.provider, line, _Line)
         found = read.embedding or (read.response.embedding if read.response is not None else None)
         if found is not None and found.values:
             return BatchResult(read.key, found.values)
         status = (read.error or {}).get("status") or (read.error or {}).get("code")
         return BatchResult(read.key, None, f"error {status}" if status else "no vector")
-
-    def failure(self, answer: HttpAnswer, key: str | None) -> MemdError:
-        """What an answer without success means."""
-        return self.embeddings.failure(answer, key)
 
     def _beside(self, service: str) -> str:
         """Where another service of the same host is: /v1beta becomes /upload/v1beta."""

@@ -7,13 +7,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from memd.errors import MemdError
-from memd.providers.batch.dialect import BatchLimits, BatchResult, JobEnded, JobListing, ListedFiles, Running
-from memd.providers.batch.line_blocks import blocks
-from memd.providers.batch.resource_names import checked, usable
+from memd.providers.batch.dialects.base import (
+    BatchLimits,
+    BatchResult,
+    JobEnded,
+    JobListing,
+    ListedFiles,
+    Running,
+    blocks,
+    checked,
+    usable,
+)
 from memd.providers.remote.openai import OpenAI
 from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import HttpAnswer, HttpRequest, TextRole
+from memd.providers.remote.request import HttpRequest, TextRole
 from memd.providers.remote.voyage import Voyage
 
 LABEL = "memd"
@@ -79,21 +86,6 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
     embeddings: OpenAI | Voyage
     limits: BatchLimits = BatchLimits()
 
-    @property
-    def provider(self) -> str:
-        """Its name in the configuration."""
-        return self.embeddings.provider
-
-    @property
-    def model(self) -> str:
-        """As requests name it."""
-        return self.embeddings.model
-
-    @property
-    def input_tokens(self) -> int:
-        """How many estimated tokens one text may have."""
-        return self.embeddings.input_tokens
-
     def line(self, text_id: str, text: str) -> bytes:
         """One text as a request of its own: with OpenAI a whole one, with Voyage what differs from line to line."""
         if isinstance(self.embeddings, Voyage):
@@ -120,7 +112,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
 
     def uploaded(self, body: bytes) -> str:
         """The id of the file."""
-        return checked(self.provider, decoded(self.provider, body, _File).id)
+        return checked(self.embeddings.provider, decoded(self.embeddings.provider, body, _File).id)
 
     def list_files(self, after: str | None) -> HttpRequest:
         """A hundred files, the newest first; what a batch brought has a purpose of its own, so none is named."""
@@ -128,7 +120,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
 
     def listed_files(self, body: bytes) -> ListedFiles:
         """The files of a page."""
-        page = decoded(self.provider, body, _Files)
+        page = decoded(self.embeddings.provider, body, _Files)
         files = {name: file.filename or "" for file in page.data for name in usable(file.id)}
         return ListedFiles(files, page.data[-1].id if page.has_more and page.data else None)
 
@@ -142,7 +134,10 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         }
         if isinstance(self.embeddings, Voyage):
             wanted["completion_window"] = "12h"
-            parameters: dict[str, object] = {"model": self.model, "input_type": TextRole.DOCUMENT.value}
+            parameters: dict[str, object] = {
+                "model": self.embeddings.model,
+                "input_type": TextRole.DOCUMENT.value,
+            }
             if self.embeddings.sends_dimensions:
                 parameters["output_dimension"] = self.embeddings.dimensions
             wanted["request_params"] = parameters
@@ -150,7 +145,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
 
     def created(self, body: bytes) -> str:
         """The id of the batch."""
-        return checked(self.provider, decoded(self.provider, body, _Job).id)
+        return checked(self.embeddings.provider, decoded(self.embeddings.provider, body, _Job).id)
 
     def list(self, after: str | None) -> HttpRequest:
         """A hundred batches."""
@@ -158,9 +153,9 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
 
     def listed(self, body: bytes) -> JobListing:
         """The batches that carry a label of ours."""
-        page = decoded(self.provider, body, _Jobs)
+        page = decoded(self.embeddings.provider, body, _Jobs)
         jobs = {
-            str(job.metadata[LABEL]): checked(self.provider, job.id)
+            str(job.metadata[LABEL]): checked(self.embeddings.provider, job.id)
             for job in page.data
             if job.metadata and LABEL in job.metadata
         }
@@ -172,9 +167,11 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
 
     def state(self, body: bytes) -> Running | JobEnded:
         """Its state; one that ended early may still have results."""
-        job = decoded(self.provider, body, _Job)
+        job = decoded(self.embeddings.provider, body, _Job)
         outputs = tuple(
-            checked(self.provider, file) for file in (job.output_file_id, job.error_file_id) if file
+            checked(self.embeddings.provider, file)
+            for file in (job.output_file_id, job.error_file_id)
+            if file
         )
         inputs = usable(job.input_file_id)
         if job.status == "completed":
@@ -202,17 +199,13 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
 
     def result(self, line: bytes) -> BatchResult:
         """The vector of one text, or why there is none."""
-        read = decoded(self.provider, line, _Line)
+        read = decoded(self.embeddings.provider, line, _Line)
         response = read.response
         if response is not None and response.status_code == 200:
-            found = decoded(self.provider, bytes(response.body), _Body).data
+            found = decoded(self.embeddings.provider, bytes(response.body), _Body).data
             if len(found) == 1:
                 return BatchResult(read.custom_id, found[0].embedding)
             return BatchResult(read.custom_id, None, "no vector")
         code = (read.error or {}).get("code")
         status = f"HTTP {response.status_code}" if response is not None else "no vector"
         return BatchResult(read.custom_id, None, str(code)[:60] if code else status)
-
-    def failure(self, answer: HttpAnswer, key: str | None) -> MemdError:
-        """What an answer without success means."""
-        return self.embeddings.failure(answer, key)

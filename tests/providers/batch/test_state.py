@@ -1,9 +1,11 @@
+import msgspec
 import pytest
 
-from memd.providers.batch.batch_state import (
+from memd.providers.batch.state import (
     COOL_DOWN_S,
     BatchState,
     cooled_down,
+    decoded,
     failed,
     late,
     succeeded,
@@ -76,3 +78,11 @@ def test_after_a_while_they_get_one_more_chance(now: float, is_on: bool) -> None
     assert after.is_on is is_on
     if is_on:
         assert not failed(after, "again", now).is_on
+
+
+def test_what_a_ledger_kept_is_read_again() -> None:
+    """Nothing, and what cannot be read, is the state of the beginning."""
+    off = BatchState(is_on=False, failures=2, reason="x", at=1.0, was_late=True)
+    assert decoded(msgspec.json.encode(off)) == off
+    for content in (None, b"", b"{", b'{"is_on": "perhaps"}', b"[]"):
+        assert decoded(content) == BatchState()
