@@ -113,13 +113,13 @@ def test_numbers() -> None:
     assert f"This is protocol **{PROTOCOL}**" in PAGE
     assert f"{frames.REQUEST_LIMIT:,} bytes" in section("Frames")
     assert f"{frames.REPLY_LIMIT:,} bytes" in section("Frames")
-    assert f"At most {IN_FLIGHT} requests" in section("Envelopes")
+    assert f"at most {IN_FLIGHT} requests" in section("Envelopes")
     bounds, closes = ConnectionLimits(), section("What closes a connection")
     assert bounds.in_flight == IN_FLIGHT
-    assert f"`hello` has come whole {bounds.hello_s:g} s after" in closes
-    assert f"a frame has not come whole {bounds.frame_s:g} s after" in closes
-    assert f"have waited for {bounds.unread_s:g} s to be read" in closes
-    assert f"silent for more than {AdmissionPolicy().resting_s:g} s" in closes
+    assert f"`hello` has not arrived {bounds.hello_s:g} s after" in closes
+    assert f"a whole frame has not arrived {bounds.frame_s:g} s after" in closes
+    assert f"64 KiB of answers for {bounds.unread_s:g} s" in closes
+    assert f"more than {AdmissionPolicy().resting_s:g} s, the longest silent first" in closes
     refuses = section("What a request refuses")
     assert f"less than 1, more than {MAX_RESULTS} |" in refuses
     assert f"of `get` less than {LEAST_CHARS} |" in refuses
