@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from memd.redact import placeholders, secret_values
+from memd.redact import secret_values
 from memd.redact.rule import Find, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
@@ -275,7 +275,7 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
     follows = text[end : end + 1]
     placed = _PLACED.match(text, end) if follows in _PLACED_FIRST else None
     if placed is not None:
-        value = secret_values.read(text, placed.end())
+        value = secret_values.value_at(text, placed.end())
         if value is not None and (
             shouts or _has_digit_or_sign(value.text) or secret_values.has_symbol(value.text)
         ):
@@ -310,8 +310,8 @@ def _is_ordered(before: str, verb: str, *, shouts: bool) -> bool:
 
 
 def _behind_flag(text: str, at: int, strength: Strength) -> Span | None:
-    value = secret_values.read(text, at)
-    if value is None or value.text.startswith("-") or value.text.lower() in placeholders.NEVER:
+    value = secret_values.value_at(text, at)
+    if value is None or value.text.startswith("-") or value.text.lower() in secret_values.HARMLESS_WORDS:
         return None
     return _judged(value, strength, shouts=True, spoken=False)
 
@@ -321,7 +321,7 @@ def _handed(text: str, end: int, strength: Strength, *, shouts: bool) -> Span | 
     place = _QUOTED_NEXT.match(text, end)
     is_apart = place is not None
     place = place or _HANDED.match(text, end)
-    value = None if place is None else secret_values.read(text, place.end())
+    value = None if place is None else secret_values.value_at(text, place.end())
     if value is None or not ((is_apart and shouts) or _has_digit_or_sign(value.text)):
         return None
     if strength != "password":
@@ -396,7 +396,7 @@ def _behind(
         at = annotated.end()
     if sep == ":" and text[at : at + 1] in {"|", ">"} and (literal := _LITERAL.match(text, at)) is not None:
         return _in_literal(text, literal, strength)
-    value = secret_values.read(text, at)
+    value = secret_values.value_at(text, at)
     if value is None or _is_end(text, at, begins, head):
         return None
     # :password is what a database fills in.

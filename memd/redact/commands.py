@@ -74,7 +74,7 @@ def _flagged(text: str, at: int) -> Span | None:
         return None
     if not _runs(text, at, programs):
         return _named(text, at) if sign == "a" else None
-    value = secret_values.read(text, start)
+    value = secret_values.value_at(text, start)
     if value is None or secret_values.is_reference(value.text) or len(value.text) < 3:
         return None
     return value.start, value.end

@@ -47,7 +47,7 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
                     if secret_values.is_reference(pair["secret"])
                     else _bare_end(text, pair.start("secret"))
                 )
-        value = secret_values.read(text, head.end())
+        value = secret_values.value_at(text, head.end())
         if value is None:
             return _elsewhere(text, end, head.end())
         sep = (head["sep"] or "").strip()
@@ -90,7 +90,7 @@ def has_both_cases(text: str) -> bool:
 
 
 def _bare_end(text: str, start: int) -> Span | None:
-    value = secret_values.read(text, start)
+    value = secret_values.value_at(text, start)
     return None if value is None else (value.start, value.end)
 
 
@@ -105,7 +105,7 @@ def _elsewhere(text: str, end: int, after: int) -> Span | None:
         ):
             return match.span("secret")
     match = _HAN_AND_DIGITS.match(text, after) if _SAYS.search(text, end, after) else None
-    if match is None or secret_values.asks(match["secret"]):
+    if match is None or secret_values.is_about_passwords(match["secret"]):
         return None
     return match.span("secret")
 

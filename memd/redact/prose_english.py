@@ -3,7 +3,7 @@
 import re
 import string
 
-from memd.redact import placeholders, secret_values
+from memd.redact import secret_values
 from memd.redact.rule import Find, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
@@ -73,7 +73,7 @@ def _told(text: str, at: int, strength: Strength, *, strict: bool) -> Span | Non
         not (text[at - 1].isspace() or text[at - 1] in ":=*_>→") and text[at] not in "\"'`“「"
     ):
         return None
-    value = secret_values.read(text, at)
+    value = secret_values.value_at(text, at)
     if value is None or (strict and not secret_values.is_strong(value.text)):
         return None
     if not secret_values.is_secret(value, strength, shouts=False, spoken=True):
@@ -96,8 +96,8 @@ def _goes_on_to_the_rest(value: secret_values.SecretValue, strength: Strength) -
         strength == "password"
         and value.text.isalpha()
         and len(value.text) >= 5
-        and value.text.lower() not in placeholders.NEVER
-        and not secret_values.tells_of_one(value.text)
+        and value.text.lower() not in secret_values.HARMLESS_WORDS
+        and not secret_values.is_participle(value.text)
         and _REST_OF_LOGIN.match(value.rest) is not None
     )
 
@@ -132,7 +132,7 @@ def _changed(text: str, at: int) -> Span | None:
     if match is None or _VERB.search(text[max(0, at - 60) : at]) is None:
         return None
     for start in (match.end(), match.start("before")):
-        value = None if start < 0 else secret_values.read(text, start)
+        value = None if start < 0 else secret_values.value_at(text, start)
         if value is not None and secret_values.is_strong(value.text):
             return value.start, value.end
     return None
@@ -241,7 +241,8 @@ _OF_PHRASES = frozenset({"correct"})
 def _worded(text: str, at: int) -> Span | None:
     match = _PHRASE.match(text, at)
     if match is None or any(
-        word in placeholders.OF_SENTENCES or (word in placeholders.NEVER and word not in _OF_PHRASES)
+        word in secret_values.SENTENCE_WORDS
+        or (word in secret_values.HARMLESS_WORDS and word not in _OF_PHRASES)
         for word in match["secret"].lower().split()
     ):
         return None

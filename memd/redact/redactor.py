@@ -11,7 +11,6 @@ from memd.config.check_redaction import BadRule, faults
 from memd.config.settings import Redact
 from memd.redact import (
     assignments,
-    cloud_keys,
     commands,
     function_calls,
     headers,
@@ -19,12 +18,12 @@ from memd.redact import (
     prose_chinese,
     prose_english,
     seed_phrases,
-    service_tokens,
     tables,
     urls,
 )
 from memd.redact.normalise import folded
 from memd.redact.rule import LEAST_RUN, Rule, Span, rule_of
+from memd.redact.token_formats import TOKEN_FORMATS
 from memd.redact.user_rules import custom
 
 VERSION = 4
@@ -33,16 +32,7 @@ VERSION = 4
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
 RULES: tuple[Rule, ...] = (
     *private_keys.RULES,
-    *map(
-        rule_of,
-        (
-            *service_tokens.MODELS,
-            *service_tokens.CODE,
-            *service_tokens.TALK,
-            *service_tokens.SHOPS,
-            *cloud_keys.CLOUDS,
-        ),
-    ),
+    *map(rule_of, TOKEN_FORMATS),
     *headers.RULES,
     *urls.RULES,
     *seed_phrases.RULES,

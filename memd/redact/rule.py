@@ -7,6 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 WORD = string.ascii_letters + string.digits + "_-"
+# An escaped line end or tab before a token is no part of it, though it ends in a letter.
+_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 Span = tuple[int, int]
 """Where something secret begins and ends in a text."""
@@ -46,11 +48,17 @@ class TokenFormat(msgspec.Struct, frozen=True):
     pattern: str
     before: int = 0  # at most so many signs before the anchor belong to it
     signs: str = WORD  # of these
+    edge: bool = True  # whether it begins where a word does: "task-runner" holds "sk-" and is no key
+
+    @property
+    def expression(self) -> str:
+        """The pattern with the edge before it, as it is compiled."""
+        return _EDGE + self.pattern if self.edge else self.pattern
 
 
 def rule_of(token: TokenFormat) -> Rule:
     """The rule that a row of a table means."""
-    find = matching(token.pattern, before=token.before, signs=token.signs)
+    find = matching(token.expression, before=token.before, signs=token.signs)
     return Rule(token.kind, token.kind, token.anchors, find, in_token=True)
 
 

@@ -5,9 +5,6 @@ from typing import Literal
 
 import msgspec
 
-from memd.redact import placeholders
-from memd.redact.randomness import is_jumble
-
 Strength = Literal["password", "token", "key"]
 """How weak a value may be and still be taken for one.
 
@@ -73,7 +70,7 @@ _PAIRS = ((")", "("), ("]", "["), ("}", "{"), (">", "<"))
 _MARK = re.compile(r"\[REDACTED\b", re.IGNORECASE)
 
 
-def read(text: str, at: int) -> SecretValue | None:
+def value_at(text: str, at: int) -> SecretValue | None:
     """The value that begins at a place of a text, without its quotes; None where there is none."""
     opened = _OPEN.match(text, at)
     if opened is not None:
@@ -213,8 +210,8 @@ def is_secret(
         return True
     if _is_something_else(text, quoted=value.quoted, shouts=shouts):
         return False
-    if text.lower().strip("*_=") in placeholders.NEVER and not (
-        shouts and strength == "password" and text.lower() not in placeholders.STATES
+    if text.lower().strip("*_=") in HARMLESS_WORDS and not (
+        shouts and strength == "password" and text.lower() not in SETTING_WORDS
     ):
         return False
     if strength == "password":
@@ -262,10 +259,7 @@ def _is_passphrase(text: str) -> bool:
     return (
         len(text) <= 200
         and not _ASKS.search(text)
-        and (
-            _has_digit(text)
-            or (len(said) >= 3 and not any(word in placeholders.OF_SENTENCES for word in said))
-        )
+        and (_has_digit(text) or (len(said) >= 3 and not any(word in SENTENCE_WORDS for word in said)))
     )
 
 
@@ -325,12 +319,12 @@ def is_reference(text: str) -> bool:
     )
 
 
-def asks(text: str) -> bool:
+def is_about_passwords(text: str) -> bool:
     """Whether Chinese words speak about a password rather than being one."""
     return _ASKS.search(text) is not None
 
 
-def tells_of_one(text: str) -> bool:
+def is_participle(text: str) -> bool:
     """Whether a word has the ending of one that says how something is, or what is done to it."""
     return _PARTICIPLE.match(text) is not None
 
@@ -407,3 +401,85 @@ def has_symbol(text: str) -> bool:
 def looks_like_words(text: str) -> bool:
     """Whether a text is words put together: letters alone, with at most a short number at the end."""
     return _NAME.match(text) is not None and not looks_mixed(text)
+
+
+# --- words and letters drawn by chance
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+HARMLESS_WORDS = _words(
+    """
+    a about above abstract accepted account admin-only aes aes-256 after again against all allowed
+    already also always am an and any anything apikey are argon2 argon2id argument array as async at
+    auth authentication authorization available await bad base64 basic bcrypt be bearer because been
+    before being below between blank blocked bogus bool boolean both but by byte bytes cached can
+    case-sensitive changed char checked class cleartext column common complex complicated confidential
+    configured const cookie copied correct could created credential credentials def default delete
+    deleted denied dict did different digest disabled do does done double dummy during each easy ed25519
+    else email empty enabled encrypted entered enum every everything expired expires export exposed
+    extends fake false field final fine flag flags float fn for form forms found from function generated
+    generator given good had hard has hash hashed hashing have having he header her here hidden him hint
+    his hmac how i identical if ignored implements import important in incorrect input insecure
+    instanceof int integer interface into invalid is it its json just jwt kept key lambda ldap leaked
+    length let list loaded locked logged login long lost management manager mandatory may md5 me might
+    missing must my name nan necessary needed never new nil no none nor not nothing now null number
+    oauth oauth2 object obvious of off ok okay old on one only onto option optional options or our out
+    output over page param parameter pass passcode passed passphrase passwd password pasted pbkdf2 pem
+    pending per permanent plain plaintext policy printed private prompt protected protection provided
+    pub public pwd random read refused rejected removed request required reset reset-link response
+    return returned reused revoked rotated rotation rsa safe same saml saved scram-sha-1 scram-sha-256 scrypt secret secure see
+    self sensitive sent set sha-256 sha256 sha512 shall shared she short should shown simple since so
+    some something specified ssl static still storage stored str strength string strong struct super
+    supplied switch synced tbd temporary test-only text that the their them then there these they this
+    those tls to todo token tokens toml too true two type typed typeof uint8 unavailable unchanged
+    undefined under unique unknown unlocked unnecessary unsafe unset until up updated us used useful
+    useless user username utf-8 valid validated value var varchar variable verified very visible void
+    was we weak were what when where whether which who whom whose why will with within without would
+    written wrong yaml yes you your
+    """
+)
+"""What a value says about itself, what a type or a keyword of a program is, what goes on in a sentence."""
+
+SETTING_WORDS = _words("disabled empty enabled false nil no none null optional required true undefined yes")
+"""What a variable of an environment is set to, where it has no password."""
+
+SENTENCE_WORDS = _words(
+    """
+    a an and are at be can change confirm current enter for forgot incorrect invalid is it least login
+    must my new not of or our passphrase password please required reset should sign that the this to was
+    we will with wrong you your
+    """
+)
+"""A text in quotes with one of these speaks about passwords. Passphrases are made of other words."""
+
+# The pairs of letters that names in programs, words of English and Chinese syllables are mostly made of. Of letters drawn
+# by chance about one pair in four is among them, of words three in four.
+_USUAL_PAIRS = _words(
+    """
+    ab ac ad ag ai al am an ap ar as at au av ay ba be bi bl bo br bu by ca ce ch ci ck cl co cr ct cu da de di do
+    dr du ea ec ed ee ef eg ei el em en ep er es et ev ex ey fa fe ff fi fo fr fu ga ge gh gi gl go gr gu ha he hi
+    ho hr ht hu ia ib ic id ie if ig il im in io ip ir is it iv ja jo ju ke ki ko ku la ld le li ll lo ls lt lu ly
+    ma mb me mi mm mo mp ms mu my na nc nd ne nf ng ni nk nn no ns nt nu oa ob oc od oe of og oi ok ol om on oo op
+    or os ot ou ov ow pa pe ph pi pl po pp pr ps pt pu qu ra rc rd re rg ri rk rl rm rn ro rr rs rt ru ry sa sc se
+    sh si sk sl so sp sq ss st su sw ta te th ti tl to tr ts tt tu tw ty ub uc ud ue ug ui ul um un up ur us ut va
+    ve vi vo wa we wh wi wo wr xi xp xt ye yi yo ys za ze zh zi
+    """
+)
+_LEAST_LETTERS = 11  # letters: of fewer, a rare word may look like chance
+
+
+def is_jumble(text: str) -> bool:
+    """Whether a text of small letters alone is no word and no words put together."""
+    if (
+        len(text) < _LEAST_LETTERS
+        or len(text) > 200
+        or not text.isascii()
+        or not text.isalpha()
+        or not text.islower()
+    ):
+        return False
+    usual = sum(text[at : at + 2] in _USUAL_PAIRS for at in range(len(text) - 1))
+    return usual / (len(text) - 1) < 0.6

@@ -12,9 +12,9 @@ import pytest
 import memd.redact
 from memd.config.regex_safety.char_sets import MANY, REPEATS, ops, parser, parts
 from memd.config.regex_safety.polynomial import has_rival_repeats
-from memd.redact import cloud_keys, service_tokens
 from memd.redact.redactor import RULES
 from memd.redact.rule import TokenFormat
+from memd.redact.token_formats import TOKEN_FORMATS
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -27,7 +27,7 @@ def _patterns(value: object) -> Iterator[tuple[str, int]]:
         case re.Pattern():
             yield value.pattern, value.flags & (re.VERBOSE | re.IGNORECASE | re.ASCII | re.DOTALL)
         case TokenFormat():
-            yield value.pattern, re.ASCII
+            yield value.expression, re.ASCII
         case dict():
             for member in value.values():
                 yield from _patterns(member)
@@ -113,7 +113,7 @@ def test_the_patterns_are_seen() -> None:
     for rule in RULES:
         assert list(_reached(rule.find, set())), rule.name
     assert len(_OF_RULES) > 150
-    assert {token.pattern for token in (*service_tokens.MODELS, *cloud_keys.CLOUDS)} <= set(_TABLES)
+    assert {token.expression for token in TOKEN_FORMATS} <= set(_TABLES)
 
 
 def test_no_repeat_stands_in_another() -> None:

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from memd.redact.randomness import is_jumble
+from memd.redact.secret_values import is_jumble
 
 
 @pytest.mark.parametrize(
