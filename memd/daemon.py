@@ -408,16 +408,7 @@ async def _built_on(
     if rebuild is not None:
         sync.rebuild(rebuild)
     searcher = Searcher(index, settings, supply, computing)
-    builtin = Builtin(
-        index,
-        roots,
-        searcher,
-        sync,
-        treatment.max_bytes,
-        supply,
-        redactor=treatment.notes_redactor,
-        zone=treatment.zone,
-    )
+    builtin = Builtin(index, treatment, searcher, sync, supply)
     return RunningAgent(
         agent_id,
         settings,

@@ -1,15 +1,11 @@
 """The built-in engine: memd's own index."""
 
-import asyncio
 import contextlib
-import time
-from collections.abc import Iterator, Sequence
-from datetime import tzinfo
+from collections.abc import Iterator
 
 import msgspec
 import structlog
 
-from memd.backends import transcript_lines
 from memd.backends.backend import (
     MAX_CHARS,
     BackendAnswer,
@@ -18,29 +14,24 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
+from memd.backends.indexed_text import FilesBlocked, line_of, note_excerpt, read_note, turns_excerpt
 from memd.embedding.for_agent import AgentProviders
 from memd.errors import TransientError
 from memd.index_service import IndexService
+from memd.indexing.rules import IndexingRules
 from memd.model import DegradedPart, Kind, Trace
 from memd.providers.provider import space_of
-from memd.redact.redactor import Redactor
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search.searcher import Searched, Searcher
-from memd.sources import notes
+from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileUnreadable, NoRoot, SourceError
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.text.memory_paths import Root
 
 log = structlog.get_logger()
 
 READERS = 4  # files that are read at a time, for one agent
-READ_S = 5.0  # a file that has not been read by then is on a disk that does not answer
-
-
-class FilesBlocked(TransientError):
-    """A file that is indexed, and may be there, cannot be read for now."""
 
 
 class Builtin:
@@ -49,34 +40,25 @@ class Builtin:
     def __init__(
         self,
         index: Index,
-        roots: Sequence[Root],
+        rules: IndexingRules,
         searcher: Searcher,
         sync: IndexService,
-        max_bytes: int,
         supply: AgentProviders,
-        redactor: Redactor | None = None,
-        zone: tzinfo | None = None,
     ) -> None:
-        """Nothing is asked yet.
+        """Make the backend of one agent.
 
         Args:
             index: Of the agent.
-            roots: Of the agent.
+            rules: How its files are read.
             searcher: Of the index.
-            sync: Of the index.
-            max_bytes: Of a file that is read.
+            sync: Keeps the index up to date.
             supply: What embeds for the agent.
-            redactor: Takes out of notes what is secret; None: nothing is taken out.
-            zone: That the times of turns are told in; None: UTC.
         """
         self._index = index
-        self._roots = roots
+        self._rules = rules
         self._searcher = searcher
         self._sync = sync
-        self._max_bytes = max_bytes
         self._supply = supply
-        self._redactor = redactor
-        self._zone = zone
         self._threads = Threads(READERS, f"memd-get-{index.file.stem}")
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
@@ -225,64 +207,19 @@ class Builtin:
         if known.kind is Kind.SESSION:
             return await self._get_turns(path, start_line, lines, max_chars)
         try:
-            with spent("disk"):
-                async with asyncio.timeout(READ_S):
-                    reading = await self._threads.run(
-                        notes.read_note,
-                        known.path,
-                        self._roots,
-                        max_bytes=self._max_bytes,
-                        now_ns=time.time_ns(),
-                        redactor=self._redactor,
-                    )
-        except (NoRoot, FileUnreadable, notes.TooLarge) as failure:
+            text = await read_note(known.path, self._rules, self._threads)
+        except (NoRoot, FileUnreadable, TooLarge) as failure:
             why = "its directory is not there" if isinstance(failure, NoRoot) else failure.reason
             raise FilesBlocked(f"{path} cannot be read just now: {why}.") from failure
         except SourceError:
             return None
-        except TimeoutError as timeout:
-            raise FilesBlocked(
-                f"the file was not read within {READ_S:g} s: is a network mount down?"
-            ) from timeout
-        text = reading.document.lines
-        return msgspec.structs.replace(excerpt(text, start_line, lines, max_chars), total_lines=len(text))
+        excerpt = note_excerpt(text, start_line, lines, max_chars)
+        return msgspec.structs.replace(excerpt, total_lines=len(text))
 
     async def _get_turns(self, path: str, start_line: int, lines: int, max_chars: int) -> Excerpt:
         with self._damage_noticed(), spent("reading turns"):
-            found = await self._index.stretch(path, transcript_lines.line_of(start_line), lines, max_chars)
-            told = transcript_lines.excerpt(found, start_line, max_chars, self._zone)
+            found = await self._index.stretch(path, line_of(start_line), lines, max_chars)
+            told = turns_excerpt(found, start_line, max_chars, self._rules.zone)
             if told.text or told.next_line is not None:
                 return told
             return msgspec.structs.replace(told, total_lines=await self._index.last_turn_line(path))
-
-
-def excerpt(text: Sequence[str], start_line: int, lines: int, max_chars: int = MAX_CHARS) -> Excerpt:
-    """Some lines, as many as were asked for and fit; of one line that alone is too long a part.
-
-    Who reads on from next_line to the end gets everything once.
-
-    Args:
-        text: All lines of a file.
-        start_line: The first that is wanted, from 1; or a place within one, as next_line gave it.
-        lines: How many, at most.
-        max_chars: Of the text.
-    """
-    begin, first = divmod(start_line, transcript_lines.PARTS_FROM)
-    wanted = text[max(first - 1, 0) : max(first - 1, 0) + lines] if first else []
-    if not wanted:
-        return Excerpt("", start_line, 0, None)
-    if begin or len(wanted[0]) > max_chars:
-        line = wanted[0]
-        end = transcript_lines.part_end(line, min(begin, len(line)), max_chars)
-        following = first + 1 if first < len(text) else None
-        after = following if end == len(line) else transcript_lines.PARTS_FROM * end + first
-        return Excerpt(line[begin:end], first, first if begin < len(line) else 0, after)
-    chosen: list[str] = []
-    room = max_chars
-    for line in wanted:
-        if chosen and len(line) > room:
-            break
-        chosen.append(line)
-        room -= len(line) + 1
-    end_line = first - 1 + len(chosen)
-    return Excerpt("\n".join(chosen), first, end_line, end_line + 1 if end_line < len(text) else None)

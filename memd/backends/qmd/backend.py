@@ -18,8 +18,8 @@ from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.export import Export
+from memd.backends.qmd.page import PageReader
 from memd.backends.qmd.parse import QmdEntry
-from memd.backends.qmd.read_text import IndexedText
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
 from memd.config.settings import AgentSettings
@@ -91,7 +91,7 @@ class QmdBackend:
         self._instead: dict[Mode, Mode] = {}  # of ways of asking that this qmd does not know
         self._threads = threads = Threads(READERS, f"memd-qmd-{agent}")
         copies = treatment.notes_redactor is not None
-        self._reading = IndexedText(index, treatment, threads)
+        self._reading = PageReader(index, treatment, threads)
         self._export = Export(
             QmdPlaces(directory),
             self._reading,

@@ -7,10 +7,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from memd.backends.qmd import manifest, own_files, transcript_page
+from memd.backends.qmd import manifest, own_files, page
 from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.manifest import ExportSource, Manifest, ManifestEntry
-from memd.backends.qmd.read_text import IndexedText
+from memd.backends.qmd.page import PageReader
 from memd.model import Kind
 from memd.runtime.threads import Threads
 from memd.store.files import KnownFile
@@ -28,7 +28,7 @@ class Export:
     def __init__(
         self,
         places: QmdPlaces,
-        reading: IndexedText,
+        reading: PageReader,
         threads: Threads,
         *,
         rules: str,
@@ -49,7 +49,7 @@ class Export:
         self._manifest_file = places.manifest.name
         self._reading = reading
         self._threads = threads
-        self._rules = f"{transcript_page.VERSION} {rules}"
+        self._rules = f"{page.VERSION} {rules}"
         self._notes = notes
         self._session_days = session_days
         self._tops = (SESSIONS, *((CURATED, NOTES) if notes else ()))

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
+from memd.backends.qmd.page import IndexedPage
 from memd.backends.qmd.parse import QmdEntry
-from memd.backends.qmd.transcript_page import TranscriptPage
 from memd.model import FoundHit, Kind
 from memd.search.snippet import window
 from memd.search.terms import held
@@ -80,7 +80,7 @@ def _found(lines: Sequence[str], shown: Sequence[str]) -> int | None:
 
 
 def shown(
-    page: TranscriptPage, place: tuple[int, int], entry: QmdEntry, terms: Sequence[str], max_chars: int
+    page: IndexedPage, place: tuple[int, int], entry: QmdEntry, terms: Sequence[str], max_chars: int
 ) -> tuple[int, int, str] | None:
     """What an agent reads of a file: the window around the line that qmd means that holds the most of the question.
 

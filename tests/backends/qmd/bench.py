@@ -70,16 +70,7 @@ class Bench:
             rng=Random(1),
         )
         searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()), Threads(1, "computing"))
-        self.builtin = Builtin(
-            self.index,
-            self.roots,
-            searcher,
-            self.sync,
-            self.treatment.max_bytes,
-            silent(self.settings),
-            redactor=self.treatment.notes_redactor,
-            zone=self.treatment.zone,
-        )
+        self.builtin = Builtin(self.index, self.treatment, searcher, self.sync, silent(self.settings))
         self.environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
         self.turn = EmbedSlot()
         self.qmd: QmdBackend

@@ -10,7 +10,7 @@ from memd.backends.qmd import own_files
 from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.export import Export
-from memd.backends.qmd.read_text import IndexedText
+from memd.backends.qmd.page import PageReader
 from memd.config.settings import Redact, SessionSettings, UserRule
 from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript
@@ -21,7 +21,7 @@ SOURCES = ("memory", "sessions")
 def exporting(bench: Bench, *, notes: bool = False, rules: str = "1", session_days: int = 0) -> Export:
     threads = Threads(1, "exporting")
     bench.directory.mkdir(mode=0o700, exist_ok=True)
-    reading = IndexedText(bench.index, bench.treatment, threads)
+    reading = PageReader(bench.index, bench.treatment, threads)
     return Export(
         QmdPlaces(bench.directory), reading, threads, rules=rules, notes=notes, session_days=session_days
     )

@@ -1,8 +1,8 @@
 import pytest
 
 from memd.backends.qmd.locate_hits import in_turns, located, once, shown
+from memd.backends.qmd.page import IndexedPage
 from memd.backends.qmd.parse import QmdEntry
-from memd.backends.qmd.transcript_page import TranscriptPage
 from memd.model import FoundHit
 
 LINES = tuple(f"line number {n} says {'kestrel' if n == 30 else 'nothing'} today" for n in range(1, 61))
@@ -49,7 +49,7 @@ def test_an_empty_file_shows_nothing() -> None:
 
 def test_the_window_is_around_what_is_meant() -> None:
     """At most so many characters, with the words of the question in it, and its own true lines."""
-    found = shown(TranscriptPage(LINES), (29, 32), entry(29, *LINES[28:32], line=30), ["kestrel"], 200)
+    found = shown(IndexedPage(LINES), (29, 32), entry(29, *LINES[28:32], line=30), ["kestrel"], 200)
     assert found is not None
     first, last, text = found
     assert first <= 30 <= last
@@ -59,7 +59,7 @@ def test_the_window_is_around_what_is_meant() -> None:
 
 def test_what_was_found_by_its_meaning_begins_where_qmd_shows_it() -> None:
     """No word of the question tells where to look."""
-    found = shown(TranscriptPage(LINES), (40, 43), entry(40, *LINES[39:43]), ["falcon"], 120)
+    found = shown(IndexedPage(LINES), (40, 43), entry(40, *LINES[39:43]), ["falcon"], 120)
     assert found is not None
     assert found[0] == 40
 
@@ -67,7 +67,7 @@ def test_what_was_found_by_its_meaning_begins_where_qmd_shows_it() -> None:
 def test_a_line_without_end_is_cut_around_the_words() -> None:
     """Its number stays."""
     lines = ("x", "word " * 20_000 + "kestrel " + "word " * 20_000)
-    found = shown(TranscriptPage(lines), (1, 2), entry(1, "x", line=2), ["kestrel"], 700)
+    found = shown(IndexedPage(lines), (1, 2), entry(1, "x", line=2), ["kestrel"], 700)
     assert found is not None
     assert (found[0], found[1]) == (2, 2)
     assert "kestrel" in found[2]
@@ -76,7 +76,7 @@ def test_a_line_without_end_is_cut_around_the_words() -> None:
 
 def test_lines_of_a_transcript_are_told_as_they_are_there() -> None:
     """Not those of its export."""
-    page = TranscriptPage(("# Session", "", "User: kestrel?", "", "Assistant: yes", ""), (7, 7, 7, 7, 9, 9))
+    page = IndexedPage(("# Session", "", "User: kestrel?", "", "Assistant: yes", ""), (7, 7, 7, 7, 9, 9))
     assert shown(page, (3, 5), entry(3, "User: kestrel?"), ["kestrel"], 700) == (
         7,
         9,
@@ -86,7 +86,7 @@ def test_lines_of_a_transcript_are_told_as_they_are_there() -> None:
 
 def test_blank_lines_are_no_hit() -> None:
     """Nothing could be read."""
-    assert shown(TranscriptPage(("", " ", "")), (1, 3), entry(), [], 700) is None
+    assert shown(IndexedPage(("", " ", "")), (1, 3), entry(), [], 700) is None
 
 
 def hit(path: str, first: int, last: int, text: str, *, session: bool = False) -> FoundHit:
