@@ -24,9 +24,9 @@ import uvloop
 
 from memd.agent.agents import Agents, RunningAgent
 from memd.agent.supervisor import AgentSupervisor
+from memd.backends.backend import BackendEnvironment, IndexedAgent
 from memd.backends.builtin import Builtin
-from memd.backends.choice import BackendEnvironment, chosen
-from memd.backends.qmd.embed_slot import EmbedSlot
+from memd.backends.choice import choose_backend
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config
@@ -279,7 +279,7 @@ async def serve(
             engines = ProviderRegistry(ProviderParts(embeddings, tasks, Random(), patience), choose)
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
-            around = BackendEnvironment(environ, Path.home(), EmbedSlot())
+            around = BackendEnvironment(environ, Path.home())
             limit = MemoryLimit(
                 lambda: {agent.id: agent.index for agent in agents.all().values()},
                 lambda: engines.worker_pids,
@@ -408,14 +408,12 @@ async def _built_on(
     if rebuild is not None:
         sync.rebuild(rebuild)
     searcher = Searcher(index, settings, supply, computing)
-    builtin = Builtin(index, treatment, searcher, sync, supply)
+    indexed = IndexedAgent(agent_id, settings, treatment, index, sync)
     return RunningAgent(
         agent_id,
         settings,
         index=index,
-        backend=chosen(
-            agent_id, settings, around, builtin=builtin, index=index, sync=sync, treatment=treatment
-        ),
+        backend=choose_backend(indexed, around, Builtin(indexed, searcher, supply)),
         sync=sync,
         dirty=dirty,
         roots=roots,

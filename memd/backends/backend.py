@@ -1,11 +1,37 @@
 """What answers an agent's searches, as the rest of memd sees it."""
 
+import asyncio
+from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from memd.config.settings import AgentSettings
+from memd.index_service import IndexService
+from memd.indexing.rules import IndexingRules
 from memd.model import DegradedPart, FallbackUse, FoundHit, Kind, Trace
+from memd.store.index import Index
+
+
+class IndexedAgent(msgspec.Struct, frozen=True):
+    """One agent with its index: what a backend of it works on."""
+
+    id: str
+    settings: AgentSettings
+    rules: IndexingRules  # how its files are read
+    index: Index
+    sync: IndexService  # keeps the index up to date
+
+
+class BackendEnvironment(msgspec.Struct, frozen=True):
+    """What backends that are programs of their own need to know of this process."""
+
+    environ: Mapping[str, str]
+    home: Path  # what ~ stands for
+    # Held by a program while it embeds: models take all of a machine, so one at a time does, whatever the number of agents.
+    embed_slot: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
 
 class BackendQuestion(msgspec.Struct, frozen=True, kw_only=True):

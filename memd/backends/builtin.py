@@ -12,13 +12,12 @@ from memd.backends.backend import (
     BackendQuestion,
     BackendStatus,
     Excerpt,
+    IndexedAgent,
     VectorSearchStatus,
 )
 from memd.backends.indexed_text import FilesBlocked, line_of, note_excerpt, read_note, turns_excerpt
 from memd.embedding.for_agent import AgentProviders
 from memd.errors import TransientError
-from memd.index_service import IndexService
-from memd.indexing.rules import IndexingRules
 from memd.model import DegradedPart, Kind, Trace
 from memd.providers.provider import space_of
 from memd.runtime.threads import Threads
@@ -27,7 +26,6 @@ from memd.search.searcher import Searched, Searcher
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileUnreadable, NoRoot, SourceError
 from memd.store.errors import StoreDamaged, StoreUnavailable
-from memd.store.index import Index
 
 log = structlog.get_logger()
 
@@ -37,29 +35,21 @@ READERS = 4  # files that are read at a time, for one agent
 class Builtin:
     """Searches one agent's index, and reads what is indexed."""
 
-    def __init__(
-        self,
-        index: Index,
-        rules: IndexingRules,
-        searcher: Searcher,
-        sync: IndexService,
-        supply: AgentProviders,
-    ) -> None:
+    def __init__(self, agent: IndexedAgent, searcher: Searcher, supply: AgentProviders) -> None:
         """Make the backend of one agent.
 
         Args:
-            index: Of the agent.
-            rules: How its files are read.
-            searcher: Of the index.
-            sync: Keeps the index up to date.
+            agent: Whose index is searched.
+            searcher: Of that index.
             supply: What embeds for the agent.
         """
-        self._index = index
-        self._rules = rules
+        self._agent = agent.id
+        self._index = agent.index
+        self._sync = agent.sync
+        self._rules = agent.rules
         self._searcher = searcher
-        self._sync = sync
         self._supply = supply
-        self._threads = Threads(READERS, f"memd-get-{index.file.stem}")
+        self._threads = Threads(READERS, f"memd-get-{agent.id}")
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question; what was written a moment ago is among them, or the answer is stale."""
@@ -93,20 +83,19 @@ class Builtin:
         Vectors need it not: they are in memory since the index was opened, or on disk because memory is short. The
         provider loads its model by itself.
         """
-        agent = self._index.file.stem
         try:
             with self._damage_noticed():
                 trouble = await self._searcher.warm()
         except TransientError as failure:
-            log.warning("backend.warm_up_failed", agent=agent, backend="builtin", reason=str(failure))
+            log.warning("backend.warm_up_failed", agent=self._agent, backend="builtin", reason=str(failure))
             return
         if trouble is not None:
             self._sync.keyword_failed(trouble)
-            log.warning("backend.warm_up_failed", agent=agent, backend="builtin", reason=trouble)
+            log.warning("backend.warm_up_failed", agent=self._agent, backend="builtin", reason=trouble)
         if self._index.extension_trouble is not None:
             log.warning(
                 "backend.vectors_limited",
-                agent=agent,
+                agent=self._agent,
                 backend="builtin",
                 reason=self._index.extension_trouble,
             )

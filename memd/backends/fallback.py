@@ -59,6 +59,18 @@ class ChosenBackend(Protocol):
         ...
 
 
+class RestingVectors(Protocol):
+    """Makes vectors of the second backend's index, or lets them rest."""
+
+    def want_vectors(self) -> None:
+        """Make those that are missing."""
+        ...
+
+    def rest_vectors(self) -> None:
+        """Make no more until they are wanted."""
+        ...
+
+
 class FallbackTimeouts(msgspec.Struct, frozen=True):
     """How long things take, in seconds."""
 
@@ -87,9 +99,9 @@ class Fallback:
         name: str,
         create: Callable[[], Awaitable[ChosenBackend]],
         second: Backend,
-        patience: FallbackTimeouts,
+        timeouts: FallbackTimeouts,
         *,
-        leaned_on: Callable[[bool], None],
+        vectors: RestingVectors,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Nothing is made yet.
@@ -99,8 +111,8 @@ class Fallback:
             name: Of the first engine.
             create: Makes one; raises a TransientError where that cannot be done now.
             second: Answers in its place.
-            patience: With the first.
-            leaned_on: Told whenever searches begin or cease to go to the second.
+            timeouts: Of the first.
+            vectors: Of the second, which are made only while it stands in.
             clock: In seconds.
         """
         self.name = name
@@ -108,8 +120,8 @@ class Fallback:
         self.state: fallback_state.Standing = PrimaryInUse()
         self._agent = agent
         self._create = create
-        self._patience = patience
-        self._leaned_on = leaned_on
+        self._timeouts = timeouts
+        self._vectors = vectors
         self._clock = clock
         self._engine: ChosenBackend | None = None
         self._living: asyncio.Task[None] | None = None  # what the engine does beside searches
@@ -217,7 +229,7 @@ class Fallback:
     @property
     def _is_silent(self) -> bool:
         """Whether the engine keeps a question for longer than others are to wait for it."""
-        return self._witness is not None and self._clock() - self._witness_since >= self._patience.silence_s
+        return self._witness is not None and self._clock() - self._witness_since >= self._timeouts.silence_s
 
     # --- the first engine
 
@@ -232,7 +244,7 @@ class Fallback:
         task.add_done_callback(self._asked)
         try:
             # Not awaited itself: it belongs to the engine, and not to who asks.
-            await asyncio.wait([task], timeout=self._patience.silence_s if is_trial else None)
+            await asyncio.wait([task], timeout=self._timeouts.silence_s if is_trial else None)
         except asyncio.CancelledError:
             self._leave(task, began)
             raise
@@ -308,7 +320,7 @@ class Fallback:
 
     def _left_s(self) -> float:
         """How long a search waits for the engine that is being made: one that hangs costs its time once, not every time."""
-        return max(0.0, self._began + self._patience.ready_s - self._clock())
+        return max(0.0, self._began + self._timeouts.ready_s - self._clock())
 
     def _begin(self) -> None:
         """Make an engine, unless there is one or it is being made."""
@@ -352,7 +364,7 @@ class Fallback:
             self._fail(reason)
 
     def _fail(self, reason: str) -> None:
-        self._enter(fallback_state.failed(self.state, reason, self._clock(), self._patience.cooldown_s))
+        self._enter(fallback_state.failed(self.state, reason, self._clock(), self._timeouts.cooldown_s))
 
     def _drop(self) -> None:
         """Close the engine, while searches go on."""
@@ -384,10 +396,13 @@ class Fallback:
                     agent=self._agent,
                     backend=self.name,
                     reason=reason,
-                    retry_in_s=self._patience.cooldown_s,
+                    retry_in_s=self._timeouts.cooldown_s,
                 )
             case PrimaryInUse():
                 log.info("backend.recovered", agent=self._agent, backend=self.name)
         is_fallen = isinstance(after, BuiltinInUse)
         if is_fallen != isinstance(before, BuiltinInUse):
-            self._leaned_on(is_fallen)
+            if is_fallen:
+                self._vectors.want_vectors()
+            else:
+                self._vectors.rest_vectors()

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from memd.backends.qmd.command import find
-from memd.backends.qmd.environment import QmdPlaces, environment
 from memd.backends.qmd.error_text import plain
 from memd.backends.qmd.errors import QmdFailed
+from memd.backends.qmd.installation import QmdPlaces, find_program, qmd_environ
 from memd.backends.qmd.process import run
 from memd.config.settings import AgentSettings
 from memd.inspection.facts import Program
@@ -33,10 +32,10 @@ def look_at_qmd(
         patience_s: What has not told by then is killed.
     """
     try:
-        file = find(settings.qmd.command, workspace=settings.workspace, environ=environ, home=home)
+        file = find_program(settings.qmd.command, workspace=settings.workspace, environ=environ, home=home)
     except QmdFailed as failure:
         return Program(agent=agent, fault=str(failure))
-    around = environment(environ, QmdPlaces(state / "agents" / f"{agent}.qmd"), file)
+    around = qmd_environ(environ, QmdPlaces(state / "agents" / f"{agent}.qmd"), file)
     try:
         ended = asyncio.run(
             run((str(file), "--version"), what="qmd --version", environ=around, timeout_s=patience_s)

@@ -139,7 +139,7 @@ class Bench:
         self.gate = asyncio.Event()
         self.gate.set()
         self.prepare: Callable[[First], None] = lambda _: None
-        self.leaned: list[bool] = []
+        self.wanted: list[bool] = []
         self.second = Second()
         self.both = Fallback(
             "main",
@@ -147,9 +147,15 @@ class Bench:
             self._create,
             self.second,
             FallbackTimeouts(ready_s, cooldown_s, silence_s),
-            leaned_on=self.leaned.append,
+            vectors=self,
             clock=lambda: self.now,
         )
+
+    def want_vectors(self) -> None:
+        self.wanted.append(True)
+
+    def rest_vectors(self) -> None:
+        self.wanted.append(False)
 
     async def _create(self) -> First:
         self.attempts += 1
@@ -188,7 +194,7 @@ async def test_the_first_engine_answers() -> None:
     bench = Bench()
     assert [await bench.search() for _ in range(3)] == ["first"] * 3
     assert (bench.attempts, bench.made[0].running, bench.second.asked) == (1, True, 0)
-    assert bench.leaned == []
+    assert bench.wanted == []
     assert bench.both.use is None
     await bench.both.close()
 
@@ -216,7 +222,7 @@ async def test_a_search_that_the_first_fails_at_is_answered_by_the_second() -> N
     assert bench.both.state == BuiltinInUse(1000.0, "it crashed", 1060.0)
     bench.now = 1059.9
     assert await bench.reason() == "it crashed"
-    assert (bench.attempts, bench.made[0].asked, bench.leaned) == (1, 2, [True])
+    assert (bench.attempts, bench.made[0].asked, bench.wanted) == (1, 2, [True])
     await bench.both.close()
 
 
@@ -227,7 +233,7 @@ async def test_after_the_cool_down_the_next_search_tries_anew() -> None:
     assert await bench.reason() == "not installed"
     bench.failure, bench.now = None, 1060.0
     assert await bench.search() == "first"
-    assert (bench.both.state, bench.attempts, bench.leaned) == (PrimaryInUse(), 2, [True, False])
+    assert (bench.both.state, bench.attempts, bench.wanted) == (PrimaryInUse(), 2, [True, False])
     assert await bench.reason() is None
     await bench.both.close()
 
@@ -241,7 +247,7 @@ async def test_a_new_attempt_that_fails_begins_another_cool_down() -> None:
     assert await bench.reason() == "no rights"
     assert await bench.reason() == "no rights"
     assert bench.both.state == BuiltinInUse(1000.0, "no rights", 1120.0)
-    assert (bench.attempts, bench.leaned) == (2, [True])
+    assert (bench.attempts, bench.wanted) == (2, [True])
     await bench.both.close()
 
 
@@ -372,7 +378,7 @@ async def test_an_engine_that_hangs_is_noticed_by_callers_who_do_not_wait_for_it
     engine.gate.set()
     await until_async(lambda: not bench.both._asking)
     assert await bench.search() == ("second" if ends_in == "a failure" else "first")
-    assert bench.leaned == ([True] if ends_in == "a failure" else [])
+    assert bench.wanted == ([True] if ends_in == "a failure" else [])
     await bench.both.close()
 
 
@@ -385,7 +391,7 @@ async def test_a_search_that_tries_a_hanging_engine_is_answered_all_the_same() -
     bench.prepare = lambda engine: engine.gate.clear()
     for attempt in (1, 2):
         bench.now = 1000.0 + 60 * attempt
-        bench.both._patience = FallbackTimeouts(5.0, 60.0, 0.01)
+        bench.both._timeouts = FallbackTimeouts(5.0, 60.0, 0.01)
         assert await bench.search() == "second"
         engine = bench.made[-1]
         await until_async(lambda: engine.asked == 1)  # noqa: B023  at once

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from memd import daemon
 from memd.agent.agents import Agents
 from memd.agent.supervisor import AgentSupervisor
-from memd.backends.choice import BackendEnvironment
-from memd.backends.qmd.embed_slot import EmbedSlot
+from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings, Config, DaemonSettings, PathMatch, Scope, ScopeRule
 from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.registry import ProviderRegistry
@@ -224,7 +223,7 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             engines,
             tasks,
             lambda *parts: daemon.build_agent(
-                home / "state", Threads(2, "computing"), BackendEnvironment({}, home, EmbedSlot()), *parts
+                home / "state", Threads(2, "computing"), BackendEnvironment({}, home), *parts
             ),
             lambda agent: agent.sync.run(),
         )

@@ -10,8 +10,7 @@ import structlog
 
 from memd import daemon
 from memd.agent.agents import RunningAgent
-from memd.backends.choice import BackendEnvironment
-from memd.backends.qmd.embed_slot import EmbedSlot
+from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings
 from memd.runtime.threads import NoThread, Threads
 from memd.store import database
@@ -156,7 +155,7 @@ async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
     wanted = AgentSettings(workspace=home / "workspace")
 
     async def build() -> RunningAgent:
-        around = BackendEnvironment({}, home, EmbedSlot())
+        around = BackendEnvironment({}, home)
         return await daemon.build_agent(home, Threads(1, "computing"), around, "main", wanted, silent(wanted))
 
     def refused(*_: object, **__: object) -> None:

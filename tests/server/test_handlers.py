@@ -15,13 +15,12 @@ from memd.agent.agents import Agents, LeftOut
 from memd.backends.backend import (
     MAX_CHARS,
     BackendAnswer,
+    BackendEnvironment,
     BackendQuestion,
     BackendStatus,
     Excerpt,
     VectorSearchStatus,
 )
-from memd.backends.choice import BackendEnvironment
-from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope
 from memd.daemon import build_agent
@@ -129,7 +128,7 @@ class Bench:
     async def serve(self, agent_id: str = "main", **settings: Any) -> None:
         """Let an agent have these settings."""
         wanted = AgentSettings(workspace=self.home / "workspace", **settings)
-        around = BackendEnvironment({}, self.home, EmbedSlot())
+        around = BackendEnvironment({}, self.home)
         computing = Threads(2, "computing")
         agent = await build_agent(self.home, computing, around, agent_id, wanted, silent(wanted))
         agent.backend = self.backend

@@ -3,28 +3,30 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol, Self
 
 import msgspec
 
-from memd.backends.backend import BackendAnswer, BackendQuestion, BackendStatus, ProgramStatus
+from memd.backends.backend import (
+    BackendAnswer,
+    BackendEnvironment,
+    BackendQuestion,
+    BackendStatus,
+    IndexedAgent,
+    ProgramStatus,
+)
 from memd.backends.builtin import Builtin
-from memd.backends.qmd import command, commands, environment, locate_hits, match_files, parse
+from memd.backends.qmd import commands, locate_hits, match_files, parse
 from memd.backends.qmd import query as asking
 from memd.backends.qmd.collections import WantedCollection
 from memd.backends.qmd.commands import Mode, Version
-from memd.backends.qmd.embed_slot import EmbedSlot
-from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.export import Export
+from memd.backends.qmd.installation import QmdPlaces, find_program, prepare, qmd_environ
 from memd.backends.qmd.page import PageReader
 from memd.backends.qmd.parse import QmdEntry
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
-from memd.config.settings import AgentSettings
-from memd.index_service import IndexService
-from memd.indexing.rules import IndexingRules
 from memd.model import DegradedPart, FoundHit
 from memd.redact.redactor import rules_key
 from memd.runtime.threads import Threads
@@ -34,7 +36,6 @@ from memd.search.query import parse as parse_question
 from memd.search.terms import held
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.files import KnownFile
-from memd.store.index import Index
 
 PROBE_S = 5.0
 WAIT_S = 0.5  # for an update that runs, or takes in what has just changed
@@ -67,92 +68,57 @@ class QmdBackend:
 
     def __init__(
         self,
-        agent: str,
-        settings: AgentSettings,
-        *,
-        directory: Path,
-        index: Index,
-        sync: IndexService,
-        treatment: IndexingRules,
+        agent: IndexedAgent,
         builtin: Builtin,
-        turn: EmbedSlot,
         runner: Runner,
         version: Version | None,
+        embed_slot: asyncio.Lock,
     ) -> None:
-        """Not to be called: see create."""
-        self._settings = settings
-        self._index = index
-        self._sync = sync
-        self._roots = tuple(treatment.roots)
+        """Take a qmd into use that was found to answer; see create."""
+        self._settings = agent.settings
+        self._index = agent.index
+        self._sync = agent.sync
+        self._roots = tuple(agent.rules.roots)
         self._builtin = builtin
         self._runner = runner
         self._version = version
-        self._base = directory
+        self._places = QmdPlaces.of(agent.index.file)
         self._instead: dict[Mode, Mode] = {}  # of ways of asking that this qmd does not know
-        self._threads = threads = Threads(READERS, f"memd-qmd-{agent}")
-        copies = treatment.notes_redactor is not None
-        self._reading = PageReader(index, treatment, threads)
+        self._threads = Threads(READERS, f"memd-qmd-{agent.id}")
+        self._pages = PageReader(agent.index, agent.rules, self._threads)
         self._export = Export(
-            QmdPlaces(directory),
-            self._reading,
-            threads,
-            rules=f"{settings.redact.mode} {rules_key(settings.redact)}",
-            notes=copies,
-            session_days=settings.qmd.session_days,
+            self._places,
+            self._pages,
+            self._threads,
+            rules=f"{agent.settings.redact.mode} {rules_key(agent.settings.redact)}",
+            notes=agent.rules.notes_redactor is not None,
+            session_days=agent.settings.qmd.session_days,
         )
-        self._upkeep = QmdUpdater(
-            agent,
-            settings.qmd,
-            runner=runner,
-            index=index,
-            roots=self._roots,
-            sessions="sessions" in settings.sources,
-            places=QmdPlaces(directory),
-            export=self._export,
-            copies=copies,
-            threads=threads,
-            turn=turn,
-            damaged=sync.damaged,
-        )
+        self._updater = QmdUpdater(agent, runner, self._export, self._threads, embed_slot)
 
     @classmethod
-    async def create(
-        cls,
-        agent: str,
-        settings: AgentSettings,
-        *,
-        directory: Path,
-        index: Index,
-        sync: IndexService,
-        treatment: IndexingRules,
-        builtin: Builtin,
-        turn: EmbedSlot,
-        environ: Mapping[str, str],
-        home: Path,
-    ) -> Self:
+    async def create(cls, agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Self:
         """Find qmd, and see whether it answers; its collections come with run.
 
         Args:
-            agent: Its id.
-            settings: Of the agent.
-            directory: Where its qmd keeps everything; made if missing.
-            index: Of the agent.
-            sync: Of the index.
-            treatment: Of the agent's files.
-            builtin: The built-in engine over the same index.
-            turn: To embed, shared by all agents.
-            environ: Of the daemon.
-            home: What ~ stands for.
+            agent: Whose files it is to search.
+            environment: Of the daemon.
+            builtin: The built-in backend over the same index.
 
         Raises:
             QmdUnavailable: it cannot be used.
         """
-        threads = Threads(1, f"memd-qmd-find-{agent}")
+        threads = Threads(1, f"memd-qmd-find-{agent.id}")
+        environ, home, places = environment.environ, environment.home, QmdPlaces.of(agent.index.file)
         program = await threads.run(
-            command.find, settings.qmd.command, workspace=settings.workspace, environ=environ, home=home
+            find_program,
+            agent.settings.qmd.command,
+            workspace=agent.settings.workspace,
+            environ=environ,
+            home=home,
         )
-        await threads.run(environment.prepare, QmdPlaces(directory), environ, home)
-        runner = Runner(program, environment.environment(environ, QmdPlaces(directory), program))
+        await threads.run(prepare, places, environ, home)
+        runner = Runner(program, qmd_environ(environ, places, program))
         try:
             parse.collections(await runner.ask(commands.LIST, timeout_s=PROBE_S))
             version = await _version(runner)
@@ -160,22 +126,11 @@ class QmdBackend:
             raise QmdUnavailable(
                 f"{str(failure).rstrip('.')}. Does `{program} collection list` work in a terminal, and is what runs it (node) on the PATH of the daemon?"
             ) from failure
-        return cls(
-            agent,
-            settings,
-            directory=directory,
-            index=index,
-            sync=sync,
-            treatment=treatment,
-            builtin=builtin,
-            turn=turn,
-            runner=runner,
-            version=version,
-        )
+        return cls(agent, builtin, runner, version, environment.embed_slot)
 
     async def run(self) -> None:
         """Keep qmd up to date, for ever."""
-        await self._upkeep.run()
+        await self._updater.run()
 
     async def close(self) -> None:
         """Kill what runs of qmd; who waits for it gets a QmdFailed."""
@@ -187,14 +142,14 @@ class QmdBackend:
             backend="qmd",
             provider="qmd",
             model="qmd",
-            vector=self._upkeep.vectors,
+            vector=self._updater.vectors,
             program=self.program_status,
         )
 
     @property
     def program_status(self) -> ProgramStatus:
         """What qmd says of itself, and what memd does for it."""
-        state = self._upkeep.state
+        state = self._updater.state
         return ProgramStatus(
             command=str(self._runner.program),
             version=None if self._version is None else ".".join(map(str, self._version)),
@@ -205,7 +160,7 @@ class QmdBackend:
             left_alone=self._export.left_alone,
             last_update=state.last_update,
             update_failure=state.update_failure,
-            updating=self._upkeep.updating,
+            updating=self._updater.updating,
             last_embed=state.last_embed,
             warnings=state.warnings,
         )
@@ -231,9 +186,9 @@ class QmdBackend:
     async def _search(self, question: BackendQuestion) -> BackendAnswer:
         is_fresh = await self._sync.catch_up()
         with spent("waiting for an update of qmd"):
-            await self._upkeep.settled(SETTLE_S)
-            await self._upkeep.caught_up(WAIT_S)
-        state = self._upkeep.state
+            await self._updater.settled(SETTLE_S)
+            await self._updater.caught_up(WAIT_S)
+        state = self._updater.state
         if not state.collections and state.update_failure is not None:
             raise QmdFailed(state.update_failure)
         mode = self._mode
@@ -261,12 +216,12 @@ class QmdBackend:
 
     @property
     def _mode(self) -> Mode:
-        mode = mode_of(self._settings.qmd, self._upkeep.vectors)
+        mode = mode_of(self._settings.qmd, self._updater.vectors)
         return self._instead.get(mode, mode)
 
     def _degraded(self, own: BackendAnswer | None) -> tuple[DegradedPart, ...]:
         health = self._sync.health
-        vectors = self._upkeep.vectors
+        vectors = self._updater.vectors
         found = (
             [DegradedPart("vector", f"qmd searches by words alone: {vectors.reason}")]
             if vectors.reason
@@ -285,7 +240,7 @@ class QmdBackend:
 
     async def _own(self, question: BackendQuestion) -> tuple[list[FoundHit], BackendAnswer | None]:
         """What the built-in index finds in files that qmd does not know, or not as they are now."""
-        unknown = await self._upkeep.unknown()
+        unknown = await self._updater.unknown()
         if not unknown:
             return [], None
         answer = await self._builtin.search(msgspec.structs.replace(question, max_results=_BUILTIN_HITS))
@@ -350,7 +305,7 @@ class QmdBackend:
             try:
                 with spent("waiting for an update of qmd"):
                     async with asyncio.timeout(max(_LEAST_S, asked.deadline - time.monotonic())):
-                        await self._upkeep.restore_collections()
+                        await self._updater.restore_collections()
             except TimeoutError:
                 raise QmdFailed(f"{missing}; it could not be added again in time") from None
             return await self._ask_once(asked, arguments)
@@ -410,12 +365,12 @@ class QmdBackend:
             self._roots,
             (await self._index.known()).values(),
             self._export.files,
-            self._base,
+            self._places.base,
         )
 
     async def _hit(self, asked: _Asked, entry: QmdEntry, known: KnownFile) -> FoundHit | None:
         with spent("reading text"):
-            text = await self._reading.page(known.path, known.kind)
+            text = await self._pages.page(known.path, known.kind)
         if text is None:
             return None
         place = locate_hits.located(text.lines, entry)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from memd.backends.qmd import manifest, own_files, page
-from memd.backends.qmd.environment import QmdPlaces
+from memd.backends.qmd.installation import QmdPlaces
 from memd.backends.qmd.manifest import ExportSource, Manifest, ManifestEntry
 from memd.backends.qmd.page import PageReader
 from memd.model import Kind

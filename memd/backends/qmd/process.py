@@ -9,8 +9,8 @@ from typing import cast
 
 import msgspec
 
-from memd.backends.qmd.environment import WORKING_DIRECTORY
 from memd.backends.qmd.errors import QmdFailed, QmdTimedOut
+from memd.backends.qmd.installation import WORKING_DIRECTORY
 
 MAX_OUTPUT = 200_000  # bytes of stdout
 _KEPT_ERRORS = 16_384  # bytes of stderr, the last ones

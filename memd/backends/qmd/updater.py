@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from memd.backends.backend import VectorSearchStatus
+from memd.backends.backend import IndexedAgent, VectorSearchStatus
 from memd.backends.qmd import commands, own_files, parse, schedule
 from memd.backends.qmd.collections import (
     CollectionArguments,
@@ -21,8 +21,6 @@ from memd.backends.qmd.collections import (
     wanted,
 )
 from memd.backends.qmd.commands import Mode
-from memd.backends.qmd.embed_slot import EmbedSlot
-from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import (
     AlreadyExists,
     CollectionMissing,
@@ -32,6 +30,7 @@ from memd.backends.qmd.errors import (
     QmdTimedOut,
 )
 from memd.backends.qmd.export import CURATED, NOTES, Export
+from memd.backends.qmd.installation import QmdPlaces
 from memd.backends.qmd.parse import QmdListing
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.schedule import CleanupHistory, EmbeddingHistory, ScheduleSettings, UpdateHistory
@@ -42,8 +41,7 @@ from memd.runtime.changed import ChangeNotifier
 from memd.runtime.threads import Threads
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.files import KnownFile
-from memd.store.index import Index
-from memd.text.memory_paths import SESSIONS, Root, find_place
+from memd.text.memory_paths import SESSIONS, find_place
 
 log = structlog.get_logger()
 
@@ -71,50 +69,36 @@ class QmdUpdater:
 
     def __init__(
         self,
-        agent: str,
-        settings: Settings,
-        *,
+        agent: IndexedAgent,
         runner: Runner,
-        index: Index,
-        roots: tuple[Root, ...],
-        sessions: bool,
-        places: QmdPlaces,
         export: Export,
-        copies: bool,
         threads: Threads,
-        turn: EmbedSlot,
-        damaged: Callable[[str], None],
+        embed_slot: asyncio.Lock,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is done yet.
+        """Keep the qmd of one agent up to date, from the call of run on.
 
         Args:
-            agent: Its id.
-            settings: Of its qmd.
-            runner: Runs it.
-            index: Of the agent: what is there to be found.
-            roots: Of the agent.
-            sessions: Whether transcripts are a source.
-            places: Of its qmd.
+            agent: Whose index says what there is to be found.
+            runner: Runs its qmd.
             export: Of what qmd knows by copies.
-            copies: Whether notes are among that.
             threads: For what is on the disk.
-            turn: To embed.
-            damaged: Told when the index turns out to be damaged.
+            embed_slot: Held while qmd embeds.
             clock: In seconds.
         """
-        self._agent = agent
+        settings = agent.settings.qmd
+        self._agent = agent.id
         self._settings = settings
         self._runner = runner
-        self._index = index
-        self._roots = roots
-        self._sessions = sessions
-        self._places = places
+        self._index = agent.index
+        self._sync = agent.sync
+        self._roots = tuple(agent.rules.roots)
+        self._sessions = "sessions" in agent.settings.sources
+        self._places = QmdPlaces.of(agent.index.file)
         self._export = export
-        self._copies = copies
+        self._copies = agent.rules.notes_redactor is not None  # of notes, too
         self._threads = threads
-        self._turn = turn
-        self._damaged = damaged
+        self._embed_slot = embed_slot
         self._clock = clock
         self._born = clock()
         self._pace = ScheduleSettings(
@@ -273,7 +257,7 @@ class QmdUpdater:
             failed, passing = str(failure), isinstance(failure, Locked | QmdTimedOut)
         except StoreDamaged as damage:
             failed = str(damage)
-            self._damaged(failed)
+            self._sync.damaged(failed)
         finally:
             self.updating = False
             took_s = self._clock() - began
@@ -495,7 +479,7 @@ class QmdUpdater:
 
     async def _embed(self) -> None:
         failed: str | None = None
-        async with self._turn:
+        async with self._embed_slot:
             began, seen = self._clock(), self._seen
             try:
                 await self._runner.ask(commands.EMBED, timeout_s=EMBED_S, quiet=True)

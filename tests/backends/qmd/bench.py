@@ -10,10 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from memd.backends.backend import BackendAnswer, BackendQuestion
+from memd.backends.backend import BackendAnswer, BackendEnvironment, BackendQuestion, IndexedAgent
 from memd.backends.builtin import Builtin
 from memd.backends.qmd.backend import QmdBackend
-from memd.backends.qmd.embed_slot import EmbedSlot
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
 from memd.index_service import IndexService
@@ -70,9 +69,10 @@ class Bench:
             rng=Random(1),
         )
         searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()), Threads(1, "computing"))
-        self.builtin = Builtin(self.index, self.treatment, searcher, self.sync, silent(self.settings))
-        self.environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
-        self.turn = EmbedSlot()
+        self.agent = IndexedAgent("main", self.settings, self.treatment, self.index, self.sync)
+        self.builtin = Builtin(self.agent, searcher, silent(self.settings))
+        environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
+        self.environment = BackendEnvironment(environ, home)
         self.qmd: QmdBackend
 
     @property
@@ -94,23 +94,12 @@ class Bench:
 
     async def create(self) -> QmdBackend:
         """A qmd of the agent, which does not run yet."""
-        return await QmdBackend.create(
-            "main",
-            self.settings,
-            directory=self.directory,
-            index=self.index,
-            sync=self.sync,
-            treatment=self.treatment,
-            builtin=self.builtin,
-            turn=self.turn,
-            environ=self.environ,
-            home=self.home,
-        )
+        return await QmdBackend.create(self.agent, self.environment, self.builtin)
 
     async def ready(self) -> None:
         """Wait until qmd has taken in what there is."""
         await self.settle()
-        await until_async(lambda: not self.qmd._upkeep.is_behind, 60)
+        await until_async(lambda: not self.qmd._updater.is_behind, 60)
 
     async def ask(
         self, text: str, *, max_results: int = 6, kinds: frozenset[Kind] = frozenset(Kind)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd import own_files
-from memd.backends.qmd.environment import QmdPlaces
 from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.export import Export
+from memd.backends.qmd.installation import QmdPlaces
 from memd.backends.qmd.page import PageReader
 from memd.config.settings import Redact, SessionSettings, UserRule
 from memd.runtime.threads import Threads

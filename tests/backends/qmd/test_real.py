@@ -23,7 +23,7 @@ NOTES = {
 
 def nothing_own(bench: Bench) -> None:
     """From here on, hits are qmd's alone."""
-    assert not bench.qmd._upkeep.is_behind
+    assert not bench.qmd._updater.is_behind
 
 
 async def test_questions_in_english_and_chinese_are_answered(tmp_path: Path, real_qmd: RealQmd) -> None:
@@ -84,7 +84,7 @@ async def test_what_is_gone_is_in_no_file_of_it(tmp_path: Path, real_qmd: RealQm
         bench.write("memory/birds.md", "# Birds\n\nA bittern booms.\n")
         (bench.workspace / "MEMORY.md").unlink()
         await bench.ready()
-        await bench.qmd._upkeep._clean()
+        await bench.qmd._updater._clean()
         files = [file for file in bench.directory.rglob("*") if file.is_file()]
         assert any(b"bittern" in file.read_bytes() for file in files)
         held = [
@@ -97,9 +97,9 @@ async def test_what_is_gone_is_in_no_file_of_it(tmp_path: Path, real_qmd: RealQm
 async def test_an_index_that_was_dropped_is_made_again(tmp_path: Path, real_qmd: RealQmd) -> None:
     """Its collections are not in it; meanwhile nothing is missed."""
     async with serving(tmp_path, real_qmd.program, notes=NOTES, environ=real_qmd.environ(tmp_path)) as bench:
-        await bench.qmd._upkeep._drop_index("rubbish")
+        await bench.qmd._updater._drop_index("rubbish")
         assert await bench.found("heron") == ["memory/birds.md"]
-        await bench.qmd._upkeep._update()
+        await bench.qmd._updater._update()
         nothing_own(bench)
         assert await bench.found("heron") == ["memory/birds.md"]
         assert bench.qmd.program_status.files == 3
