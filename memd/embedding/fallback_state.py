@@ -1,89 +1,60 @@
-"""Whether the first provider is used or its fallback: a value and its transitions. Pure."""
+"""When a provider that does not answer is left for its fallback, and when it is used again. Pure."""
 
 import msgspec
+
+from memd.embedding.health_state import Healthy, Refusing, RequestHealth
 
 
 class FallbackThresholds(msgspec.Struct, frozen=True):
     """How long things take that are not decided in a hurry, in seconds."""
 
     down_s: float = 600.0  # a provider that has not answered for so long is down for good, for now
-    ask_s: float = 600.0  # between two questions whether it is back
+    ask_s: float = 600.0  # between two probes of a provider that was left
     stay_s: float = 1800.0  # on the fallback, at least: each change means to embed what is new
     check_s: float = 21_600.0  # between two looks whether the model is still the same
 
 
-class Well(msgspec.Struct, frozen=True):
-    """The first provider is used, and answers."""
-
-
-class Failing(msgspec.Struct, frozen=True):
-    """The first provider is used, and does not answer."""
+class LeftForFallback(msgspec.Struct, frozen=True):
+    """The fallback is used in the place of its provider."""
 
     since: float  # of the clock
-    reason: str
-    is_final: bool = False  # nothing but another key, account or configuration will help
+    reason: str  # the last failure of the provider
+    is_final: bool = (
+        False  # it refused: no answer leads back to it until a person says that something has changed
+    )
+    is_doubted: bool = False  # a person said so: its first answer leads back
 
 
-class FellBack(msgspec.Struct, frozen=True):
-    """The fallback is used."""
+def left_after(
+    before: LeftForFallback | None, health: RequestHealth, now: float, thresholds: FallbackThresholds
+) -> LeftForFallback | None:
+    """Whether a provider is left for its fallback, after a request to it has ended.
 
-    since: float
-    reason: str  # why the first one was not, when it was asked last
-    is_final: bool = False
-    answers: bool = False  # the first one did when it was asked last, and has not been left for long enough
-    is_doubted: bool = False  # a person says that something has changed: its first answer leads back
-
-
-Standing = Well | Failing | FellBack
-
-
-def failed(
-    before: Standing,
-    reason: str,
-    now: float,
-    patience: FallbackThresholds,
-    *,
-    is_final: bool,
-    has_fallback: bool,
-) -> Standing:
-    """The first provider did not answer.
+    It is left after a refusal that no waiting mends, or when it has not answered for `down_s`; it is used again when it
+    answers, `stay_s` after it was left at the earliest.
 
     Args:
-        before: The standing so far.
-        reason: Why, for people.
+        before: The decision so far; None: the provider is used.
+        health: Of the provider, by that request.
         now: Of the clock, in seconds.
-        patience: How long is long.
-        is_final: No request will succeed until a person changes something.
-        has_fallback: Whether there is anybody to go to.
+        thresholds: How long is long.
     """
-    if isinstance(before, FellBack):
-        return FellBack(
-            before.since, reason, is_final or before.is_final, is_doubted=before.is_doubted and not is_final
+    if before is None:
+        is_lasting = isinstance(health, Refusing) or (
+            not isinstance(health, Healthy) and now - health.since >= thresholds.down_s
         )
-    since = before.since if isinstance(before, Failing) else now
-    is_lasting = is_final or now - since >= patience.down_s
-    if has_fallback and is_lasting:
-        return FellBack(now, reason, is_final)
-    return Failing(since, reason, is_final)
+        if isinstance(health, Healthy) or not is_lasting:
+            return None
+        return LeftForFallback(now, health.reason, isinstance(health, Refusing))
+    if isinstance(health, Healthy):
+        may_return = before.is_doubted or now - before.since >= thresholds.stay_s
+        return None if may_return and not before.is_final else before
+    is_refused = isinstance(health, Refusing)
+    return LeftForFallback(
+        before.since, health.reason, is_refused or before.is_final, before.is_doubted and not is_refused
+    )
 
 
-def doubted(before: Standing) -> Standing:
-    """A person says that something has changed: what was final is so no longer, unless it is met again."""
-    match before:
-        case Well():
-            return before
-        case Failing():
-            return msgspec.structs.replace(before, is_final=False)
-        case FellBack():
-            return msgspec.structs.replace(before, is_final=False, is_doubted=True)
-
-
-def answered(before: Standing, now: float, patience: FallbackThresholds) -> Standing:
-    """The first provider answered. After a change to the fallback it is come back to, though not at once by itself."""
-    if not isinstance(before, FellBack):
-        return Well()
-    if before.is_final:
-        return before
-    if before.is_doubted or now - before.since >= patience.stay_s:
-        return Well()
-    return msgspec.structs.replace(before, answers=True)
+def doubted(before: LeftForFallback | None) -> LeftForFallback | None:
+    """The decision after a person said that something has changed: the next answer leads back, unless it is a refusal."""
+    return None if before is None else msgspec.structs.replace(before, is_final=False, is_doubted=True)

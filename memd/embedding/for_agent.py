@@ -5,11 +5,12 @@ from typing import Protocol
 
 from memd.config.settings import AgentSettings
 from memd.embedding.provider_pair import ProviderPair
+from memd.embedding.query_queue import QuestionQueue
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.running_provider import RunningProvider
 from memd.model import DegradedPart, FallbackUse
 from memd.providers.provider import Calibration, Identity, Vector
-from memd.providers.query_queue import QuestionQueue
+from memd.runtime.changed import ChangeNotifier
 from memd.store.embeddings import EmbeddingStore, Space
 
 QUERY_TIMEOUT_S = (
@@ -55,14 +56,10 @@ class SpaceProvider:
 class Registry(Protocol):
     """All engines there are."""
 
-    version: int
+    changes: ChangeNotifier
 
     def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         """Who embeds in a space."""
-        ...
-
-    async def changed_since(self, version: int) -> int:
-        """Wait for another version than this; which it is."""
         ...
 
     def sweep_soon(self) -> None:
@@ -102,16 +99,16 @@ class AgentProviders:
     def is_being_found_out(self) -> bool:
         """Whether a model is being asked what it is like, so that what is wanted is known soon."""
         used = self.engine.used
-        return used is not None and used.provider is None and used.trouble is None
+        return used is not None and used.provider is None and used.health.reason is None
 
     @property
     def version(self) -> int:
         """Grows with each change of any engine."""
-        return self._registry.version
+        return self._registry.changes.version
 
     async def changed_since(self, version: int) -> int:
         """Wait for another version than this; which it is."""
-        return await self._registry.changed_since(version)
+        return await self._registry.changes.since(version)
 
     def queue(self, space: Space | None) -> EmbeddingQueue | None:
         """What embeds in a space; None: nobody does just now."""

@@ -21,7 +21,6 @@ class ModelProbe:
         self._recipe = recipe
         self._portraits = portraits
         self._portrait: ModelIdentity | None = None
-        self._current: RemoteProvider | None = None
         self._asker = asker(recipe)
 
     async def recall(self) -> Provider | None:
@@ -33,12 +32,10 @@ class ModelProbe:
         """Another provider than the one before, if what answers is another model; None: it is the same.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable: nothing was found out.
+            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: nothing was found out.
         """
         found = await identify(self._asker, self._portrait, retries=ONCE)
         if found == self._portrait:
-            if self._current is not None:
-                self._current.answers_again()
             return None
         await self._portraits.keep(found)
         self._portrait = found
@@ -49,5 +46,4 @@ class ModelProbe:
         await self._asker.session.close()
 
     def _provider(self, portrait: ModelIdentity) -> Provider:
-        self._current = RemoteProvider(self._asker, portrait, query_timeout_s=self._recipe.query_timeout_s)
-        return self._current
+        return RemoteProvider(self._asker, portrait, query_timeout_s=self._recipe.query_timeout_s)

@@ -31,13 +31,12 @@ class ProviderRegistry:
             tools: What they are made with.
             choose: What settings mean; may read files, and is called on a thread.
         """
-        self.version = 0  # grows with each change of any of them
+        self.changes = tools.changes  # of any of them
         self._tools = msgspec.structs.replace(tools, bound=CacheBound(self._max_entries))
         self._choose = choose
         self._engines: dict[str, ProviderPair] = {}
         self._supplies: set[AgentProviders] = set()
         self._making = asyncio.Lock()
-        self._moved = asyncio.Event()
         self._kept = 0
         self._sweeping: asyncio.Task[None] | None = None
         self._is_swept = True  # nobody has let go of any since a sweep looked
@@ -48,7 +47,7 @@ class ProviderRegistry:
         async with self._making:
             if wanted not in self._engines:
                 choice = await beside(self._choose, settings)
-                engine = ProviderPair(settings, choice, self._tools, self._tell)
+                engine = ProviderPair(settings, choice, self._tools)
                 try:
                     await engine.begin()
                 except (
@@ -150,14 +149,3 @@ class ProviderRegistry:
     def _owner_of(self, space: Space, first: ProviderPair) -> ProviderPair | None:
         engines = (first, *self._engines.values())
         return next((engine for engine in engines if engine.member_of(space) is not None), None)
-
-    async def changed_since(self, version: int) -> int:
-        """Wait for another version than this; which it is."""
-        while self.version == version:
-            await self._moved.wait()
-        return self.version
-
-    def _tell(self) -> None:
-        self.version += 1
-        self._moved.set()
-        self._moved = asyncio.Event()

@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
-from random import Random
 
 import structlog
 
@@ -20,6 +19,7 @@ from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.benchmarks.figures import Figure
+from tests.embedding.queue.queues import healthy
 from tests.embedding.queue.remote import provider_at
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
@@ -99,7 +99,7 @@ async def _indexed(home: Path, provider: Provider, texts: list[str]) -> float:
     for start in range(0, len(texts), 50):
         chunks = [chunk_of(text, line) for line, text in enumerate(texts[start : start + 50], 1)]
         await index.replace(found_file(f"memory/{start}.md"), str(start).encode(), chunks, {}, frozenset())
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 2 * len(texts)), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 2 * len(texts)), healthy())
     running = asyncio.create_task(queue.run())
 
     async def complete() -> None:

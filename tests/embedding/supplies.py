@@ -12,20 +12,18 @@ from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.model import DegradedPart
 from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Provider, space_of
+from memd.runtime.changed import ChangeNotifier
 from memd.store.embeddings import EmbeddingStore, Space
 
 
 class Nobody:
     """A registry without engines."""
 
-    version = 0
+    def __init__(self) -> None:
+        self.changes = ChangeNotifier()
 
     def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         return None
-
-    async def changed_since(self, version: int) -> int:
-        await asyncio.Event().wait()
-        return version
 
     def sweep_soon(self) -> None:
         pass
@@ -38,7 +36,7 @@ def silent(settings: AgentSettings, choice: ProviderChoice | None = None) -> Age
     """Keywords alone."""
     cache = EmbeddingStore(Path("/nowhere"))
     tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), FallbackThresholds())
-    engine = ProviderPair(settings, choice or ProviderChoice(None, "none is wanted"), tools, lambda: None)
+    engine = ProviderPair(settings, choice or ProviderChoice(None, "none is wanted"), tools)
     return AgentProviders(settings, engine, Nobody(), cache)
 
 

@@ -13,6 +13,7 @@ from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import recipe
 from memd.store.embeddings import EmbeddingStore
+from tests.embedding.queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer
 from tests.store.conftest import chunk_of
@@ -45,7 +46,7 @@ async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path)
         shared, running, queues = SharedBatchJobs(), [], []
         for _ in range(2):
             provider = Named()
-            queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), Random(1))
+            queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), healthy())
             made = recipe("openai", "m", remote, {}, lambda _: KEY)
             jobs = CachedBatchJobs(
                 made, provider.identity, cache, remote.batch, queue, Random(1), shared, None

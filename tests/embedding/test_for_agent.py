@@ -11,11 +11,12 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.embedding.for_agent import QUERY_TIMEOUT_S, SPARE_S, AgentProviders
 from memd.embedding.provider_pair import ProviderPair
+from memd.embedding.query_queue import QuestionQueue
 from memd.embedding.running_provider import RunningProvider
 from memd.providers.provider import EmbedUnavailable, Vector, space_of
-from memd.providers.query_queue import QuestionQueue
 from memd.store.embeddings import EmbeddingStore, Space
 from tests.clock import hastily, now_s
+from tests.embedding.queue.queues import healthy
 from tests.embedding.supplies import Nobody
 from tests.fakes import HashingProvider
 
@@ -31,6 +32,7 @@ class OneMember(Nobody):
     """A registry with one engine."""
 
     def __init__(self, member: RunningProvider) -> None:
+        super().__init__()
         self._member = member
 
     def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
@@ -43,7 +45,7 @@ def test_a_question_waits_for_its_vector_as_long_as_is_said(configured_s: float 
 
     async def main() -> float:
         provider = Silent()
-        queue = QuestionQueue(provider, clock=now_s)
+        queue = QuestionQueue(provider, healthy(), clock=now_s)
         member = cast("RunningProvider", SimpleNamespace(questions=queue, query_timeout_s=configured_s))
         engine = cast("ProviderPair", SimpleNamespace(used=member))
         settings = AgentSettings(workspace=Path("/nowhere"))

@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from memd.embedding.queue.states import BackingOff, WaitingForConfirmation, Working
+from memd.embedding.health_state import Healthy, Retrying
+from memd.embedding.queue.states import WaitingForConfirmation
 from memd.model import ChunkId, TextHash
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
@@ -69,7 +70,7 @@ class AgentBacklog:
         self.asked_at = 0.0  # since when something is unconfirmed: nothing has been sent since
         self.awaits_others = False  # all it wants has been asked for, for other agents
         self.storing = asyncio.Lock()
-        self.store: Working | BackingOff = Working()
+        self.store: Healthy | Retrying = Healthy()
         self.is_idle = False
         self.task: asyncio.Task[None] | None = None
 

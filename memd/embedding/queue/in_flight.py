@@ -5,16 +5,16 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 from weakref import WeakSet
 
+from memd.embedding.health import ProviderHealth
+from memd.embedding.health_state import Retrying
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.cache import SpaceCache
 from memd.embedding.queue.fair_slots import FairSlots
-from memd.embedding.queue.provider_health import Outcome, PartialResult, ProviderHealth, embedded
+from memd.embedding.queue.passage_embedder import Outcome, PartialResult, PassageEmbedder, embedded
 from memd.embedding.queue.results import ResultWriter
-from memd.embedding.queue.states import BackingOff
 from memd.model import TextHash
 from memd.providers.provider import ProviderLimits
-from memd.runtime.changed import ChangeNotifier
 
 
 class InFlight:
@@ -40,12 +40,12 @@ class RequestSlots:
     def __init__(
         self,
         served: Mapping[str, AgentBacklog],
-        respondent: ProviderHealth,
+        embedder: PassageEmbedder,
+        health: ProviderHealth,
         *,
         bulk: Bulk,
         cached: SpaceCache,
         storing: ResultWriter,
-        moves: ChangeNotifier,
         may_send: Callable[[AgentBacklog], bool],
         under_way: InFlight,
     ) -> None:
@@ -53,23 +53,23 @@ class RequestSlots:
 
         Args:
             served: The agents, by their ids; they come and go.
-            respondent: Whom to ask.
+            embedder: Sends the requests.
+            health: Of the provider; its progress is notified when a request is over.
             bulk: Knows what is in batch jobs.
             cached: Knows what others have asked for meanwhile.
             storing: Takes what came.
-            moves: Told when a request is over.
             may_send: Whether anything may be asked for an agent.
             under_way: What is asked for in the space, also by others.
         """
-        self.turns = FairSlots(lambda: respondent.provider.limits.concurrency)
+        self.turns = FairSlots(lambda: embedder.provider.limits.concurrency)
         self._under_way = under_way
         under_way.lanes.add(self)
         self._served = served
-        self._respondent = respondent
+        self._embedder = embedder
+        self._health = health
         self._bulk = bulk
         self._cached = cached
         self._storing = storing
-        self._moves = moves
         self._may_send = may_send
         self._probing = asyncio.Lock()
 
@@ -99,9 +99,9 @@ class RequestSlots:
             # back: an agent that is written to all the time would have no turn at all.
             if (served.anew.is_set() and not quick) or not self._may_send(served):
                 return True
-            if isinstance(self._respondent.state, BackingOff):
+            if isinstance(self._health.now.passages, Retrying):
                 return await self._probe(served)
-            request = self._chosen(served, self._respondent.provider.limits)
+            request = self._chosen(served, self._embedder.provider.limits)
             if request is None:
                 return not served.waits_for_others()
             if await self._known_meanwhile(served, request):
@@ -150,10 +150,10 @@ class RequestSlots:
             False: others have asked for all that the agent wants. To ask once more would be a loop without an end.
         """
         async with self._probing:
-            await self._respondent.due()
+            await self._health.passages_due()
             if served.anew.is_set() or not self._may_send(served):
                 return True  # what was read before the wait is not what is wanted most
-            if not isinstance(self._respondent.state, BackingOff):
+            if not isinstance(self._health.now.passages, Retrying):
                 return True
             request = self._chosen(served, ProviderLimits(1, 1, 1))
             if request is None:
@@ -186,7 +186,7 @@ class RequestSlots:
         served.out.difference_update(request.texts)
         served.wake()
         self._under_way.ended(request.texts if request.customer.use_cache else ())
-        self._moves.notify()
+        self._health.progress.notify()
 
     async def _lane(self, served: AgentBacklog, request: EmbedRequest) -> None:
         outcome = await self._ask(served, request)
@@ -200,7 +200,7 @@ class RequestSlots:
         served.asked += len(request.texts)
         outcome: Outcome = None
         try:
-            outcome = await self._respondent.ask(request.texts, probing=probing)
+            outcome = await self._embedder.ask(request.texts, probing=probing)
         finally:
             served.asked -= len(request.texts)
             served.answered += embedded(outcome)
@@ -210,7 +210,7 @@ class RequestSlots:
         has_failed = outcome is None or (isinstance(outcome, PartialResult) and outcome.has_failed)
         if has_failed:
             there = outcome.vectors if isinstance(outcome, PartialResult) else ()
-            served.strike(request.without(there), self._respondent.answers)
+            served.strike(request.without(there), self._embedder.answers)
         else:
             for one in self._served.values():
                 one.trust_again()

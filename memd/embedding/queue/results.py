@@ -6,7 +6,7 @@ import structlog
 
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, rows
 from memd.embedding.queue.cache import SpaceCache
-from memd.embedding.queue.provider_health import PartialResult
+from memd.embedding.queue.passage_embedder import PartialResult
 from memd.model import ChunkId, TextHash
 from memd.runtime.changed import ChangeNotifier
 from memd.store.chunks import WaitingChunk

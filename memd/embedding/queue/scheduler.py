@@ -2,28 +2,24 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from random import Random
 
 import structlog
 
+from memd.embedding.health import ProviderHealth
+from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import AgentBacklog, IndexToEmbed
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.cache import CacheBound, SpaceCache
 from memd.embedding.queue.cost_confirmation import CostConfirmations
 from memd.embedding.queue.in_flight import InFlight, RequestSlots, end_all
-from memd.embedding.queue.provider_health import ProviderHealth
+from memd.embedding.queue.passage_embedder import PassageEmbedder
 from memd.embedding.queue.results import ResultWriter
 from memd.embedding.queue.states import (
     BURST_S,
-    BackingOff,
     Paused,
-    Provided,
     State,
-    Stopped,
-    Working,
     in_words,
 )
 from memd.embedding.queue.user_switches import SpaceDocuments, UserSwitches, forgetful
@@ -31,7 +27,6 @@ from memd.errors import FatalError, TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
-from memd.runtime.changed import ChangeNotifier
 from memd.runtime.safe_traceback import told
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreClosed, StoreDamaged
@@ -54,8 +49,7 @@ class EmbeddingQueue:
 
     A provider that does not answer is asked for one text at a time, after longer and longer waits, until it does.
 
-    Whoever builds the queue runs `run` and, where there is a batch API, calls `bulk.use` before. Whether a provider
-    has been down for long is read off `state` (BackingOff.since is of the queue's clock), which `changed` waits for.
+    Whoever builds the queue runs `run` and, where there is a batch API, calls `bulk.use` before.
     """
 
     def __init__(
@@ -63,12 +57,10 @@ class EmbeddingQueue:
         provider: Provider,
         cache: EmbeddingStore,
         bound: CacheBound,
-        rng: Random,
-        clock: Callable[[], float] = time.monotonic,
+        health: ProviderHealth,
         *,
         confirm_above: int | None = None,
         documents: Callable[[Space], SpaceDocuments] = forgetful,
-        first_wait_s: float = 1.0,
         under_way: InFlight | None = None,
         burst_s: float = BURST_S,
     ) -> None:
@@ -78,19 +70,18 @@ class EmbeddingQueue:
             provider: Whom to ask.
             cache: Where vectors are kept by text hash.
             bound: How many of them stay, the least recently used going first.
-            rng: Source of the jitter of a backoff.
-            clock: Seconds, monotonic.
+            health: Of the provider; its clock and its source of jitter are the queue's, too.
             confirm_above: More texts than this, not cached, wait for a person to confirm them; None: nobody is asked,
                 as the work costs nothing.
             documents: Where the wishes of a person are kept.
-            first_wait_s: The full wait after the first failure; it doubles from there.
             under_way: What is asked for in the space of the provider, also by other queues; None: there is no other.
             burst_s: After so long without any being sent, texts that were sent before do not count for confirm_above.
         """
-        self._clock = clock
-        self._moves = ChangeNotifier()
-        self._respondent = ProviderHealth(provider, self._moves, rng, clock, first_wait_s)
-        self._rng = rng
+        self.health = health
+        self._clock = health.clock
+        self._rng = health.rng
+        self._moves = health.progress
+        self._embedder = PassageEmbedder(provider, health)
         self._burst_s = burst_s
         self._served: dict[str, AgentBacklog] = {}  # by agent
         self._came = asyncio.Event()  # an agent without a task
@@ -105,11 +96,11 @@ class EmbeddingQueue:
         self._storing = ResultWriter(space, self._cached, self._moves)
         self._lanes = RequestSlots(
             self._served,
-            self._respondent,
+            self._embedder,
+            health,
             bulk=self.bulk,
             cached=self._cached,
             storing=self._storing,
-            moves=self._moves,
             may_send=self._may_send,
             under_way=under_way or InFlight(),
         )
@@ -119,21 +110,13 @@ class EmbeddingQueue:
     @property
     def provider(self) -> Provider:
         """Whom the queue asks."""
-        return self._respondent.provider
-
-    @property
-    def state(self) -> Provided:
-        """How the provider stands."""
-        return self._respondent.state
-
-    async def changed(self, seen: Provided) -> Provided:
-        """Wait until the provider stands otherwise than it did; how it stands then."""
-        return await self._respondent.changed(seen)
+        return self._embedder.provider
 
     @property
     def trouble(self) -> str | None:
         """Why nothing is embedded just now, for anybody."""
-        return self._respondent.trouble
+        passages = self.health.now.passages
+        return None if isinstance(passages, Healthy) else passages.reason
 
     def state_of(self, agent: str) -> State:
         """How an agent stands: what a person wished goes before its store, and that before the provider."""
@@ -145,9 +128,9 @@ class EmbeddingQueue:
         )
         if asked is not None:
             return asked
-        if served is not None and isinstance(served.store, BackingOff):
+        if served is not None and isinstance(served.store, Retrying):
             return served.store
-        return self._respondent.state
+        return self.health.now.passages
 
     def trouble_of(self, agent: str) -> str | None:
         """Why nothing of an agent is embedded just now."""
@@ -166,11 +149,11 @@ class EmbeddingQueue:
     def next_try_s(self, agent: str) -> float | None:
         """Seconds until what failed is tried again."""
         state = self.state_of(agent)
-        return max(0.0, state.until - self._clock()) if isinstance(state, BackingOff) else None
+        return max(0.0, state.until - self._clock()) if isinstance(state, Retrying) else None
 
     def eta_s(self, waiting: int) -> float | None:
         """Seconds until so many chunks of an agent are done, at the rate of late, if all others have as many."""
-        rate = self._respondent.rate.per_s
+        rate = self._embedder.rate.per_s
         if not waiting or not rate or self.trouble:
             return None
         sharing = sum(not served.is_idle for served in self._served.values())
@@ -208,7 +191,7 @@ class EmbeddingQueue:
 
     def ask_again(self) -> None:
         """Ask a provider that is waited for, or has refused, again now."""
-        self._respondent.ask_again()
+        self.health.retry_passages()
         self._wake_all()
 
     async def confirm(self, agent: str) -> None:
@@ -233,7 +216,7 @@ class EmbeddingQueue:
         return self._confirmations.asked_before_rebuild(agent) is not None
 
     def permitted(self, agent: str, texts: int, tokens: int) -> AbstractAsyncContextManager[None]:
-        """See Confirmations.permitted."""
+        """See CostConfirmations.permitted."""
         return self._confirmations.permitted(agent, texts, tokens)
 
     # --- who is served
@@ -382,11 +365,11 @@ class EmbeddingQueue:
         return True
 
     async def _let_recover(self, served: AgentBacklog, reason: str) -> None:
-        failures = served.store.failures + 1 if isinstance(served.store, BackingOff) else 1
-        since = served.store.since if isinstance(served.store, BackingOff) else self._clock()
+        failures = served.store.failures + 1 if isinstance(served.store, Retrying) else 1
+        since = served.store.since if isinstance(served.store, Retrying) else self._clock()
         wait_s = delay_s(failures, self._rng)
         log.warning("embed.store_failed", agent=served.agent, reason=reason, wait_s=round(wait_s, 1))
-        served.store = BackingOff(since, self._clock() + wait_s, failures, reason)
+        served.store = Retrying(since, self._clock() + wait_s, failures, reason)
         self._moves.notify()
         # A pass that went well wrote to the store: there is no need to wait any longer.
         served.anew.clear()
@@ -397,9 +380,9 @@ class EmbeddingQueue:
         served.anew.set()
 
     def _rest(self) -> None:
-        is_failing = isinstance(self._respondent.state, BackingOff)
+        is_failing = isinstance(self.health.now.passages, Retrying)
         if is_failing and all(served.is_idle for served in self._served.values()):
-            self._respondent.ask_again()  # what failed is not wanted any more
+            self.health.retry_passages()  # what failed is not wanted any more
 
     async def _step(self, served: AgentBacklog) -> bool:
         """Bring one agent forward; False: there is nothing to do until it is woken."""
@@ -409,9 +392,9 @@ class EmbeddingQueue:
             raise failure
         is_anew = served.anew.is_set()
         served.anew.clear()
-        if isinstance(served.store, BackingOff):
+        if isinstance(served.store, Retrying):
             await self._storing.store(served, [])  # before anything is paid for: does it take again?
-            served.store = Working()
+            served.store = Healthy()
             self._moves.notify()
         if (is_anew or not served.ahead) and await self._look(served):
             return True  # what came out of the cache may have been all of what was read
@@ -424,7 +407,7 @@ class EmbeddingQueue:
         return await self._lanes.send(served, quick=is_anew)
 
     def _may_send(self, served: AgentBacklog) -> bool:
-        if self._wishes.of(served.agent).paused or isinstance(self._respondent.state, Stopped):
+        if self._wishes.of(served.agent).paused or isinstance(self.health.now.passages, Refusing):
             return False
         return served.unconfirmed is None or self._wishes.of(served.agent).confirmed
 
@@ -448,7 +431,7 @@ class EmbeddingQueue:
             waiting = await customer.index.waiting(LOOK_AHEAD, taken)
         elif waiting and served.fails_at_deferred:
             served.fails_at_deferred = False
-            self._respondent.hurry()
+            self.health.hurry_passages()
         settled = frozenset[TextHash]()
         if customer.use_cache and waiting:
             settled = await self._storing.from_cache(served, waiting)

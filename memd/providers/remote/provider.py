@@ -19,7 +19,6 @@ from memd.providers.provider import (
     Vector,
     Vectors,
 )
-from memd.providers.remote.circuit_breaker import CircuitBreaker
 from memd.providers.remote.dialect import Dialect
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.request import ContentRefused, Refused, RequestTooLarge, TextRole
@@ -79,7 +78,6 @@ class RemoteProvider:
         self._indexing = indexing
         self._asking = asking
         self._limits = self._dialect.limits
-        self._breaker = CircuitBreaker()
         self._identity = Identity(
             self._dialect.provider,
             self._dialect.model,
@@ -163,18 +161,11 @@ class RemoteProvider:
         Raises:
             EmbedUnavailable: none has one.
         """
-        loop = asyncio.get_running_loop()
-        self._breaker.check(loop.time())
         heads = [split(sendable(text), self._dialect.input_tokens)[0] for text in texts]
         some = [TextPiece(head, number, estimate_tokens(head)) for number, head in enumerate(heads)]
         outcomes: list[Vector | EmbedUnavailable] = []
-        try:
-            for group in requests(some, self._limits):
-                outcomes += await self._questions(group)
-        except EmbedUnavailable as failure:
-            self._breaker.failed(failure, loop.time())
-            raise
-        self._breaker.succeeded()
+        for group in requests(some, self._limits):
+            outcomes += await self._questions(group)
         bias = self._portrait.bias
         if bias is None:
             return outcomes
@@ -209,13 +200,9 @@ class RemoteProvider:
         """Embed a few short texts as they are, in one request.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable.
+            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused.
         """
         return await self._ask(texts, side, self._request_timeout_s, self._indexing)
-
-    def answers_again(self) -> None:
-        """Put questions at once: the provider has just answered something else."""
-        self._breaker.succeeded()
 
     async def close(self) -> None:
         """Close all connections."""

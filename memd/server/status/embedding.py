@@ -1,16 +1,17 @@
 """How an agent's embedding stands, as a client is told."""
 
 from memd.agent.agents import RunningAgent
+from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.embedding.queue.states import BackingOff, Paused, State, Stopped, WaitingForConfirmation, Working
+from memd.embedding.queue.states import Paused, State, WaitingForConfirmation
 from memd.providers.batch.state import FAILURES
 from memd_client import messages as wire
 
 _NAMES: dict[type[State], str] = {
-    Working: "working",
-    BackingOff: "backing_off",
-    Stopped: "stopped",
+    Healthy: "working",
+    Retrying: "backing_off",
+    Refusing: "stopped",
     Paused: "paused",
     WaitingForConfirmation: "waiting_for_confirmation",
 }
@@ -36,7 +37,7 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
 
 def provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
     """What is wrong with the provider, or with the store that takes its vectors: a wish of a person is no trouble."""
-    return queue.trouble_of(agent) if isinstance(queue.state_of(agent), BackingOff | Stopped) else None
+    return queue.trouble_of(agent) if isinstance(queue.state_of(agent), Retrying | Refusing) else None
 
 
 def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:

@@ -1,13 +1,16 @@
 """Embedding queues and indexes with chunks that wait for vectors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
 
 import apsw
 
+from memd.embedding.health import ProviderHealth
+from memd.embedding.health_state import RequestHealth
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Provider, ProviderLimits, Vectors
@@ -31,8 +34,20 @@ async def opened(tmp_path: Path, name: str, texts: list[str]) -> Index:
     return index
 
 
+def healthy(first_wait_s: float = 1.0, clock: Callable[[], float] = time.monotonic) -> ProviderHealth:
+    """The health of a provider that was never asked."""
+    return ProviderHealth("hashing", Random(1), clock, first_wait_s=first_wait_s)
+
+
+async def changed(queue: EmbeddingQueue, seen: RequestHealth | None = None) -> None:
+    """Wait until passages fare otherwise than they did, which by default is how they fare now."""
+    before = seen or queue.health.now.passages
+    while queue.health.now.passages == before:
+        await queue.health.progress.next()
+
+
 def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int = 1000) -> EmbeddingQueue:
-    return EmbeddingQueue(provider, cache, CacheBound(lambda: max_entries), Random(1))
+    return EmbeddingQueue(provider, cache, CacheBound(lambda: max_entries), healthy())
 
 
 class Poisoned(HashingProvider):

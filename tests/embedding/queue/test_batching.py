@@ -24,7 +24,7 @@ from memd.providers.remote.provider import RemoteProvider
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
-from tests.embedding.queue.queues import DIMENSIONS, opened_for
+from tests.embedding.queue.queues import DIMENSIONS, healthy, opened_for
 from tests.embedding.queue.remote import provider_at
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
@@ -68,7 +68,7 @@ async def desk(
         session = HttpConnections("openai", asker.account, None, 4)
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.02))
         client = BatchClient(dialect, session, asker.account.key, rng=Random(2), clock=time.time)
         bias = None if provider.bias is None else provider.bias.passages
         ledger = ProviderStore(cache, space)

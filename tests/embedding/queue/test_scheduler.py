@@ -1,22 +1,30 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from random import Random
 
 import msgspec
 import pytest
 
 from memd.chunk.parts import parts_of
+from memd.embedding.health_state import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.embedding.queue.states import BackingOff
 from memd.model import TextHash
 from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embeddings
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.index import Index
-from tests.embedding.queue.queues import FINGERPRINT, Poisoned, opened, queue_of, running, write
+from tests.embedding.queue.queues import (
+    FINGERPRINT,
+    Poisoned,
+    changed,
+    healthy,
+    opened,
+    queue_of,
+    running,
+    write,
+)
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 
@@ -107,7 +115,7 @@ async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: Emb
     provider = HashingProvider()
     provider.fail_next(10**9)  # until it is told otherwise
     index = await opened(tmp_path, "main", ["text"])
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.01)
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), healthy(0.01))
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
@@ -257,12 +265,12 @@ async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
     texts = ["apples", "pears", "plums"]
     texts.insert(place, "poison")
     index = await opened(tmp_path, "main", texts)
-    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.001)
+    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(lambda: 1000), healthy(0.001))
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
         while (await index.counts()).done < 3:
-            await queue.changed(queue.state)
+            await changed(queue)
     assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
     running.cancel()
     await asyncio.wait([running])
@@ -284,25 +292,27 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
                 asyncio.get_running_loop().call_later(0.005, queue.serve, customer)
                 raise
 
-    queue = EmbeddingQueue(Told(), cache, CacheBound(lambda: 1000), Random(1), first_wait_s=0.2)
+    queue = EmbeddingQueue(Told(), cache, CacheBound(lambda: 1000), healthy(0.2))
     queue.serve(customer)
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(10):
         while (await index.counts()).done < 20:
-            await queue.changed(queue.state)
+            await changed(queue)
     assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
     async with asyncio.timeout(10):
-        while not isinstance(queue.state, BackingOff) or queue.state.failures < 4:
-            await queue.changed(queue.state)
-    assert queue.state.until - queue.state.at > 0.1, "the waits grow all the same"
+        while not isinstance(queue.health.now.passages, Retrying) or queue.health.now.passages.failures < 4:
+            await changed(queue)
+    assert queue.health.now.passages.until - queue.health.now.passages.at > 0.1, "the waits grow all the same"
     # What is written now waits for one more attempt at most, which may have been put together before.
     chunks = [chunk_of("new one")]
     await index.replace(found_file("memory/b.md"), b"2", chunks, {}, frozenset())
-    until = asyncio.get_running_loop().time() + 4 * (queue.state.until - queue.state.at)
+    until = asyncio.get_running_loop().time() + 4 * (
+        queue.health.now.passages.until - queue.health.now.passages.at
+    )
     queue.serve(customer)
     async with asyncio.timeout(10):
         while (await index.counts()).done < 21:
-            await queue.changed(queue.state)
+            await changed(queue)
     assert asyncio.get_running_loop().time() < until
     running.cancel()
     await asyncio.wait([running])

@@ -4,18 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from random import Random
 
 import pytest
 
+from memd.embedding.health_state import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import InFlight
 from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
-from memd.embedding.queue.states import BackingOff
 from memd.providers.provider import EmbedUnavailable, ProviderLimits, Vectors
 from memd.store.embeddings import EmbeddingStore
-from tests.embedding.queue.queues import locked, opened, running, write
+from tests.embedding.queue.queues import healthy, locked, opened, running, write
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of
 from tests.wait import until_async
@@ -66,7 +65,7 @@ async def served(
     tmp_path: Path, cache: EmbeddingStore, provider: Lanes, texts: list[str]
 ) -> AsyncIterator[tuple[EmbeddingQueue, IndexToEmbed]]:
     index = await opened(tmp_path, "main", texts)
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
     customer = IndexToEmbed("main", index, use_cache=True)
     async with running(queue, index):
         queue.serve(customer)
@@ -111,7 +110,7 @@ async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
     provider.let_all()
     texts = [f"text {n}" for n in range(100)]
     index = await opened(tmp_path, "main", texts)
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
     async with running(queue, index):
         with locked(index, busy_ms=30_000):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
@@ -130,7 +129,7 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
         name: await opened(tmp_path, name, [f"{name} {n}" for n in range(60)]) for name in ("one", "two")
     }
     third = await opened(tmp_path, "three", [])
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
     async with running(queue, *indexes.values(), third):
         for name, index in indexes.items():
             queue.serve(IndexToEmbed(name, index, use_cache=True))
@@ -201,12 +200,12 @@ async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provid
     provider = Backing("broken")
     one = await opened(tmp_path, "one", ["shared"])
     two = await opened(tmp_path, "two", ["shared", "broken"])
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.01)
+    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.01))
     async with running(queue, one, two):
         queue.serve(IndexToEmbed("one", one, use_cache=True))
         await until_async(lambda: provider.under_way == {"shared"})
         queue.serve(IndexToEmbed("two", two, use_cache=True))
-        await until_async(lambda: isinstance(queue.state, BackingOff))
+        await until_async(lambda: isinstance(queue.health.now.passages, Retrying))
         await asyncio.sleep(0.1)  # the time to back off is over
         provider.let_all()
         await until_async(lambda: one.has_vectors and two.has_vectors)
@@ -218,7 +217,7 @@ async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: 
     texts = [f"shared {n}" for n in range(12)]
     indexes = [await opened(tmp_path, name, texts) for name in ("one", "two")]
     queues = [
-        EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), under_way=under_way)
+        EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(), under_way=under_way)
         for _ in indexes
     ]
     async with running(queues[0], indexes[0]), running(queues[1], indexes[1]):

@@ -5,19 +5,18 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from random import Random
 
 import msgspec
 import numpy as np
 import pytest
 
+from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.embedding.queue.states import BackingOff, Stopped, Working
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
-from tests.embedding.queue.queues import DIMENSIONS, opened_for, running
+from tests.embedding.queue.queues import DIMENSIONS, changed, healthy, opened_for, running
 from tests.embedding.queue.remote import ONCE, provider_at
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
@@ -46,9 +45,9 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 async def done(queue: EmbeddingQueue, index: Index) -> None:
     """Until nothing waits, through all troubles."""
     while (await queue.wait_for(index))[0]:
-        state = queue.state
-        if not isinstance(state, Working):
-            await queue.changed(state)
+        state = queue.health.now.passages
+        if not isinstance(state, Healthy):
+            await changed(queue, state)
 
 
 class Flapping:
@@ -123,7 +122,7 @@ async def test_a_provider_that_fails_three_in_ten_gives_every_vector(
     flapping = server.plan = Flapping(server)
     async with provider_at(server, timeout_s=2.0) as provider:
         index = await opened_for(tmp_path, provider, texts)
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
         async with running(queue):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             await done(queue, index)
@@ -148,15 +147,15 @@ async def test_a_provider_that_is_down_is_asked_for_one_text_at_a_time(
     server.plan = lambda _: says.broken("openai", 503) if next(failing) < 7 else None
     async with provider_at(server, retries=ONCE) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 300 for n in range(200)])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.02))
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
             assert waiting
             assert reason is not None
             assert "503" in reason
-            state = queue.state
-            assert isinstance(state, BackingOff)
+            state = queue.health.now.passages
+            assert isinstance(state, Retrying)
             await done(queue, index)
         sizes = [len(seen.texts) for seen in server.requests("embed")]
         assert sizes[4:8] == [1, 1, 1, 1]
@@ -171,7 +170,7 @@ async def test_what_a_provider_asks_for_is_waited(
     server.plan = lambda _: says.too_fast("openai", "3600")
     async with provider_at(server) as provider:
         index = await opened_for(tmp_path, provider, ["a note"])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             assert (await queue.wait_for(index))[0] == 1
@@ -192,14 +191,14 @@ async def test_a_refusal_for_good_ends_all_requests(
     server.plan = lambda _: getattr(says, refusal)("openai")
     async with provider_at(server, concurrency=2) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n}" for n in range(2000)])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
             assert waiting == 2000
             assert reason is not None
             assert "memd-ctl embed resume --agent main" in reason
-            assert isinstance(queue.state, Stopped)
+            assert isinstance(queue.health.now.passages, Refusing)
             await until_async(lambda: not queue._served["main"].lanes)
             asked = len(server.seen)
             assert asked <= 2
@@ -220,11 +219,11 @@ async def test_a_text_that_a_provider_fails_at_keeps_no_other_from_its_vector(
         index = await opened_for(
             tmp_path, provider, ["poison", *(f"note {n} " + "word " * 900 for n in range(60))]
         )
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1), first_wait_s=0.02)
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.02))
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             while (await index.counts()).done < 60:
-                await queue.changed(queue.state)
+                await changed(queue)
             assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
 
 
@@ -236,7 +235,7 @@ async def test_a_request_that_fails_takes_no_other_with_it(
     server.delay_s = 0.2
     async with provider_at(server, retries=ONCE) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 1500 for n in range(16)])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), Random(1))
+        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             _, reason = await queue.wait_for(index)

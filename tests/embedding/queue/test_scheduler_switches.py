@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
+from memd.embedding.health_state import Healthy
 from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.embedding.queue.states import Paused, WaitingForConfirmation, Working
+from memd.embedding.queue.states import Paused, WaitingForConfirmation
 from memd.store.embeddings import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore
-from tests.embedding.queue.queues import Poisoned, opened, running
+from tests.embedding.queue.queues import Poisoned, changed, healthy, opened, running
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async
@@ -39,7 +39,7 @@ def queue_of(
         provider,
         cache,
         CacheBound(lambda: 10_000),
-        Random(1),
+        healthy(),
         confirm_above=confirm_above,
         documents=partial(ProviderStore, cache),
     )
@@ -194,7 +194,7 @@ async def test_work_that_comes_bit_by_bit_is_asked_about_in_all(
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             await until_async(lambda: not queue._served["main"].anew.is_set())
             await until_async(
-                lambda: queue._served["main"].ahead == [] or queue.state_of("main") != Working()
+                lambda: queue._served["main"].ahead == [] or queue.state_of("main") != Healthy()
             )
         assert isinstance(queue.state_of("main"), WaitingForConfirmation)
         assert asked(provider) <= 20
@@ -235,7 +235,7 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
         assert "for 10 minutes, or until" in reason
         queue._burst_s = 0.0
         queue._served["main"].wake()
-        await until_async(lambda: queue.state_of("main") == Working())
+        await until_async(lambda: queue.state_of("main") == Healthy())
         assert await queue.wait_for(index) == (0, None)
         assert asked(provider) == 30
         await write("many", 30)
@@ -262,7 +262,7 @@ async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> N
     async with asyncio.timeout(5):
         await waiting
     assert begun == [20, 21]
-    assert queue.state_of("main") == Working()
+    assert queue.state_of("main") == Healthy()
 
 
 async def test_a_wish_that_cannot_be_kept_is_told_and_holds(tmp_path: Path, cache: EmbeddingStore) -> None:
@@ -283,7 +283,7 @@ async def test_a_pause_is_known_before_an_agent_is_served_again(cache: Embedding
     await restarted.recall("main")
     assert restarted.state_of("main") == Paused()
     await restarted.recall("other")
-    assert restarted.state_of("other") == Working()
+    assert restarted.state_of("other") == Healthy()
 
 
 @pytest.mark.parametrize("store_s", [0.0, 0.05])
@@ -302,9 +302,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
         return await store(*given)
 
     index.add_vectors = slowly  # type: ignore[method-assign, assignment]
-    queue = EmbeddingQueue(
-        Poisoned(), cache, CacheBound(lambda: 1000), Random(1), confirm_above=12, first_wait_s=0.001
-    )
+    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(lambda: 1000), healthy(0.001), confirm_above=12)
     async with running(queue):
         for burst in range(4):
             texts = [f"text {burst} {n}" for n in range(10)]
@@ -313,7 +311,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             async with asyncio.timeout(10):
                 while (await index.counts()).done < 10 * (burst + 1):
-                    await queue.changed(queue.state)
+                    await changed(queue)
             await until_async(lambda: not queue._served["main"].answered, 10)
             assert not isinstance(queue.state_of("main"), WaitingForConfirmation)
     await index.close()

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from memd.embedding.observed_provider import watched
+from memd.embedding.health_state import Healthy
+from memd.embedding.query_queue import QuestionQueue
 from memd.providers.local.query_thread import REPLACED, SLOW_S, STUCK_S, QueryThread
-from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector
-from memd.providers.query_queue import QuestionQueue
+from memd.providers.provider import EmbedUnavailable, Vector
 from memd.runtime.threads import Threads
+from tests.embedding.queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 
@@ -122,13 +123,13 @@ async def test_a_stuck_question_keeps_no_place_in_the_queue(
             desk = await questions.ask(desks.stuck if text == "stuck" else sound)
             return np.full(4, desk, np.float32)
 
-    told: list[EmbedUnavailable | EmbedTerminal | None] = []
-    queue = QuestionQueue(watched(Numbered(), told.append))
+    health = healthy()
+    queue = QuestionQueue(Numbered(), health)
     async with asyncio.timeout(20):
         while not desks.stuck_at:  # a thread that is slow to begin has its question taken back
             with pytest.raises(EmbedUnavailable, match="at one question"):
                 await queue.ask("stuck", 60)
-    assert {str(one) for one in told} == {"The bundled model has been at one question for 0 s."}
+    assert str(health.reason) == "The bundled model has been at one question for 0 s."
     busy = STUCK_S + 0.01
     while True:
         try:
@@ -138,7 +139,7 @@ async def test_a_stuck_question_keeps_no_place_in_the_queue(
         else:
             break
     assert list(vector) == [1.0] * 4
-    assert told[-1] is None
+    assert health.now.overall == Healthy()
     queue.close()
 
 

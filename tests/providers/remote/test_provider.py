@@ -462,16 +462,6 @@ async def test_a_question_is_put_twice_at_most(server: EmbeddingServer) -> None:
     assert len(server.seen) == 2
 
 
-async def test_a_dead_provider_is_left_alone_for_a_while(server: EmbeddingServer) -> None:
-    """After two failures questions fail at once, with the reason."""
-    server.plan = lambda _: says.wrong_key("openai")
-    async with asking(server, "openai") as provider:
-        for _ in range(5):
-            with pytest.raises(EmbedUnavailable, match="key"):
-                await provider.embed_query("a")
-    assert len(server.seen) == 2
-
-
 # --- what makes vectors comparable
 
 

@@ -8,8 +8,16 @@ from collections.abc import Callable, Hashable, Sequence
 
 import structlog
 
+from memd.embedding.health import ProviderHealth
 from memd.errors import MemdError
-from memd.providers.provider import EmbedsTogether, EmbedTerminal, EmbedUnavailable, Provider, Vector
+from memd.providers.provider import (
+    EmbedsTogether,
+    EmbedTerminal,
+    EmbedUnavailable,
+    Provider,
+    Vector,
+    failures_of,
+)
 from memd.runtime.safe_traceback import told
 
 log = structlog.get_logger()
@@ -42,16 +50,23 @@ class QuestionQueue:
     """
 
     def __init__(
-        self, provider: Provider, *, longest_s: float = LONGEST_S, clock: Callable[[], float] = time.monotonic
+        self,
+        provider: Provider,
+        health: ProviderHealth,
+        *,
+        longest_s: float = LONGEST_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is asked yet.
+        """Empty.
 
         Args:
-            provider: Whom to ask.
+            provider: Embeds the questions.
+            health: Of the provider: says whether a question may be sent, and hears how each request ended.
             longest_s: How long a question waits while others are answered.
             clock: Seconds, monotonic.
         """
         self.provider = provider
+        self._health = health
         self._longest_s = longest_s
         self._clock = clock
         self._waiting: OrderedDict[Hashable, dict[bytes, _Question]] = OrderedDict()  # by who asks
@@ -174,11 +189,26 @@ class QuestionQueue:
                 self._settle(question, outcome)
 
     async def _outcomes(self, texts: Sequence[str]) -> Sequence[Outcome]:
-        """One of each text.
+        """The outcome of each text.
 
         Raises:
             EmbedUnavailable, EmbedTerminal: of all of them.
         """
+        self._health.admit_question()
+        try:
+            with failures_of(self.provider.identity.provider):
+                outcomes = await self._asked(texts)
+        except EmbedUnavailable as failure:
+            self._health.question_failed(failure)
+            raise
+        failures = [outcome for outcome in outcomes if isinstance(outcome, EmbedUnavailable)]
+        if len(failures) == len(outcomes):
+            self._health.questions_refused(failures[0])
+        else:
+            self._health.questions_answered()
+        return outcomes
+
+    async def _asked(self, texts: Sequence[str]) -> Sequence[Vector | EmbedUnavailable]:
         if not isinstance(self.provider, EmbedsTogether):
             return [await self.provider.embed_query(text) for text in texts]
         outcomes = await self.provider.embed_queries(texts)

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from memd.providers import query_queue
-from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector
-from memd.providers.query_queue import (
+from memd.embedding import query_queue
+from memd.embedding.health import ProviderHealth
+from memd.embedding.query_queue import (
     AT_ONCE,
     CACHED_BYTES,
     LONGEST_S,
@@ -17,8 +18,10 @@ from memd.providers.query_queue import (
     TOGETHER_MOST,
     QuestionQueue,
 )
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector
 from memd.runtime.threads import NoThread
 from tests.clock import Clock, hastily, now_s
+from tests.embedding.queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 
@@ -53,7 +56,7 @@ class Together(HashingProvider):
 async def test_the_same_question_of_many_is_one_request() -> None:
     """And none, if it was answered lately."""
     provider = Together()
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     vectors = await asyncio.gather(*(queue.ask("which?", 5, asker) for asker in range(40)))
     assert provider.together == [["which?"]]
     assert all(np.array_equal(vector, provider.embed(["which?"])[0]) for vector in vectors)
@@ -64,7 +67,7 @@ async def test_the_same_question_of_many_is_one_request() -> None:
 async def test_questions_that_wait_go_together() -> None:
     """Two hundred at once are a few requests, two at a time, and all get the vectors that are theirs."""
     provider = Together()
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     questions = [f"question {n}" for n in range(200)]
     vectors = await asyncio.gather(*(queue.ask(text, 5, text) for text in questions))
     np.testing.assert_array_equal(vectors, provider.embed(questions))
@@ -78,7 +81,7 @@ async def test_questions_that_wait_go_together() -> None:
 async def test_a_provider_that_takes_one_gets_one_at_a_time() -> None:
     """Those that wait are answered in turn."""
     provider = HashingProvider()
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     questions = [f"question {n}" for n in range(20)]
     await asyncio.gather(*(queue.ask(text, 5) for text in questions))
     assert provider.questions == questions
@@ -87,7 +90,7 @@ async def test_a_provider_that_takes_one_gets_one_at_a_time() -> None:
 async def test_askers_take_turns() -> None:
     """One that asks a hundred things keeps nobody waiting who asks one."""
     provider = HashingProvider()
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     many = [asyncio.ensure_future(queue.ask(f"many {n}", 5, "many")) for n in range(100)]
     await asyncio.sleep(0)
     await queue.ask("one", 5, "one")
@@ -98,7 +101,7 @@ async def test_askers_take_turns() -> None:
 async def test_a_question_waits_while_others_are_answered() -> None:
     """For longer than its patience, as long as the queue moves; ten seconds at most. One that stands still is left."""
     clock, provider = Clock(), Together(is_open=False)
-    queue = QuestionQueue(provider, clock=clock)
+    queue = QuestionQueue(provider, healthy(), clock=clock)
 
     first = [asyncio.ensure_future(queue.ask(f"first {n}", 0.5)) for n in range(2)]
     await until_async(lambda: provider.under_way == 2)
@@ -125,7 +128,7 @@ async def test_a_model_that_hangs_is_not_waited_for() -> None:
             await asyncio.Event().wait()
             return await super().embed_query(text)
 
-    queue = QuestionQueue(Hanging())
+    queue = QuestionQueue(Hanging(), healthy())
     with pytest.raises(EmbedUnavailable, match=r"no vector after 0\.\d s"):
         await queue.ask("a", 0.05)
     queue.close()
@@ -134,7 +137,7 @@ async def test_a_model_that_hangs_is_not_waited_for() -> None:
 async def test_a_question_that_nobody_waits_for_any_more_is_not_asked() -> None:
     """Unless it is under way: then its answer is kept for who asks next."""
     provider = Together(is_open=False)
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     asking = [asyncio.ensure_future(queue.ask(f"question {n}", 5)) for n in range(6)]
     await until_async(lambda: provider.under_way == 2)
     for one in (asking[0], *asking[3:]):
@@ -157,7 +160,7 @@ async def test_a_failure_is_told_to_all_who_asked_and_not_kept(failure: Exceptio
             raise failure
 
     provider = Failing()
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     told = await asyncio.gather(*(queue.ask("a", 5) for _ in range(3)), return_exceptions=True)
     assert {(type(one), str(one)) for one in told} == {(EmbedUnavailable, str(failure))}
     assert len(set(map(id, told))) == 3
@@ -169,7 +172,7 @@ async def test_a_failure_is_told_to_all_who_asked_and_not_kept(failure: Exceptio
 async def test_one_refused_question_takes_no_vector_from_the_others() -> None:
     """Each question has an outcome of its own."""
     provider = Together(rejects=["bad"])
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     told = await asyncio.gather(
         *(queue.ask(text, 5) for text in ("a", "b", "c", "bad", "d")), return_exceptions=True
     )
@@ -180,7 +183,7 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     """What was asked last stays."""
     provider = Together()
     monkeypatch.setattr(query_queue, "CACHED_BYTES", 4 * 384 * 4)
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     for text in ("a", "b", "c", "d", "a", "e"):
         await queue.ask(text, 5)
     before = len(provider.together)
@@ -193,7 +196,7 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_after_the_end_nobody_waits() -> None:
     """Neither who has asked nor who asks then."""
-    queue = QuestionQueue(Together(is_open=False))
+    queue = QuestionQueue(Together(is_open=False), healthy())
     asking = [asyncio.ensure_future(queue.ask(f"question {n}", 5)) for n in range(5)]
     await asyncio.sleep(0.01)
     queue.close()
@@ -207,7 +210,7 @@ async def test_after_the_end_nobody_waits() -> None:
 async def test_vectors_of_questions_are_remembered_up_to_a_size() -> None:
     """The one that was asked the longest ago is forgotten first."""
     provider = HashingProvider(dimensions=65_536)
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     fit = CACHED_BYTES // (4 * 65_536)
     for number in range(fit):
         await queue.ask(f"question {number}", 60)
@@ -233,7 +236,7 @@ def test_a_question_waits_while_others_are_answered_and_not_for_ever() -> None:
     """By the shipped figure."""
 
     async def main() -> float:
-        queue = QuestionQueue(Sticking(), clock=now_s)
+        queue = QuestionQueue(Sticking(), healthy(), clock=now_s)
         stuck = asyncio.create_task(queue.ask("stuck", 2))
         await asyncio.sleep(0)
         number = 0
@@ -279,7 +282,7 @@ class Short(Together):
     [
         (Odd(NoThread("too many threads are running")), "too many threads are running"),
         (Odd(KeyError("which?")), r"in an unexpected way \(KeyError\)"),
-        (Odd(MemoryError()), "no memory is left"),
+        (Odd(MemoryError()), r"in an unexpected way \(MemoryError\)"),
         (Odd(asyncio.CancelledError()), "given up"),
         (Short(), "0 vectors for 1 question"),
     ],
@@ -288,9 +291,21 @@ async def test_a_question_that_failed_in_whatever_way_is_asked_again(
     provider: HashingProvider, said: str
 ) -> None:
     """It is told at once, however long its patience; who asks the same next gets the vector."""
-    queue = QuestionQueue(provider)
+    queue = QuestionQueue(provider, healthy())
     async with asyncio.timeout(20):
         with capture_logs(), pytest.raises(EmbedUnavailable, match=said):
             await queue.ask("which?", 3600)
         np.testing.assert_array_equal(await queue.ask("which?", 3600), provider.embed(["which?"])[0])
+    queue.close()
+
+
+async def test_a_dead_server_is_left_alone_for_a_while() -> None:
+    """After two failures questions fail at once, with the reason."""
+    provider = Together()
+    provider.fail_next(100)
+    queue = QuestionQueue(provider, ProviderHealth("openai", Random(1), is_remote=True))
+    for number in range(5):
+        with pytest.raises(EmbedUnavailable, match="lets this request fail"):
+            await queue.ask(f"question {number}", 5)
+    assert len(provider.together) == 2
     queue.close()
