@@ -38,5 +38,5 @@ class Backoff:
         return delay_s(self.failures, self._rng, first_s=self._first_s, cap_s=self._cap_s)
 
     def reset(self) -> None:
-        """The work has succeeded: the next failure is a first one again."""
+        """Count no failures any more: the work has succeeded."""
         self.failures = 0

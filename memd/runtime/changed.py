@@ -17,11 +17,11 @@ class ChangeNotifier:
         self._next = asyncio.Event()
 
     async def since(self, version: int) -> int:
-        """Wait until the version is another one than this; returns the one of now."""
+        """Wait until the version differs from this one; returns the current version."""
         while self.version == version:
             await self._next.wait()
         return self.version
 
     async def next(self) -> int:
-        """Wait for the next change after this call; returns the version of then."""
+        """Wait for the next change after this call; returns the version after it."""
         return await self.since(self.version)

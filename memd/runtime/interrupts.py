@@ -1,4 +1,4 @@
-"""Ctrl-C while a program is not ready for it yet: a person wants it to end, and no traceback."""
+"""Ends a process quietly at Ctrl-C while it is still starting: without a traceback."""
 
 import contextlib
 import os
@@ -10,11 +10,11 @@ STATUS = 130  # as shells have it: 128 + SIGINT
 
 
 def end_quietly(status: int = STATUS) -> bool:
-    """Have SIGINT end the process at once from here on; call it while there is nothing to lose.
+    """Have SIGINT end the process at once from now on; call it while there is nothing to lose.
 
     Returns:
-        Whether that is so: nothing changes where the signal is ignored, as in the background of a shell, where another
-        handler is set, and on a thread that is not the main one.
+        Whether the handler was set. It is not if the signal is ignored, as in the background of a shell, if another handler
+        is set, or on a thread other than the main one.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return False
@@ -27,7 +27,7 @@ def end_quietly(status: int = STATUS) -> bool:
 
 @contextlib.contextmanager
 def quiet(status: int = STATUS) -> Iterator[None]:
-    """Meanwhile end_quietly; then Python raises KeyboardInterrupt as usual."""
+    """Apply end_quietly within the block; afterwards Python raises KeyboardInterrupt as usual."""
     is_changed = end_quietly(status)
     try:
         yield

@@ -1,16 +1,16 @@
-"""The time zone of this machine, as it is on each day of the year."""
+"""The time zone of this machine, with its rules for each moment."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
 
 class LocalZone(tzinfo):
-    """What the system says of each moment: summer time or not, and whatever the law was in its year.
+    """The local time zone, with summer time and the rules of each year.
 
-    The zone that Python gives for a moment is a fixed distance from UTC, and wrong for half of the others.
+    The zone that `datetime.astimezone()` gives is a fixed distance from UTC, which is wrong for half of the year.
     """
 
     def fromutc(self, when: datetime) -> datetime:
-        """A moment in UTC as this zone has it."""
+        """Convert a moment in UTC to this zone."""
         local = when.replace(tzinfo=UTC).astimezone()
         wall = local.replace(tzinfo=None)
         # Of the hour that comes twice in autumn, it is the second one if the first has another distance from UTC.
@@ -21,11 +21,11 @@ class LocalZone(tzinfo):
         return None if when is None else when.replace(tzinfo=None).astimezone().utcoffset()
 
     def dst(self, _: datetime | None) -> timedelta | None:
-        """How much of that is summer time: it is not told apart."""
+        """None: the share of summer time is not known."""
         return None
 
     def tzname(self, when: datetime | None) -> str | None:
-        """What people call it."""
+        """The abbreviation of the zone, such as CET."""
         return None if when is None else when.replace(tzinfo=None).astimezone().tzname()
 
     def __eq__(self, other: object) -> bool:

@@ -1,7 +1,7 @@
 """The file that the process writes its log to, kept below a size.
 
-It is the stderr of the process, opened by whoever started it. The process alone gives it another name when it is full, so
-that no two of them do; what a child that has inherited it writes then is in the file of the other name.
+The file is the stderr of the process, opened by the program that started it. Only this process renames it when it is full, so that
+no two processes do. What a child process writes to an inherited descriptor goes to the renamed file.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ _STREAMS = (1, 2)
 
 
 def rotated(file: Path, number: int) -> Path:
-    """Where a full file is kept; number 1 is the newest. 0 is the file that is written to."""
+    """The path of a full file; number 1 is the newest. Number 0 is the file that is written to."""
     return file.with_name(f"{file.name}.{number}") if number else file
 
 
@@ -38,13 +38,13 @@ class LogFile:
 
     @property
     def is_ours(self) -> bool:
-        """Whether anything of this process goes to the file at all."""
+        """Whether a stream of this process writes to the file."""
         return bool(self._streams)
 
     def tend(self) -> None:
-        """Go on in a new file where this one is full, or is not at its path any more; to be called between two events.
+        """Begin a new file if this one is full, or is not at its path any more; call it between two events.
 
-        Never raises: where there is no room for a new file, the old one is written on.
+        Never raises: if there is no room for a new file, the process goes on with the old one.
         """
         if not self._streams:
             return
@@ -76,7 +76,7 @@ class LogFile:
         new.replace(self._file)
 
     def _move_to(self, file: Path, flags: int = 0) -> None:
-        """Let all streams write to the end of a file, which is made where it is not there."""
+        """Have all streams write to the end of a file, which is created if it does not exist."""
         flags |= os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         opened = os.open(file, flags, 0o600)
         try:
@@ -87,7 +87,7 @@ class LogFile:
 
 
 def all_of(file: Path) -> Iterator[Path]:
-    """A log with the full files before it that are kept, the oldest first; only those that are there."""
+    """The existing files of a log: the full ones, the oldest first, then the file that is written to."""
     return (path for number in range(KEPT, -1, -1) if (path := rotated(file, number)).is_file())
 
 

@@ -1,10 +1,9 @@
-"""Where log events go, and what may stand in them.
+"""Sends log events to one stream, and keeps memory text out of them.
 
-An event is a name and values: ``log.info("sync.finished", files=3)``. Memory text is none of them. That is the duty
-of whoever logs; what is here keeps a slip small. A text under a name that carries memory is replaced by its length,
-any other is cut, and of an object only the type is told, since its repr may hold anything. Of an exception is written
-what memd.runtime.safe_traceback lets through, and of a line of a library's only what stands so in its source: either may quote what
-it was given. Messages of memd's own exceptions are written: do not put memory into one.
+An event is a name and values: ``log.info("sync.finished", files=3)``. The caller must not pass memory text. This module limits
+the harm of a mistake: a text under a key that may carry memory is replaced by its length, any other text is cut, and of an object
+only the type is logged, since its repr may contain anything. Of an exception, memd.runtime.safe_traceback decides what is logged; of
+a library's message, only its constant part is. The messages of memd's own exceptions are logged: do not put memory into one.
 """
 
 import logging
@@ -84,7 +83,7 @@ def configure(level: Level, stream: TextIO | None, *, terminal: bool, color: boo
 
 
 def set_level(level: Level) -> None:
-    """Change the level; every logger follows at once."""
+    """Change the level of all loggers, at once."""
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger(_OURS).setLevel(number)
     logging.getLogger().setLevel(max(number, logging.WARNING))
@@ -96,7 +95,7 @@ def wants_color(environ: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def before_each(tend: Callable[[], None]) -> None:
-    """Have something done before each event that is written, by whatever thread: one at a time, and it must not raise."""
+    """Set a function to call before each event that is written. Calls never overlap; the function must not raise."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler):
             handler.before = tend
@@ -111,11 +110,11 @@ class _Handler(logging.StreamHandler[TextIO]):
         super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Lose the event: there is nowhere left to complain."""
+        """Drop the event: there is no other place for an error."""
 
 
 class _Nowhere(logging.NullHandler):
-    """In place of a stream that a process does not have; without any handler logging would look for stderr."""
+    """Takes the place of a missing stream: without any handler, logging would use stderr."""
 
 
 def _our_logger(*_: Any) -> logging.Logger:
@@ -146,7 +145,7 @@ def _traceback(failure: BaseException) -> str:
 
 
 def _foreign_words(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """In place of a library's line: its constant part, with numbers, and how long the rest is."""
+    """Replace a library's message by its constant part, its numbers, and the length of the rest."""
     event["event"] = _told(event["_record"], event.pop("positional_args", ()))
     return event
 
@@ -175,7 +174,7 @@ def _foreign_value(value: object) -> object:
 
 
 def _callers() -> Iterator[CodeType]:
-    """The functions that are being called: whoever logs is among them."""
+    """The functions on the stack, the caller of the logger among them."""
     frame = sys._getframe()  # noqa: SLF001 - public in all but its name, and what logging itself asks
     while frame is not None:
         yield frame.f_code
@@ -221,7 +220,7 @@ def _json_line(_: WrappedLogger, __: str, event: EventDict) -> str:
 
 
 def _visible(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Write control characters out: a terminal would obey those in a file name."""
+    """Escape control characters: a terminal would obey those in a file name."""
     trace = event.pop("exception", None)
     shown: EventDict = {name: _printable(value) for name, value in event.items()}
     if trace is not None:

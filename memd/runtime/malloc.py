@@ -1,4 +1,4 @@
-"""Giving memory back to the system that the allocator would rather keep."""
+"""Has the C allocator return free memory to the system."""
 
 import asyncio
 import contextlib
@@ -9,9 +9,9 @@ _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def give_back() -> None:
-    """Have the allocator return pages that nothing is on. Blocks; for some milliseconds where there is much.
+    """Return unused pages to the system (malloc_trim). Blocks, for some milliseconds if there are many.
 
-    Only the GNU C library keeps so much that this is needed; others have no such call.
+    Only the GNU C library keeps so many that this is needed; other libraries have no such call.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -19,7 +19,7 @@ def give_back() -> None:
 
 
 async def give_back_beside() -> None:
-    """See give_back; nobody waits for it, and where no thread can be started it is left for the next time."""
+    """Call give_back on a thread, and do not wait for it; do nothing if no thread can be started."""
     with contextlib.suppress(RuntimeError):
         await asyncio.to_thread(give_back)
 

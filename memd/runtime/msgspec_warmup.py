@@ -1,4 +1,4 @@
-"""Has msgspec look at every type before two threads meet the same one at once."""
+"""Has msgspec inspect every struct before there are threads, because it crashes if two threads meet a new one at once."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,12 +9,11 @@ _OURS = ("memd", "memd_client")
 
 
 def learn_types() -> None:
-    """Have msgspec know all structs of memd that are imported by now.
+    """Have msgspec inspect all structs of memd that are imported by now; call it before there are threads.
 
-    What it learns of a struct it keeps with the class, and it puts it there before it has learnt all: a thread that
-    first decodes or converts to a struct while another one does so reads past what is there, and the process is gone
-    (msgspec 0.22, SIGSEGV). Several threads begin at once wherever a daemon starts with transcripts to read, or with
-    questions that wait. Call it before there are threads.
+    msgspec caches what it knows of a struct in the class, and stores it there before it is complete. A thread that first
+    decodes a struct while another thread does so reads past the end of the cache, and the process crashes (msgspec 0.22,
+    SIGSEGV). Several threads begin at once when a daemon starts with transcripts to read, or with questions that wait.
     """
     for kind in list(_below(msgspec.Struct)):
         if kind.__module__.partition(".")[0] in _OURS:

@@ -1,23 +1,23 @@
-"""How often something is told: once in a while, with the number of those that were not."""
+"""Limits how often an event is logged, and counts the suppressed ones."""
 
 
 class RateLimiter:
-    """Lets one of many through in a while, each kind by itself."""
+    """Allows one event of each kind in a period."""
 
     def __init__(self, every_s: float = 10.0) -> None:
-        """Nothing was told yet.
+        """Set the period.
 
         Args:
-            every_s: Seconds from one to the next that is told. A person can follow a log of six lines a minute.
+            every_s: The period in seconds. A person can follow a log of six lines a minute.
         """
         self._every_s = every_s
         self._told: dict[str, tuple[float, int]] = {}  # kind -> when one was, and how many were not since
 
     def left_out(self, kind: str, now: float) -> int | None:
-        """How many were left out before this one, which is told; None: so is this one.
+        """How many events were suppressed since the last allowed one; None: suppress this one, too.
 
         Args:
-            kind: One of few: each is remembered.
+            kind: One of a few kinds: each is stored.
             now: Seconds, monotonic.
         """
         before = self._told.get(kind)

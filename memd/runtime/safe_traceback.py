@@ -1,9 +1,9 @@
-"""What may be said of an exception where memory must not be: where it happened, and its words if they are not data.
+"""Formats exceptions without memory text: the place, and the message only if it cannot contain data.
 
-The message of an exception is often made of what was worked on: a UnicodeDecodeError quotes bytes, a ValidationError a
-value, a KeyError the key, an error of SQLite the question. Nobody can list all that quote. So the words of exceptions
-of memd are shown, since they are written for people; of all others only words that stand in the source code as they
-are, and what the system says of a number. Of the rest it is told how long it was. The frames tell the place.
+The message of an exception often quotes the data: a UnicodeDecodeError quotes bytes, a ValidationError a value, a KeyError the
+key, an error of SQLite the query. Nobody can list all exceptions that quote. So the messages of memd's own exceptions are shown,
+since they are written for people. Of all others, only text is shown that is a constant in the source code, and the system's
+message for an errno; the rest is replaced by its length. The frames say where it happened.
 """
 
 import os
@@ -29,7 +29,7 @@ _DURING = "During handling of the above exception, another exception occurred:"
 
 
 def cause(failure: BaseException) -> str:
-    """An exception on one line: its type, and those of its words that cannot hold data."""
+    """An exception on one line: its type, and the part of its message that cannot contain data."""
     kind = type(failure)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     words = _words(failure)
@@ -37,7 +37,7 @@ def cause(failure: BaseException) -> str:
 
 
 def told(failure: Exception) -> str:
-    """A failure in words for a person: those of memd, or, where nobody foresaw it, what kind it is."""
+    """A failure in words for a person: memd's own message, or the type of an unforeseen exception."""
     match failure:
         case MemdError():
             return str(failure)
@@ -48,19 +48,19 @@ def told(failure: Exception) -> str:
 
 
 def account(failure: BaseException) -> str:
-    """An exception with all that led to it, as a traceback: frames without their variables, and causes as above."""
+    """A traceback of an exception and its causes: frames without their variables, messages as `cause` gives them."""
     return "\n".join(_chain(failure, 0))
 
 
 def is_literal(text: str, codes: Iterator[CodeType]) -> bool:
-    """Whether a text stands, as it is, in the source of one of these functions: then it holds nothing of anybody."""
+    """Whether a text is a constant of one of these functions: then it contains no data."""
     return any(
         isinstance(constant, str) and constant == text for code in codes for constant in code.co_consts
     )
 
 
 def catch_strays(tell: Tell) -> None:
-    """Have told what Python would print by itself, message and all: what ends the process, a thread or an object."""
+    """Pass uncaught exceptions (of the process, a thread or a finaliser) to a function; Python would print them with their messages."""
 
     def in_main(_: type[BaseException], failure: BaseException, __: TracebackType | None) -> None:
         tell("main", failure)
@@ -77,7 +77,7 @@ def catch_strays(tell: Tell) -> None:
 
 
 def print_account(place: str, failure: BaseException) -> None:
-    """Write an account to stderr, for a process without a log."""
+    """Write the traceback to stderr, for a process without a log."""
     if sys.stderr is not None:
         print(f"memd: failed in {place}\n{account(failure)}", file=sys.stderr)  # noqa: T201 - last words
 

@@ -1,4 +1,4 @@
-"""Telling the service manager how the daemon is: the datagrams of sd_notify(3)."""
+"""Tells the service manager the state of the daemon, by the datagrams of sd_notify(3)."""
 
 import os
 import socket
@@ -10,10 +10,10 @@ _PATIENCE_S = 0.5
 
 
 class Notifier:
-    """Speaks to the socket that the environment names. Without one, or with a dead one, nothing happens.
+    """Sends to the socket that the environment names. Without one, or with a dead one, it does nothing.
 
     Args:
-        environ: The environment; the variable is taken out of it, so that no child process speaks for the daemon.
+        environ: The environment; the variable is removed from it, so that no child process sends for the daemon.
     """
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
@@ -23,7 +23,7 @@ class Notifier:
 
     @property
     def is_heard(self) -> bool:
-        """Whether there is a manager to speak to."""
+        """Whether there is a manager."""
         return self._address.startswith(("/", "\0"))
 
     def ready(self, status: str = "") -> None:
@@ -59,7 +59,7 @@ class Notifier:
 
 
 def watchdog_interval_s(environ: Mapping[str, str]) -> float | None:
-    """How often to call ``Notifier.watchdog``, in seconds: half the time the manager waits. None: it does not wait."""
+    """How often to call ``Notifier.watchdog``, in seconds: half the time-out of the manager. None: it has none."""
     limit = environ.get("WATCHDOG_USEC", "")
     meant_for = environ.get("WATCHDOG_PID", "")
     if meant_for not in {"", str(os.getpid())}:
@@ -68,5 +68,5 @@ def watchdog_interval_s(environ: Mapping[str, str]) -> float | None:
 
 
 def _one_line(status: str) -> str:
-    """A line end would begin another assignment."""
+    """The status on one line: a line end would begin another assignment."""
     return " ".join(status.split())

@@ -5,10 +5,10 @@ import sys
 
 
 def open_streams() -> None:
-    """Have each lead somewhere, also where whoever started the process has closed it.
+    """Open each stream that the parent process has closed, on /dev/null.
 
-    A socket or the event loop's own descriptor in the place of a closed one would get what is printed, and libuv ends a
-    process that has it close a descriptor up to 2.
+    Otherwise a socket, or a descriptor of the event loop, would get the number of a closed stream and receive what is printed.
+    libuv aborts a process that closes a descriptor up to 2.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass

@@ -1,14 +1,14 @@
-"""What asyncio lacks about tasks: waiting for the first of several things, and telling whose cancellation it is."""
+"""Functions that asyncio lacks: wait for the first of several awaitables, and tell whose cancellation a CancelledError is."""
 
 import asyncio
 from collections.abc import Awaitable
 
 
 async def first_of(*waits: Awaitable[object]) -> None:
-    """Wait until one of them is over, and cancel the others.
+    """Wait until the first awaitable is done, and cancel the others.
 
     Raises:
-        what the first one failed with.
+        Whatever the first one raised.
     """
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:

@@ -1,4 +1,4 @@
-"""Threads for one purpose: a bounded number, so that work which hangs takes nobody else's."""
+"""A bounded number of threads for one purpose, so that work which hangs blocks no other work."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,10 @@ BIRTH_S = 10.0  # a thread that has not begun after so long has died of want of 
 
 
 class _Thread(threading.Thread):
-    """A thread whose start waits for nothing.
+    """A thread that is started without a wait.
 
-    Python's waits until the thread says that it has begun: for ever, and the event loop with it, if memory was too short for
-    the thread to come so far.
+    `threading.Thread.start` waits until the thread has begun. If memory is too short for that, it waits for ever, and blocks the
+    event loop.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -43,33 +43,33 @@ class _Unawaited(threading.Event):
 
 
 class ResourceShortage(TransientError):
-    """The system does not give what work needs just now."""
+    """The system has too few resources for the work just now."""
 
 
 class NoThread(ResourceShortage):
-    """It gives no thread; the work was not begun."""
+    """No thread could be started; the work was not begun."""
 
 
 class NoMemory(ResourceShortage):
-    """It gives no memory; the work was broken off."""
+    """Memory was too short; the work was aborted."""
 
 
 class Threads:
-    """Runs functions that may block, so many at a time and the others in the order they came.
+    """Runs functions that may block, a limited number at a time; the others wait in the order of their calls.
 
-    A call on a network mount that is gone cannot be interrupted. Its thread is lost until the mount is back, so whoever
-    can meet such a call has threads of its own. There is nothing to close: threads without work end, and none keeps the
-    process from ending.
+    A call on a network mount that is gone cannot be interrupted. Its thread is lost until the mount is back, so work that can
+    meet such a call has threads of its own. There is nothing to close: threads without work end, and none keeps the process
+    from ending.
     """
 
     def __init__(self, limit: int, name: str, *, idle_s: float = IDLE_S, birth_s: float = BIRTH_S) -> None:
-        """No thread is started yet.
+        """Set the bounds; threads are started when there is work.
 
         Args:
             limit: How many functions run at a time.
-            name: Of the threads, for whoever looks at the process.
+            name: Name of the threads, as tools show it.
             idle_s: How long a thread waits for more work before it ends.
-            birth_s: A thread that has not begun by then never will.
+            birth_s: A thread that has not begun after so many seconds never will.
         """
         self._limit = limit
         self._name = name
@@ -82,7 +82,7 @@ class Threads:
 
     @property
     def count(self) -> int:
-        """How many threads there are just now."""
+        """The current number of threads."""
         return self._count
 
     @property
@@ -92,16 +92,18 @@ class Threads:
             return not self._jobs and not self._busy_since
 
     def busy_s(self) -> float:
-        """How long the longest call of those under way has run; 0 where there is none."""
+        """How long the longest running call has run, in seconds; 0 if none runs."""
         with self._changed:
             began = min(self._busy_since.values(), default=None)
         return 0.0 if began is None else time.monotonic() - began
 
     async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What fn returns, or raises. A caller that is cancelled takes back what has not begun; else it runs to its end.
+        """Run fn on a thread; returns and raises what fn does.
+
+        If the caller is cancelled, a call that has not begun is dropped; one that has begun runs to its end.
 
         Raises:
-            NoThread: the system gives no thread, and there is none that could take it; it was not begun.
+            NoThread: no thread could be started, and no other can take the call; it was not begun.
             NoMemory: in place of a MemoryError of fn.
         """
         future: Future[T] = Future()
@@ -125,7 +127,7 @@ class Threads:
             raise
 
     def _begin_thread(self, job: tuple[Future[Any], Callable[[], Any]]) -> None:
-        """Have one thread more; without one, those that there are do the job in their time."""
+        """Start one more thread; if that fails, the existing ones take the job later."""
         thread = _Thread(target=self._work, name=self._name, daemon=True)
         try:
             thread.start()
@@ -140,7 +142,7 @@ class Threads:
             asyncio.get_running_loop().call_later(self._birth_s, self._have_begun, thread)
 
     def _have_begun(self, thread: "_Thread") -> None:
-        """See to it that a thread lives: one that memory was too short for ends before it has done anything."""
+        """Replace a thread that ended before it began, because memory was too short."""
         if thread.has_begun:
             return
         with self._changed:
@@ -167,7 +169,7 @@ class Threads:
             del job, future, call, deliver
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        """What to do next; None where there was nothing for long enough, and the thread must end."""
+        """The next job; None if there was none for idle_s, and the thread must end."""
         with self._changed:
             while not self._jobs:
                 if not self._changed.wait(self._idle_s) and not self._jobs:
@@ -178,7 +180,7 @@ class Threads:
 
 
 def _done(future: Future[T], call: Callable[[], T]) -> Callable[[], None]:
-    """Make a call; what tells its result."""
+    """Make a call; a function that sets its result on the future."""
     try:
         result = call()
     except MemoryError as failure:
@@ -194,10 +196,10 @@ _BESIDE = Threads(8, "memd-beside")
 
 
 async def beside(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What fn returns, or raises, off the event loop; where the system gives no thread, on it.
+    """Run fn on a thread, or on the event loop if no thread can be started; returns and raises what fn does.
 
-    For work that takes milliseconds and meets no network mount, and must not fail for want of a thread: it may be about
-    an answer that has been paid for.
+    Use it for work that takes milliseconds, touches no network mount, and must not fail for lack of a thread, such as storing an
+    answer that has been paid for.
     """
     try:
         return await _BESIDE.run(fn, *args, **kwargs)

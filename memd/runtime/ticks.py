@@ -1,4 +1,4 @@
-"""Moments at which everything that looks at something now and then looks at once."""
+"""Aligns periodic timers, so that the process wakes once for all of them."""
 
 # Milliseconds are what event loops count in. Whoever was woken by a beat, and rounds, must not wait for it again: a wait
 # of less is none, and would be repeated until the beat is past.
@@ -6,12 +6,12 @@ _RESOLUTION_S = 0.001
 
 
 def until_beat_s(now: float, period_s: float) -> float:
-    """How long it is to the next multiple of a period, in seconds; more than a millisecond, and about the period at most.
+    """Seconds until the next multiple of a period: more than a millisecond, and about one period at most.
 
-    Whoever has the same period wakes at the same moment: a process that wakes rarely lets the processor sleep.
+    Timers with the same period wake at the same moment, so the processor can sleep in between.
 
     Args:
-        now: Of a clock that all share, in seconds.
+        now: Seconds of a clock that all timers share.
         period_s: In seconds; more than a few milliseconds.
     """
     left_s = period_s - now % period_s

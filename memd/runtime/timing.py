@@ -1,8 +1,7 @@
-"""Where the time of one piece of work goes: its parts, which add up to the whole.
+"""Measures how the time of one piece of work is spent: its parts add up to the whole.
 
-Whoever wants to know does the work within an account, ``with Account() as account:``, and whatever is done there says
-what it is, ``with spent("keywords"):``. Tasks that are begun there, and functions that run on ``memd.runtime.threads``, count for
-the same account. Without one, nothing is measured.
+The work runs in ``with TimeTrace() as trace:``, and each part of it in ``with spent("keywords"):``. Tasks that are begun in the
+block, and functions that run on ``memd.runtime.threads``, count for the same trace. Outside of a trace nothing is measured.
 """
 
 import threading
@@ -22,7 +21,7 @@ _AT_ONCE = 512  # beginnings and ends that are kept before they are added up
 
 
 class TimedPart:
-    """A part of a piece of work, within another one. It is under way within the block that it is given to."""
+    """A part of the work, nested in another one. Use it as a context manager around the code that it times."""
 
     __slots__ = ("_before", "account", "began", "inner", "is_over", "name", "of", "parent")
 
@@ -51,16 +50,16 @@ class TimedPart:
             self.account.note(self, False)
 
     def begin(self, parent: "TimedPart") -> None:
-        """It is under way from here on."""
+        """Begin the part."""
         self.parent, self.account = parent, parent.account
         self.account.note(self, True)
 
     def end(self) -> None:
-        """It is over, with whatever is still under way within it; to end it again does nothing."""
+        """End the part, and all parts in it; ending it again does nothing."""
         self.account.note(self, False)
 
     def counts(self) -> bool:
-        """Whether somebody still waits for it: not where a part that it is within is over."""
+        """Whether its time still counts: not if a part around it has ended."""
         part: TimedPart | None = self
         while part is not None:
             if part.is_over:
@@ -69,7 +68,7 @@ class TimedPart:
         return True
 
     def is_within(self, other: "TimedPart") -> bool:
-        """Whether the other one is this one, or has it within."""
+        """Whether this part is the other one, or nested in it."""
         part: TimedPart | None = self
         while part is not None and part is not other:
             part = part.parent
@@ -80,24 +79,24 @@ _part: ContextVar[TimedPart | None] = ContextVar("part", default=None)
 
 
 def spent(name: str, of: str | None = None) -> TimedPart:
-    """The time of the block that it is given to is that of a part.
+    """Time the block as a part of the work.
 
     Args:
-        name: In words for people, the same for all work of a kind.
-        of: What the part was done to, a path. Never a text.
+        name: A name for people, the same for all work of one kind.
+        of: The path that the part worked on. Never a text of memory.
     """
     return TimedPart(name, of)
 
 
 class TimeTrace:
-    """The time of one piece of work.
+    """Records the time of one piece of work.
 
-    At each moment the time is that of the innermost parts that are under way. Where several are, at the same time, it is
-    told under all their names together, ``keywords + vectors``, and never counted twice.
+    Each moment belongs to the innermost parts that run. If several run at the same time, it is counted once, under their joined
+    names: ``keywords + vectors``.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """The work begins.
+        """Measure nothing yet; `with` begins.
 
         Args:
             clock: Seconds, monotonic.
@@ -117,7 +116,7 @@ class TimeTrace:
         self._began = self._at = clock()
 
     def note(self, part: TimedPart, begins: bool) -> None:
-        """A part begins, or ends; on whatever thread."""
+        """Note that a part begins or ends; may be called on any thread."""
         if self._is_closed:
             return  # what was begun meanwhile, and goes on, is no part of it any more
         noted = self._noted
@@ -126,7 +125,7 @@ class TimeTrace:
             self._add_up()
 
     def __enter__(self) -> Self:
-        """What is done from here on is the work."""
+        """Begin to measure."""
         self._before = _part.set(self.whole)
         return self
 
@@ -146,7 +145,7 @@ class TimeTrace:
         return dict(sorted(self._seconds.items(), key=lambda part: (-part[1], part[0])))
 
     def slowest(self) -> tuple[str, float] | None:
-        """Of the parts that were done to something, what the longest was done to, and for how many seconds."""
+        """The path that took the longest, with its seconds, among parts that worked on a path."""
         self._add_up()
         return self._slowest
 
@@ -187,7 +186,7 @@ class TimeTrace:
                 self._innermost.append(parent)
 
     def _spend(self, at: float) -> None:
-        """Have the time since the last change on the account."""
+        """Count the time since the last change for the parts that ran."""
         # Threads may note in another order than they looked at the clock.
         if at <= self._at:
             return
@@ -197,18 +196,18 @@ class TimeTrace:
 
 
 def in_ms(seconds: float) -> float:
-    """Milliseconds, for people: to a tenth below ten."""
+    """Seconds as milliseconds, rounded for people: to a tenth below ten."""
     ms = seconds * 1000
     return round(ms, 1) if ms < 10 else round(ms)
 
 
 def told(account: TimeTrace) -> dict[str, float]:
-    """Milliseconds by part, the longest first; without those that nobody would notice."""
+    """Milliseconds by part, the longest first, without negligible ones."""
     return {name: in_ms(took_s) for name, took_s in account.parts().items() if took_s >= _NOTICED_S}
 
 
 class TimedCall(Generic[T]):
-    """A call that a thread is to make for the part that is under way here; until it does, the part is queued."""
+    """A call that a thread makes for the current part; until the thread begins, the time counts as queued."""
 
     __slots__ = ("_call", "_part", "_queued")
 
@@ -232,6 +231,6 @@ class TimedCall(Generic[T]):
             _part.reset(before)
 
     def give_up(self) -> None:
-        """No thread is waited for any more."""
+        """Stop waiting for a thread."""
         if self._queued is not None:
             self._queued.end()
