@@ -1,4 +1,4 @@
-"""Whether all that the system has told of changes has reached whoever works on them: what a search asks first."""
+"""Lets a search wait until all file system events that the kernel queued before it have become marks."""
 
 import asyncio
 import time
@@ -15,21 +15,21 @@ _MOST_LINKED = 1000  # each costs a watch: a tree of hard links must not use up 
 
 
 class EventBarrier:
-    """How far the watcher is, for those who wait for it.
+    """The position of the watcher, for tasks that wait for it.
 
-    Linux queues an event before the call that caused it returns. So whoever has written something and asks now is told
-    when that event has been passed on, be there others behind it or not. Who writes does not matter. What is written to
-    a mapping of a file (mmap), or on another machine, makes no event here, and nor does a hard link that is made outside of
-    the roots: what is written under that name is told once the file is known to have several. That another directory is in
-    the place of a root is told late, where somebody has a file in the old one open, or not at all, where one above was
-    renamed: whoever asks compares `roots` with what is there, on a thread, since their disk may not answer.
+    Linux queues an event before the call that caused it returns. So a search that follows a write can wait until the event of that
+    write was passed on, whichever program wrote, and without a wait for later events. Some writes make no event here: to a mapping
+    of a file (mmap), on another machine, and through a hard link outside of the roots, until the file is known to have several
+    names. If another directory takes the place of a root, the event comes late while a program has a file of the old one open, and
+    not at all if a directory above was renamed: the caller compares `roots` with the disk, on a thread, since the disk may not
+    answer.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is watched yet.
+        """Begin without watches.
 
         Args:
-            clock: Seconds that never go back.
+            clock: Seconds, monotonic.
         """
         self._clock = clock
         self._tap: FeedPosition | None = None  # of the watches that are set
@@ -51,14 +51,14 @@ class EventBarrier:
     # --- what the watcher says
 
     def pauses(self) -> None:
-        """The watches are set anew; everything is announced after that."""
+        """The watcher sets its watches again; a rescan is announced afterwards."""
         self._tap, self._returns = None, True
 
     def ends(self, unseen: frozenset[Path] = frozenset()) -> None:
-        """No change is told as it happens until it begins again.
+        """The watcher reports no changes until `begins` is called.
 
         Args:
-            unseen: Where changes are made all the same; empty where this system never tells how much it has told.
+            unseen: Places to scan meanwhile; empty if this system never says how many events it has queued.
         """
         self._tap, self._returns = None, False
         self._roots, self._absent, self._unseen = {}, frozenset(), unseen
@@ -72,13 +72,13 @@ class EventBarrier:
         absent: frozenset[Path] = frozenset(),
         unseen: frozenset[Path] = frozenset(),
     ) -> None:
-        """Watches are set, and that anything may have changed before was announced.
+        """Watches are set, and a rescan was announced.
 
         Args:
-            tap: Of the watches.
-            roots: Directories of roots that are watched, and what they were before that.
-            absent: Directories of roots that are not there, or closed, and so not watched.
-            unseen: Files and directories, with all below, that others may change without an event here.
+            tap: The position of the feed.
+            roots: Directories of roots that are watched, with their identities before that.
+            absent: Directories of roots that do not exist or cannot be listed, and so are not watched.
+            unseen: Files and directories, with all below, that may change without an event here.
         """
         self._tap, self._returns = tap, True
         self._round += 1
@@ -89,10 +89,10 @@ class EventBarrier:
         self._move()
 
     def rests(self, unwatched: frozenset[Path]) -> None:
-        """Everything that the feed has given was passed on.
+        """All events that the feed has given were passed on.
 
         Args:
-            unwatched: Directories that came, and are not watched yet.
+            unwatched: New directories that are not watched yet.
         """
         if self._tap is not None:
             self._done, self._unwatched = self._tap.given, unwatched
@@ -100,11 +100,11 @@ class EventBarrier:
 
     @property
     def to_follow(self) -> frozenset[Linked]:
-        """Files with several names that are not watched by themselves yet."""
+        """Files with several names that have no watch of their own yet."""
         return self._linked - self._followed
 
     def follows(self, files: frozenset[Linked]) -> None:
-        """These are watched by themselves from now on, as far as they can be."""
+        """These files have a watch of their own from now on, as far as possible."""
         self._followed |= files
 
     def _move(self) -> None:
@@ -115,66 +115,66 @@ class EventBarrier:
     # --- what others say and ask
 
     def has_linked(self, files: frozenset[Linked]) -> None:
-        """These are the files that have several names, as somebody saw who looked at all of them."""
+        """A full scan found that these files have several names."""
         self._linked = frozenset(sorted(files)[:_MOST_LINKED])
         if self._tap is not None and self.to_follow:
             self._tap.hurry()
 
     def misses(self, directories: frozenset[Path]) -> None:
-        """These directories of roots were not there when somebody looked, and what is indexed of them is kept.
+        """A scan did not find these directories of roots, and their files stay indexed.
 
-        They come back without an event where one above them was renamed to and fro.
+        They return without an event if a directory above them was renamed to and fro.
         """
         self._missing = directories
 
     @property
     def missing(self) -> frozenset[Path]:
-        """Directories for whose sake files are kept: to be looked for."""
+        """Missing directories whose files stay indexed: each search checks whether they exist."""
         return self._missing
 
     def has_mounts(self, mounted: frozenset[Path], unmounted: frozenset[Path]) -> None:
-        """On these places a disk was mounted when somebody looked; for those, which are none now, files are kept."""
+        """A scan found disks mounted at `mounted`, and none any more at `unmounted`, whose files stay indexed."""
         self._mounted, self._unmounted = mounted, unmounted
 
     def otherwise(self, mounted: Callable[[Iterable[Path]], frozenset[Path]]) -> frozenset[Path]:
-        """The mount points that are not as whoever looked last found them.
+        """The mount points that differ from those of the last scan.
 
         Args:
-            mounted: Those of some places on which something is mounted now.
+            mounted: Returns those of some places where something is mounted now.
         """
         now = mounted(self._mounted | self._unmounted)
         return (self._mounted - now) | (self._unmounted & now)
 
     @property
     def roots(self) -> Mapping[Path, Identity | None]:
-        """Directories of roots that are watched, and what they were before that: others may be there now."""
+        """Directories of roots that are watched, with their identities before that: other directories may be there now."""
         return self._roots
 
     @property
     def absent(self) -> frozenset[Path]:
-        """Directories of roots that were not there when watches were set: to be looked for."""
+        """Directories of roots that did not exist when watches were set: each search checks whether they exist."""
         return self._absent
 
     @property
     def unseen(self) -> frozenset[Path]:
-        """The places of which nothing is told: all there is in them is to be looked at."""
+        """The places without events: each search scans them."""
         return self._unseen
 
     async def drained(self, patience_s: float) -> frozenset[Path] | None:
-        """Wait until all is passed on that was written, renamed or deleted before this call.
+        """Wait until the events of all writes, renames and deletions before this call were passed on.
 
-        Costs a few microseconds where nothing waits.
+        Costs a few microseconds if no event waits.
 
         Args:
-            patience_s: How long to wait. Where somebody has waited for longer in vain, nobody waits once more.
+            patience_s: How long to wait. If another task has waited for longer in vain, this one does not wait.
 
         Returns:
-            The directories, and the files with several names, that are not watched yet, and must be looked at to know what
-            is in them; empty as a rule. That says nothing of `roots`, `absent` and `unseen`. None: this system does not
-            tell how much it has told.
+            The directories, and the files with several names, that are not watched yet: the caller must scan them. Usually
+            empty. It does not contain `roots`, `absent` and `unseen`. None: this system does not say how many events it has
+            queued.
 
         Raises:
-            TimeoutError: that took too long.
+            TimeoutError: the wait took too long.
         """
         if self._tap is not None and self._done == self._tap.told():
             return self._to_look_at()

@@ -1,4 +1,4 @@
-"""Which raw events of the file system concern memory."""
+"""Keeps those raw events of the file system that concern memory."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,14 +11,14 @@ from memd.watch.watch_plan import WatchPlan
 
 
 class FilteredBatch(msgspec.Struct, frozen=True):
-    """What a batch of raw events amounts to."""
+    """The events of a batch that concern memory."""
 
     paths: frozenset[Path]  # files that may be notes, and directories that may hold some
     unwatched: frozenset[Path]  # directories that came or went: what is in them now, no event tells
 
     @property
     def restructured(self) -> bool:
-        """Whether other directories must be watched than before."""
+        """Whether the directories to watch have changed."""
         return bool(self.unwatched)
 
 
@@ -31,14 +31,14 @@ def sight(
 ) -> FilteredBatch:
     """Keep the events that concern memory.
 
-    A directory that is created, renamed or deleted gives no events for the files in it, so it stands for them all.
+    A directory that is created, renamed or deleted makes no events for the files in it, so its event counts for all of them.
 
     Args:
         batch: Changes with absolute paths.
         roots: As sources.roots gives them.
-        ground: What is watched: a path among it was a directory.
-        is_directory: Whether a path is one now, symlinks not followed.
-        has_other_names: Whether a path is a file that has another name: that of a note, maybe.
+        ground: The watched directories: a path among them was a directory.
+        is_directory: Whether a path is a directory now; does not follow symlinks.
+        has_other_names: Whether a path is a file with several names: one of them may be that of a note.
     """
     roots = tuple(roots)
     paths: set[Path] = set()

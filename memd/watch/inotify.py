@@ -1,7 +1,7 @@
 """Raw events from the Linux kernel.
 
-Of what the kernel tells, watchfiles passes on neither that its queue overflowed nor that a file system was unmounted,
-and it ends at a name that is not UTF-8. Each of them would lose edits. Here an idle watch costs nothing either.
+watchfiles drops the kernel's events of a queue that overflowed and of an unmounted file system, and ends at a name that is not
+UTF-8. Each of these loses edits. An idle watch of this module costs nothing.
 """
 
 import asyncio
@@ -59,13 +59,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyFeed:
-    """A watch a directory, all in one inotify instance."""
+    """One watch for each directory, all in one inotify instance."""
 
     def __init__(self, *, gather_s: float = 0.02) -> None:
-        """Nothing is watched yet.
+        """Begin without watches.
 
         Args:
-            gather_s: Events that come within this time of the first are one batch, unless somebody waits for them.
+            gather_s: Events within this time of the first are one batch, unless a task waits for them.
         """
         self._gather_s = gather_s
         self._loop = asyncio.get_running_loop()
@@ -120,11 +120,11 @@ class InotifyFeed:
 
     @property
     def given(self) -> int:
-        """In bytes, what was mounted since it was asked as one more; see raw.Tap."""
+        """The position in bytes; a mount since the last call counts as one more. See raw_events.FeedPosition."""
         return self._given
 
     def told(self) -> int:
-        """Likewise."""
+        """See raw_events.FeedPosition; counted like `given`."""
         if self._descriptor is None:
             return self._given
         (unread,) = _INT.unpack(fcntl.ioctl(self._descriptor, termios.FIONREAD, bytes(_INT.size)))
@@ -140,7 +140,7 @@ class InotifyFeed:
         self._readable.set()
 
     async def stop(self) -> None:
-        """Take the watches away."""
+        """Remove the watches."""
         self._stopped = True
         if self._mounts is not None:
             self._mounts.close()
@@ -189,7 +189,7 @@ class InotifyFeed:
 
 
 def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> EventBatch:
-    """What the kernel wrote, as raw events.
+    """Parse what the kernel wrote into raw events.
 
     Args:
         raw: Any number of whole struct inotify_event.
@@ -297,5 +297,5 @@ def _more_than(limit: str, least: int) -> int:
 
 
 def sets_watches_by_directory(platform: str) -> bool:
-    """Whether this platform's watches are these."""
+    """Whether a platform uses this module, so that each directory costs a watch."""
     return platform.startswith(("linux", "android"))

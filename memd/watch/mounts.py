@@ -1,4 +1,4 @@
-"""Which file systems memory lies on, from what Linux tells of its mounts."""
+"""Finds the file systems that memory is on, from the mounts that Linux reports."""
 
 import contextlib
 import errno
@@ -37,15 +37,15 @@ class Mount(msgspec.Struct, frozen=True):
 
     @property
     def is_remote(self) -> bool:
-        """Whether changes can be made that no event tells of. A disk that a program reads (fuseblk) is a disk."""
+        """Whether files can change without an event. A local disk behind a program (fuseblk) counts as local."""
         return self.kind in _REMOTE or self.kind.startswith("fuse.")
 
 
 def read_mounts(file: Path = _MOUNTINFO) -> str:
-    """What the system tells of its mounts; empty where it tells nothing, as other systems than Linux do.
+    """The text of mountinfo; empty on systems other than Linux.
 
     Raises:
-        OSError: one of EXHAUSTED; nothing can be told.
+        OSError: one of EXHAUSTED; the text cannot be read now.
     """
     try:
         return file.read_text("utf-8", "surrogateescape")
@@ -56,10 +56,10 @@ def read_mounts(file: Path = _MOUNTINFO) -> str:
 
 
 class MountEvents:
-    """Whether something was mounted or unmounted, as the kernel has it by the time that it is asked; see poll in proc(5)."""
+    """Asks the kernel whether something was mounted or unmounted; see poll in proc(5)."""
 
     def __init__(self, file: Path = _MOUNTINFO) -> None:
-        """What happens from now on counts. Where the system does not tell, nothing ever does."""
+        """Count from now on. On a system without mountinfo nothing is ever reported."""
         self._descriptor: int | None = None
         with contextlib.suppress(OSError):
             self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
@@ -68,24 +68,24 @@ class MountEvents:
         self._told = False
 
     def told(self) -> bool:
-        """Whether anything was, since it was last taken. Costs a microsecond."""
+        """Whether mounts have changed since the last `take`. Costs a microsecond."""
         self._told = self._told or (self._descriptor is not None and bool(self._poll.poll(0)))
         return self._told
 
     def take(self) -> bool:
-        """The same; from now on what comes afterwards counts."""
+        """Whether mounts have changed since the last call; count from now on."""
         told, self._told = self.told(), False
         return told
 
     def close(self) -> None:
-        """Nothing counts any more."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def parsed(text: str) -> tuple[Mount, ...]:
-    """The mounts in a mountinfo; lines that are none are passed over."""
+    """The mounts in a mountinfo; malformed lines are skipped."""
     return tuple(mount for line in text.splitlines() if (mount := _parsed(line)) is not None)
 
 
@@ -105,9 +105,9 @@ def _plain(field: str) -> str:
 
 
 def concerning(roots: Iterable[Root], mounts: Iterable[Mount]) -> dict[Path, Mount]:
-    """The file system each root lies on, and those that are mounted where notes can lie below one.
+    """The file system of each root, and those mounted below a root where notes can be.
 
-    What is mounted above or below a root changes in this, whatever hides or uncovers it.
+    A mount above or below a root changes the result, also one that hides or uncovers another mount.
     """
     mounts = tuple(mounts)
     tops, children = _hung(mounts)
@@ -132,7 +132,7 @@ def mounted(places: Iterable[Path], mounts: Iterable[Mount]) -> frozenset[Path]:
 
 
 def unseen(roots: Iterable[Root], concerned: dict[Path, Mount]) -> dict[Path, Mount]:
-    """The places of memory where others can change files without an event here, none below another of its root."""
+    """The places of memory where files can change without an event here; none of them is below another one of its root."""
     remote = {place: mount for place, mount in concerned.items() if mount.is_remote}
     whole = {_place(root) for root in roots} & remote.keys()
     return {
@@ -152,7 +152,7 @@ def _may_hold_notes(root: Root, point: Path) -> bool:
 
 
 def _hung(mounts: Collection[Mount]) -> tuple[list[Mount], dict[int, list[Mount]]]:
-    """The mounts that hang on none of the others, and those that hang on each, by its number."""
+    """The mounts without a parent among these, and the children of each mount by its number."""
     children: dict[int, list[Mount]] = {}
     for mount in mounts:
         if mount.parent != mount.number:
@@ -163,7 +163,7 @@ def _hung(mounts: Collection[Mount]) -> tuple[list[Mount], dict[int, list[Mount]
 
 
 def _under(place: Path, tops: list[Mount], children: dict[int, list[Mount]]) -> Mount | None:
-    """The mount that a place is on: from the top, always into the first mount point on the way."""
+    """The mount of a place: from the top, always into the first mount point on its path."""
     at: Mount | None = None
     onward: Iterable[Mount] = tops
     while (into := _first_on_the_way(place, onward)) is not None:

@@ -1,4 +1,4 @@
-"""What a source of raw events of the file system is to the watcher."""
+"""The interface of a source of raw file system events."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,54 +25,54 @@ class EventBatch(msgspec.Struct, frozen=True):
 
 
 class FeedBroken(MemdError):
-    """Watching is not possible, or no longer; says why, and how to mend it."""
+    """Watching is not possible, or no longer; the message says why, and how to mend it."""
 
 
 class FeedPosition(Protocol):
-    """How far a feed is: what it has given of what the system has told. Both count in the same unit, from 0."""
+    """The position of a feed: how much the system has queued, and how much of that the feed has given. Both count in one unit, from 0."""
 
     @property
     def given(self) -> int:
-        """How much the feed has given until now."""
+        """How much the feed has given."""
         ...
 
     def told(self) -> int:
-        """How much the system has told until now, given or not: whatever was done before the call is in it."""
+        """How much the system has queued, given or not, including all changes before this call."""
         ...
 
     def hurry(self) -> None:
-        """Somebody waits for it: what was told is given at once, and not gathered."""
+        """Give queued events at once, without gathering more: a task waits for them."""
         ...
 
 
 class Feed(Protocol):
-    """The raw events of the watches that are set, until one breaks. It is started once, and always stopped."""
+    """The raw events of some watches, until the feed breaks. It is started once, and always stopped."""
 
     async def start(self, ground: WatchPlan) -> None:
-        """Set the watches; when it returns, changes are seen.
+        """Set the watches; changes are seen when it returns.
 
         Raises:
-            FileNotFoundError, PermissionError: a directory went away or was closed meanwhile; the others may do.
-            Broken: changes will not be seen.
+            FileNotFoundError, PermissionError: a directory vanished or cannot be read any more; try without it.
+            FeedBroken: changes will not be seen.
         """
         ...
 
     async def next(self, until: float) -> EventBatch:
-        """All events that wait, or the next ones; an empty batch where none came until this time of the event loop.
+        """All queued events, or the next ones; an empty batch if none came until this time of the event loop.
 
         Raises:
-            Broken: no more will come.
+            FeedBroken: no more will come.
         """
         ...
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
-        """Watch some files by themselves, whatever name they are written under; those that are watched since this call."""
+        """Set a watch on each file itself, for writes under any name; returns the files that this call watches newly."""
         ...
 
     def tap(self) -> FeedPosition | None:
-        """How far it is; None where the system does not tell how much it has told."""
+        """The position; None if the system does not say how many events it has queued."""
         ...
 
     async def stop(self) -> None:
-        """Take the watches away. Nothing of them is left when it returns."""
+        """Remove the watches; all are gone when it returns."""
         ...

@@ -1,4 +1,4 @@
-"""Which directories must be watched to see every change of memory."""
+"""Finds the directories that must be watched to see every change of memory."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ Identity = tuple[int, int]  # device, inode
 
 
 class RootState(msgspec.Struct, frozen=True):
-    """What memory hangs on. A replaced, unmounted or missing root shows in it, and a symlink above one."""
+    """The state of the roots on the disk: it changes if a root is replaced, unmounted or missing, or is behind a symlink."""
 
     identities: dict[
         Path, Identity | None
@@ -31,7 +31,7 @@ class RootState(msgspec.Struct, frozen=True):
 
 
 class WatchPlan(msgspec.Struct, frozen=True):
-    """The directories to watch, and what tells that they are still the same."""
+    """The directories to watch, with the state of the roots that they were found in."""
 
     flat: frozenset[Path]  # each for itself
     deep: frozenset[Path]  # with everything below
@@ -39,7 +39,7 @@ class WatchPlan(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many watches that takes."""
+        """The number of watches that this takes."""
         return len(self.flat) + len(self.deep)
 
 
@@ -49,12 +49,12 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Wa
     Args:
         roots: As sources.roots gives them.
         mountinfo: As mounts.read_mounts gives it.
-        recursive: Whether the system itself watches a directory with everything below, at no cost for what is
-            below. Where it does not, each directory costs a watch, so those that hold no notes are left out:
-            a node_modules alone could use up what a user may have.
+        recursive: Whether the system watches a directory with everything below it, at no further cost. Otherwise
+            each directory costs a watch, so directories that can hold no notes are left out: one node_modules
+            could use up the watches of the user.
 
     Raises:
-        OSError: the process has no descriptor to look with.
+        OSError: the process has no free descriptor.
     """
     roots = tuple(roots)
     # Before the directories: what changes meanwhile shows at the next comparison.
@@ -79,17 +79,17 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Wa
 
 
 def listable(directories: Iterable[Path]) -> list[Path]:
-    """Those of some directories that are there, can be listed and lie behind no symlink."""
+    """The directories that exist, can be listed and are not behind a symlink."""
     return [directory for directory in directories if _is_listable(directory)]
 
 
 def replaced(roots: Mapping[Path, Identity | None]) -> list[Path]:
-    """Those of some directories in whose place there is another now, or nothing."""
+    """The directories that were replaced by another one, or do not exist any more."""
     return [root for root, identity in roots.items() if identity_of(root) != identity]
 
 
 def footing_of(roots: Iterable[Root], mountinfo: str) -> RootState:
-    """What memory hangs on just now.
+    """The current state of the roots.
 
     Args:
         roots: As sources.roots gives them.
@@ -100,7 +100,7 @@ def footing_of(roots: Iterable[Root], mountinfo: str) -> RootState:
 
 
 def identities_of(roots: Iterable[Root]) -> dict[Path, Identity | None]:
-    """What the directories that memory hangs on are just now."""
+    """The current identities of the directories of the roots."""
     identities: dict[Path, Identity | None] = {}
     for root in roots:
         identities[root.directory] = _identity(root.directory)
@@ -111,7 +111,7 @@ def identities_of(roots: Iterable[Root]) -> dict[Path, Identity | None]:
 
 
 def _directories(root: Root, directory: Path, parts: Parts) -> Iterator[Path]:
-    """The directory and those below it that can hold notes, without those that cannot be listed."""
+    """The directory, and the directories below it that can hold notes, without those that cannot be listed."""
     waiting = [(directory, parts)]
     while waiting:
         here, above = waiting.pop()
@@ -156,7 +156,7 @@ def _identity(directory: Path) -> Identity | None:
 
 
 def identity_of(directory: Path) -> Identity | None:
-    """What lies there just now; None: nothing."""
+    """Device and inode of a directory; None if there is none."""
     try:
         status = os.lstat(directory)
     except OSError:
@@ -165,5 +165,5 @@ def identity_of(directory: Path) -> Identity | None:
 
 
 def _is_behind_a_symlink(directory: Path) -> bool:
-    """Whether it is a symlink, or any directory above is one: nothing is read there, see sources.fence."""
+    """Whether the directory, or one above it, is a symlink: nothing is read there, see sources.safe_open."""
     return os.path.realpath(directory) != str(directory)

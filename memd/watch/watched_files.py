@@ -1,4 +1,4 @@
-"""Files that are watched by themselves: what is written to them under another name makes no event where they are."""
+"""Watches of single files with several names: a write under another name makes no event in their own directory."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -10,32 +10,32 @@ _MOST_BEGUN = 256
 
 
 class UnwatchedNames:
-    """Which files may be written under a name that nobody watches, over all the times that watches are set."""
+    """The files that may be written under a name without a watch; kept when the watches are set again."""
 
     def __init__(self, backlog: EventBarrier) -> None:
-        """No file is known.
+        """Begin without files.
 
         Args:
-            backlog: Knows of files with several names.
+            backlog: Knows the files with several names.
         """
         self._backlog = backlog
         # A program may write a draft, link it to its name, take the first name away and write on: the last ones that came.
         self._begun: dict[Path, None] = {}
 
     async def follow_again(self, feed: Feed) -> frozenset[Path]:
-        """Watch those that were watched through another feed; they may have changed until now."""
+        """Watch the files of the last feed again; returns them, since they may have changed meanwhile."""
         return await feed.watch_files(self._begun) if self._begun else frozenset()
 
     async def follow(self, feed: Feed, batch: EventBatch, noted: Collection[Path]) -> frozenset[Path]:
-        """Watch those that came, and those of which somebody has found out that they have several names.
+        """Watch new files, and files that a scan found to have several names.
 
         Args:
-            feed: That gave the batch.
-            batch: May tell of files that came.
-            noted: The files of the batch that matter. Nobody has read them since.
+            feed: The feed of the batch.
+            batch: May contain new files.
+            noted: The files of the batch that concern memory. They have not been read since.
 
         Returns:
-            What may have changed until now beside these.
+            Other files that may have changed until now.
         """
         came = [path for path in map(Path, batch.begun) if path in noted]
         if came:

@@ -1,4 +1,4 @@
-"""The file system as a stream of changes that concern memory."""
+"""Turns events of the file system into a stream of changes that concern memory."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ _ATTEMPTS = 5
 
 
 class PathsChanged(msgspec.Struct, frozen=True):
-    """These files or directories may have changed, come or gone."""
+    """These files or directories may have changed, been created or deleted."""
 
     paths: frozenset[Path]
 
@@ -78,7 +78,7 @@ class WatcherPace(msgspec.Struct, frozen=True):
 
 
 class WatchMethods(msgspec.Struct, frozen=True):
-    """How the watcher learns of the system."""
+    """The system calls and feeds that the watcher uses."""
 
     recursive: bool  # whether the system itself watches a directory with everything below
     feed: Callable[[], Feed]
@@ -89,7 +89,7 @@ _USUAL = WatcherPace()
 
 
 def ways_of(platform: str) -> WatchMethods:
-    """What suits a platform, as sys.platform names it."""
+    """The methods for a platform, as sys.platform names it."""
     if sets_watches_by_directory(platform):
         return WatchMethods(recursive=False, feed=InotifyFeed)
     return WatchMethods(recursive=platform == "darwin", feed=LibraryFeed)
@@ -103,24 +103,24 @@ async def watch(
     rng: Random | None = None,
     backlog: EventBarrier | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Tell what happens to the notes below the roots, as soon as it happens.
+    """Yield changes of the notes below the roots, as soon as they happen.
 
-    Begins with a Health and, once changes are seen, a Rescan: what was found before may have changed meanwhile. A
-    Rescan comes again whenever events may have been lost. Roots may be missing; they are watched when they come.
-    Nothing is held back for more than a moment: whoever works on the changes debounces them. Where events do not
-    come, since no watch can be set or since others write to the same disk over a network, Health says so.
+    The first event is a WatcherHealth. When the watches are set, a RescanNeeded follows, because files may have changed before; it
+    comes again whenever events may have been lost. Roots may be missing; they are watched when they appear. The generator holds
+    no event back for more than a moment: the consumer debounces them. If there are no events, because no watch can be set or
+    other machines write to the disk, WatcherHealth says so.
 
-    Whoever asks for the next event has dealt with the one before: that is what the backlog counts on.
+    A consumer that asks for the next event has handled the one before: the barrier depends on that.
 
-    Iterate inside contextlib.aclosing. Closing the generator, or cancelling the task that waits for it, takes the
-    watches away before it returns. It does not end by itself, whatever goes wrong.
+    Iterate inside contextlib.aclosing. Closing the generator, or cancelling the task that waits for it, removes the watches before
+    it returns. It does not end by itself, whatever goes wrong.
 
     Args:
         roots: As sources.roots gives them.
-        ways: How it learns of the system; None: as suits this platform.
+        ways: Feeds and system calls; None: those of this platform.
         pace: How fast.
         rng: Source of the jitter between attempts to watch again.
-        backlog: Is told how far it is.
+        backlog: Receives the position of the watcher.
     """
     backlog = backlog or EventBarrier()
     ways = ways or ways_of(sys.platform)
@@ -173,16 +173,16 @@ async def _watched(
     backlog: EventBarrier,
     names: UnwatchedNames,
 ) -> AsyncGenerator[Event, None]:
-    """The events until other directories must be watched.
+    """Yield events until the directories to watch have changed.
 
     Args:
         roots: As for watch.
-        reason: Of the rescan that it begins with.
+        reason: Of the first rescan.
         ways: As for watch.
         pace: As for watch.
-        threads: Where the disk is looked at.
-        backlog: Is told how far it is.
-        names: Knows which files are to be watched by themselves.
+        threads: For calls that read the disk.
+        backlog: Receives the position of the watcher.
+        names: Knows which files have a watch of their own.
 
     Raises:
         Broken: watching is not possible, or no longer.
@@ -260,13 +260,13 @@ def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], ground: Wat
 
 
 def _next_check(now: float, pace: WatcherPace, roots: Sequence[Root]) -> float:
-    """Near the moment at which all look, but not at it: threads that begin together fight for the interpreter."""
+    """The time of the next check: near a common tick, but not at it, since threads that begin together compete for the interpreter."""
     apart_s = crc32(b"\0".join(os.fsencode(root.directory) for root in roots)) % 100 / 500
     return now + until_beat_s(now - apart_s, pace.check_s)
 
 
 async def _armed(roots: Sequence[Root], ways: WatchMethods, threads: Threads) -> tuple[Feed, WatchPlan]:
-    """The raw events of what must be watched, and what that is.
+    """A started feed, with the plan of its watches.
 
     Raises:
         Broken: there are none.
@@ -289,7 +289,7 @@ async def _armed(roots: Sequence[Root], ways: WatchMethods, threads: Threads) ->
 
 
 class _Check:
-    """Whether memory still hangs on what it did: a question that a dead disk may take for ever to answer."""
+    """Compares the roots with their last state, on a thread: a dead disk may never answer."""
 
     def __init__(
         self, roots: Sequence[Root], mountinfo: Callable[[], str], footing: RootState, backlog: EventBarrier
@@ -304,15 +304,15 @@ class _Check:
         self._asked: asyncio.Task[tuple[bool, frozenset[Path]]] | None = None
 
     async def look(self, patience_s: float, *, remounted: bool) -> tuple[bool, frozenset[Path]]:
-        """Look, unless an answer is still awaited.
+        """Compare, unless the last comparison still runs.
 
         Args:
             patience_s: How long to wait for it.
             remounted: Something was mounted or unmounted.
 
         Returns:
-            Whether memory hangs on something else; and where not, what came back or went for less than the time between two
-            looks, as somebody saw meanwhile.
+            Whether the state of the roots has changed; and if not, the places that were gone or back between two checks, as a
+            scan saw meanwhile.
         """
         self._remounted |= remounted
         if self._asked is None:
@@ -341,7 +341,7 @@ class _Check:
         return footing != self._footing, returned
 
     def cancel(self) -> None:
-        """Await no answer any more."""
+        """Stop waiting for a running comparison."""
         if self._asked is not None:
             self._asked.cancel()
 
@@ -384,7 +384,7 @@ def _absence(directory: Path) -> str:
 
 
 def _notes(roots: Sequence[Root]) -> list[Root]:
-    """What a search waits for. Transcripts are indexed when they are due, not when somebody asks."""
+    """The roots of notes, which a search waits for. Transcripts are indexed when they are due."""
     return [root for root in roots if not isinstance(root, SessionPaths)]
 
 

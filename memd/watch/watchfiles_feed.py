@@ -1,6 +1,6 @@
-"""Raw events from watchfiles, for systems that watch a directory with everything below by themselves.
+"""Raw events from watchfiles, for systems that watch directories recursively.
 
-It tells nothing of an overflow of the system's queue: whoever gets very many events at once must think of one.
+watchfiles does not report an overflow of the system's queue: a very large batch of events may follow one.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ STEP_MS = 50  # it looks for events this often; at 50, an idle watch costs 0.1 %
 
 
 class LibraryFeed:
-    """Watches set by watchfiles: one for the directories by themselves, one for those with everything below."""
+    """Watches of watchfiles: one for single directories, one for recursive ones."""
 
     def __init__(self) -> None:
         self._stop = asyncio.Event()
@@ -52,11 +52,11 @@ class LibraryFeed:
         return EventBatch(frozenset(events))
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see raw.Feed
-        """None: these systems tell of a file by the name that it is written under."""
+        """Nothing: these systems report the name that a file is written under."""
         return frozenset()
 
     def tap(self) -> None:
-        """Events are on their way here for some time, and nobody knows how many."""
+        """None: the number of events that are on their way is not known."""
 
     async def stop(self) -> None:
         """End the threads that watch."""
