@@ -281,7 +281,7 @@ async def serve(
             computing = Threads(os.cpu_count() or 1, "memd-compute")
             around = BackendEnvironment(environ, Path.home())
             limit = MemoryLimit(
-                lambda: {agent.id: agent.index for agent in agents.all().values()},
+                lambda: {agent.id: agent.index.vectors for agent in agents.all().values()},
                 lambda: engines.worker_pids,
             )
             limit.follow(config.daemon.memory_limit_mb)

@@ -26,9 +26,10 @@ from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
 from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embeddings import Space
 from memd.store.errors import StoreClosed, StoreDamaged
-from memd.store.index import REST_S, Index, Reader
+from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
+from memd.store.search_vectors import REST_S
 from memd.text.scripts import foreign, scripts
 
 CANDIDATES = 200  # a side, of each source
@@ -390,12 +391,12 @@ class Searcher:
         question was embedded, it is embedded for that one.
         """
         for _ in range(SPACES):
-            held = self._index.vectors()
+            held = self._index.vectors.current()
             if held is None or not asked.embed_text:
                 return _NoMeaning(await self._why_no_meaning())
             space, _ = held
             meant = await interpreter.meant(space)
-            held = self._index.vectors()
+            held = self._index.vectors.current()
             if held is None or held[0] != space:
                 continue
             if isinstance(meant, DegradedPart):
@@ -430,7 +431,7 @@ class Searcher:
         """
         also = (await keywords).matches.keys()
         with spent("vectors"):
-            return await self._index.nearest(known, meant.vector, self._candidates, kinds, also)
+            return await self._index.vectors.nearest(known, meant.vector, self._candidates, kinds, also)
 
     async def _why_no_meaning(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""

@@ -2,25 +2,19 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
 from memd.runtime.changed import ChangeNotifier
-from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.store import (
     chunks,
-    disk_vectors,
     files,
     keywords,
-    matrix,
     meta,
     parts,
     quarantine,
@@ -31,15 +25,9 @@ from memd.store.backups import BackupCopy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
-
-REST_S = 1.0  # for which a search waits for the end of a change that it has met
-ANEW_S = 1.0  # between two attempts at reading from the file what memory had no room for
-# Vectors that are taken in or forgotten in a few hundred microseconds.
-AT_ONCE = 500
+from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
 
 T = TypeVar("T")
-Floats = NDArray[np.float32]
-Held = matrix.Matrix | disk_vectors.DiskVectors  # the vectors themselves, or what is known of those on disk
 
 
 class Reader:
@@ -73,18 +61,13 @@ class Index:
             like: An index that decides that for this one, too; None: none does.
         """
         self.file = file
-        self._resident = resident
-        self._like = like
-        self.asked_at: float | None = None  # of the monotonic clock: when a search last wanted its vectors
         extension, self.extension_trouble = vectors.find_extension()
         self._extension = extension
         self._database = Database(file, "index", extension=extension, prepare=keywords.prepare)
-        self._held: Held | None = None
-        self._anew_s = ANEW_S
-        self._space: Space | None = None  # of these vectors; changes together with them
-        self._with_parts = False  # parts have vectors of that space, too; likewise
         self._changing = asyncio.Lock()
-        self._following = Threads(1, f"memd-vectors-{file.stem}")
+        self.vectors: SearchVectors = SearchVectors(
+            self._database, self._changing, resident=resident, like=None if like is None else like.vectors
+        )
         self._under_way: set[asyncio.Task[Any]] = set()  # changes of the file and of what is in memory
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
@@ -110,7 +93,7 @@ class Index:
             StoreUnavailable.
         """
         await self._database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
-        self._held = self._space = None
+        self.vectors.take(None, None, has_parts=False)
         self.begun_anew = str(damage)
         self.changed.notify()
 
@@ -177,7 +160,7 @@ class Index:
             if stored is not None and stored.vector_part != fingerprint.vector_part:
                 vectors.clear(connection)  # what there was room for has another size, or another meaning
             vectors.prepare(connection, fingerprint.dimensions)
-            return self._hold(connection, fingerprint.dimensions)
+            return self.vectors.load(connection, fingerprint.dimensions)
 
         def as_it_is(connection: apsw.Connection) -> Held | None:
             stored = meta.get_fingerprint(connection)
@@ -185,7 +168,7 @@ class Index:
                 raise StoreUnavailable(f"{self.file} is not ready to be searched")
             if fingerprint.dimensions is None or stored.vector_part != fingerprint.vector_part:
                 return None
-            return self._hold(connection, fingerprint.dimensions)
+            return self.vectors.load(connection, fingerprint.dimensions)
 
         try:
             loaded = await self._database.write(prepare)
@@ -197,12 +180,7 @@ class Index:
                 raise trouble from None
             self._unwritten = fingerprint
         if loaded is not None:
-            self._held, self._space = loaded, fingerprint.space
-            self._with_parts = fingerprint.parts
-
-    def _hold(self, connection: apsw.Connection, dimensions: int) -> Held | None:
-        take = vectors.loaded if self.is_to_be_resident else vectors.shelved
-        return take(connection, dimensions)
+            self.vectors.take(loaded, fingerprint.space, has_parts=fingerprint.parts)
 
     async def take_vectors(self, wanted: meta.Fingerprint) -> None:
         """Have room for vectors of a model in an index that lacks them; what its text is for stays as it is.
@@ -219,14 +197,13 @@ class Index:
                 return None
             meta.put_fingerprint(connection, meta.with_vectors(stored, wanted))
             vectors.prepare(connection, wanted.dimensions)
-            return self._hold(connection, wanted.dimensions)
+            return self.vectors.load(connection, wanted.dimensions)
 
         async def change() -> None:
-            if self._space is None:
+            if self.vectors.space is None:
                 loaded = await self._database.write(prepare)
                 if loaded is not None:
-                    self._held, self._space = loaded, wanted.space
-                    self._with_parts = wanted.parts
+                    self.vectors.take(loaded, wanted.space, has_parts=wanted.parts)
 
         await self._carried_through(change)
 
@@ -329,14 +306,14 @@ class Index:
         self, vector_of: Mapping[TextHash, bytes], refused: frozenset[TextHash], space: Space | None
     ) -> tuple[Mapping[TextHash, bytes], frozenset[TextHash]]:
         """The vectors and refusals that have a meaning here."""
-        is_theirs = space in {None, self._space}
+        is_theirs = space in {None, self.vectors.space}
         return (
-            vector_of if self._held is not None and is_theirs else {},
+            vector_of if self.vectors.held is not None and is_theirs else {},
             refused if is_theirs else frozenset(),
         )
 
     async def _follow_all(self, done: Sequence[files.ReplacedChunks]) -> None:
-        await self._follow(
+        await self.vectors.follow(
             [chunk_id for replaced in done for chunk_id in replaced.removed],
             [row for replaced in done for row in replaced.embedded],
         )
@@ -412,41 +389,9 @@ class Index:
         async def change() -> None:
             removed = await self._database.write(files.remove, paths)
             self.changed.notify()
-            await self._follow(removed, ())
+            await self.vectors.follow(removed, ())
 
         await self._carried_through(change)
-
-    async def _follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
-        """Have what is in memory follow a change of the file, one change after the other.
-
-        Where memory is short it may be left with half a change, which nobody makes again: then all is read from the file.
-        """
-        held = self._held
-        if held is None:
-            return
-        try:
-            await self._follow_with(held, gone, came)
-        except (MemoryError, NoMemory):
-            self._held = await self._read_anew(held.dimensions)
-        self._shelve_if_wanted()  # of one that is like another, nobody else sees to it
-
-    async def _read_anew(self, dimensions: int) -> matrix.Matrix:
-        while True:
-            await asyncio.sleep(self._anew_s)
-            with contextlib.suppress(StoreUnavailable):
-                return await self._database.read(vectors.loaded, dimensions) or matrix.Matrix(dimensions)
-
-    async def _follow_with(self, held: Held, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
-        if len(gone) + len(came) <= AT_ONCE:
-            held.remove(gone)
-            held.add(came)
-        else:
-            # A branch that is checked out, or a note of many megabytes: nobody may wait for that.
-            for change in (partial(held.remove, gone), partial(held.add, came)):
-                try:
-                    await self._following.run(change)
-                except NoThread:
-                    change()  # what is written is searched, whatever it takes
 
     async def tidy_keywords(self, *, begin: bool) -> bool:
         """Do a part of putting the keyword index in order; whether there is more to do.
@@ -465,15 +410,17 @@ class Index:
         self, limit: int, passed_over: frozenset[TextHash] = frozenset()
     ) -> list[chunks.WaitingChunk]:
         """Chunks that wait for a vector, the most wanted first; none where vectors have no place."""
-        if self._held is None:
+        if self.vectors.held is None:
             return []
-        return await self._database.read(chunks.waiting, limit, passed_over, with_parts=self._with_parts)
+        return await self._database.read(
+            chunks.waiting, limit, passed_over, with_parts=self.vectors.has_parts
+        )
 
     async def waiting_hashes(self) -> list[TextHash]:
         """The hash of every text that waits for a vector, each once; none where vectors have no place."""
-        if self._held is None:
+        if self.vectors.held is None:
             return []
-        return await self._database.read(chunks.waiting_hashes, with_parts=self._with_parts)
+        return await self._database.read(chunks.waiting_hashes, with_parts=self.vectors.has_parts)
 
     async def add_vectors(
         self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None = None
@@ -486,11 +433,11 @@ class Index:
         """
 
         async def change() -> int:
-            if self._held is None or space not in {None, self._space}:
+            if self.vectors.held is None or space not in {None, self.vectors.space}:
                 return 0
             size = sum(len(vector) for _, _, vector in rows)
             stored, parts_stored = await self._database.write_more(size, vectors.add, rows)
-            await self._follow((), stored)
+            await self.vectors.follow((), stored)
             return len(stored) + parts_stored
 
         return await self._carried_through(change)
@@ -503,7 +450,7 @@ class Index:
             space: Of the provider; one that is not the index's has nothing to say. None: that of the index.
         """
         async with self._changing:
-            if space in {None, self._space}:
+            if space in {None, self.vectors.space}:
                 await self._database.write(chunks.set_aside, text_hash)
 
     async def hashes(self) -> list[TextHash]:
@@ -537,7 +484,7 @@ class Index:
 
     async def counts(self) -> chunks.Counts:
         """How much the index holds."""
-        return await self._database.read(chunks.counts, with_parts=self._with_parts)
+        return await self._database.read(chunks.counts, with_parts=self.vectors.has_parts)
 
     # --- what a search reads
 
@@ -560,127 +507,26 @@ class Index:
         Returns:
             Whether none is under way any more.
         """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(most_s), self._changing:
-                return True
-        return False
+        return await at_rest(self._changing, most_s)
 
     @property
     def space(self) -> Space | None:
         """The embedding space that its vectors belong to; None: it has no place for any."""
-        return self._space
+        return self.vectors.space
 
     @property
     def has_parts(self) -> bool:
         """Whether parts of chunks have vectors, too, or are to have them."""
-        return self._with_parts
+        return self.vectors.has_parts
 
     @property
     def has_vectors(self) -> bool:
         """Whether there is any vector to compare with."""
-        return self._held is not None and len(self._held) > 0
-
-    def vectors(self) -> tuple[Space, matrix.Rows | disk_vectors.ListedVector] | None:
-        """The vectors of this moment with the space that they belong to: only such a question may meet them.
-
-        They are the vectors themselves, for matrix.nearest, or what is known of those on disk, for nearest.
-        """
-        if self._held is None or self._space is None or not len(self._held):
-            return None
-        self.asked_at = time.monotonic()
-        return self._space, self._held.snapshot()
-
-    def snapshot(self) -> matrix.Rows | None:
-        """The vectors of this moment that are in memory, for matrix.nearest and matrix.cosines."""
-        return self._held.snapshot() if isinstance(self._held, matrix.Matrix) else None
-
-    async def nearest(
-        self,
-        known: disk_vectors.ListedVector,
-        query: Floats,
-        limit: int,
-        kinds: Collection[Kind],
-        also: Collection[ChunkId],
-    ) -> disk_vectors.NearVectors | None:
-        """See shelf.nearest; the vectors are read from the file.
-
-        Raises:
-            StoreUnavailable, StoreDamaged.
-        """
-
-        def look(connection: apsw.Connection) -> disk_vectors.NearVectors | None:
-            stored = vectors.blocks(connection, len(query))
-            return disk_vectors.nearest(known, stored, query, limit, kinds, also)
-
-        try:
-            return await self._database.read(look)
-        except ValueError as error:
-            is_at_rest = await self.at_rest(REST_S)
-            if not is_at_rest or self._held is None or self._held.dimensions != len(query):
-                return None  # they are those of another model by now
-            raise StoreDamaged(f"{self.file}: vectors in it are not of {len(query)} dimensions") from error
+        return self.vectors.held is not None and len(self.vectors.held) > 0
 
     async def read(self, use: Callable[["Reader"], T]) -> T:
         """Run use(reader) on a thread, over one state of the index."""
         return await self._database.read(lambda connection: use(Reader(connection)))
-
-    # --- where its vectors are
-
-    @property
-    def is_to_be_resident(self) -> bool:
-        """Whether its vectors are to be in memory."""
-        return self._resident if self._like is None else self._like.is_to_be_resident
-
-    @property
-    def is_shelved(self) -> bool:
-        """Whether a search reads its vectors from the file."""
-        return isinstance(self._held, disk_vectors.DiskVectors)
-
-    @property
-    def resident_bytes(self) -> int:
-        """Memory that its vectors take."""
-        return 0 if self._held is None else self._held.resident_bytes
-
-    @property
-    def whole_bytes(self) -> int:
-        """Memory that its vectors take, or would take if they were all there."""
-        if isinstance(self._held, disk_vectors.DiskVectors):
-            return len(self._held) * matrix.row_bytes(self._held.dimensions)
-        return self.resident_bytes
-
-    async def shelve(self) -> None:
-        """Give up the memory of its vectors: from now on a search reads them from the file, with the same answers.
-
-        Searches that are under way hold on to what they were given.
-        """
-        async with self._changing:
-            self._resident = False
-            self._shelve_if_wanted()
-
-    def _shelve_if_wanted(self) -> None:
-        if isinstance(self._held, matrix.Matrix) and not self.is_to_be_resident:
-            # Six milliseconds for 100,000: a thread would hold on to what is given up for a while.
-            self._held = disk_vectors.DiskVectors.of(self._held)
-
-    async def unshelve(self) -> None:
-        """Have its vectors in memory again; searches go on meanwhile.
-
-        Raises:
-            StoreUnavailable, StoreDamaged: they stay on disk until somebody asks again.
-        """
-        async with self._changing:
-            self._resident = True
-            await self._load_if_wanted()
-
-    async def _load_if_wanted(self) -> None:
-        if isinstance(self._held, disk_vectors.DiskVectors) and self.is_to_be_resident:
-            loaded = await self._database.read(vectors.loaded, self._held.dimensions)
-            if loaded is not None:
-                self._held = loaded
-
-    async def release_pages(self) -> None:
-        """See Database.release_pages."""
-        await self._database.release_pages()
 
     # --- a rebuild
 
@@ -715,11 +561,9 @@ class Index:
                     damage = str(found)
             if damage is not None:
                 await self._put_in_place(other, damage)
-            self._held, self._space = built, other.space
-            self._with_parts = other._with_parts  # noqa: SLF001  # one index becomes another
-            self._shelve_if_wanted()
+            self.vectors.take(built, other.space, has_parts=other.has_parts)
             with contextlib.suppress(StoreUnavailable):  # they are searched on disk
-                await self._load_if_wanted()
+                await self.vectors.move_where_wanted()
         self._unwritten = self.begun_anew = None
         self.changed.notify()
         # Only now: until the vectors fit the content, searches find by keywords alone.
@@ -765,7 +609,7 @@ class Index:
         await self._database.check()
         await self._database.checkpoint(wait=True)
         await self.close()
-        return self._held
+        return self.vectors.held
 
     # --- on disk
 

@@ -16,9 +16,10 @@ from memd.runtime.timing import TimeTrace
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
-from memd.store.index import REST_S, Index, Reader
+from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
+from memd.store.search_vectors import REST_S, SearchVectors
 from tests.clock import Clock
 from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
@@ -149,7 +150,7 @@ async def test_what_cannot_be_had_for_a_moment_takes_one_side_from_a_search(
     settings = AgentSettings(workspace=Path("/nowhere"))
     searcher = Searcher(index, settings, OneSpeaker(Leaning()), computing)
     if is_on_disk:
-        await index.shelve()
+        await index.vectors.shelve()
 
     async def found() -> tuple[str, int, list[tuple[str, str]]]:
         one = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
@@ -163,7 +164,7 @@ async def test_what_cannot_be_had_for_a_moment_takes_one_side_from_a_search(
             await searcher.warm()
     with monkeypatch.context() as patched:
         patched.setattr(computing, "run", failing(failure))
-        patched.setattr(Index, "nearest", failing(failure))
+        patched.setattr(SearchVectors, "nearest", failing(failure))
         assert await found() == ("keyword", 2, [("vector", str(failure))])
         patched.setattr(Index, "keywords", failing(failure))
         with pytest.raises(type(failure)):
@@ -177,8 +178,8 @@ async def test_a_search_of_an_index_that_is_closed_is_put_to_the_next_one(
 ) -> None:
     """It is not answered by one side of what is going."""
     index, searcher = await filled(tmp_path / "main.sqlite", ["kettle ledger 400"])
-    for owner, name in ((index, "keywords"), (index, "nearest")):
-        await index.shelve()
+    for owner, name in ((index, "keywords"), (index.vectors, "nearest")):
+        await index.vectors.shelve()
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, failing(StoreClosed("the store is closing")))
             with pytest.raises(StoreClosed):
@@ -344,13 +345,13 @@ async def test_a_search_does_not_wait_for_vectors_on_disk_that_are_being_replace
     """Keywords answer, and what is missing is told."""
     index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"], made=Followed)
     assert isinstance(index, Followed)
-    await index.shelve()
+    await index.vectors.shelve()
     index.is_slow = True
 
     async def of_another_model(*_: object, **__: object) -> None:
         return None
 
-    monkeypatch.setattr(Index, "nearest", of_another_model)
+    monkeypatch.setattr(SearchVectors, "nearest", of_another_model)
     found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     assert (found.mode, len(found.hits), [one.part for one in found.degraded]) == ("keyword", 2, ["rebuild"])
     assert index.rests == [REST_S]

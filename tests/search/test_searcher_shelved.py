@@ -76,15 +76,15 @@ async def both(directory: Path, steps: list[tuple[int, Kind, list[str]] | int], 
         index, AgentSettings(workspace=Path("/nowhere")), OneSpeaker(provider), Threads(2, "computing")
     )
     for number, step in enumerate(steps):
-        await (index.shelve() if number % 2 else index.unshelve())
+        await (index.vectors.shelve() if number % 2 else index.vectors.unshelve())
         await do(index, provider, step)
     for question in questions:
         for kinds in (EVERYTHING, NOTES):
-            await index.unshelve()
+            await index.vectors.unshelve()
             resident = await searcher.explain(question, kinds=kinds, max_results=6, min_score=0.2)
             plain = await searcher.search(question, kinds=kinds, max_results=6, min_score=0.2)
-            await index.shelve()
-            assert index.is_shelved
+            await index.vectors.shelve()
+            assert index.vectors.is_shelved
             on_disk = await searcher.explain(question, kinds=kinds, max_results=6, min_score=0.2)
             assert on_disk == resident
             assert await searcher.search(question, kinds=kinds, max_results=6, min_score=0.2) == plain

@@ -231,7 +231,7 @@ async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Cal
                 found_file("memory/b.md"), b"%d" % room, [chunk_of(f"walrus {room} " * 40)], {}, frozenset()
             ),
         ):
-            await index.release_pages()
+            await index.vectors.release_pages()
             memory(room)
             try:
                 await work()

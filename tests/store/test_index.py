@@ -14,8 +14,9 @@ from memd.store import matrix, vectors
 from memd.store.chunks import scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreDamaged
-from memd.store.index import AT_ONCE, Index
+from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
+from memd.store.search_vectors import AT_ONCE
 from memd.store.sessions import SessionChange
 from memd.text.scripts import scripts
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
@@ -101,11 +102,11 @@ async def test_many_vectors_at_once_arrive_and_go_like_a_few(index: Index) -> No
     known = {one.hash: vector_of(number) for number, one in enumerate(chunks)}
     await index.replace(found_file("memory/a.md"), b"1", chunks, known, frozenset())
     query = np.frombuffer(vector_of(7), "<f4")
-    rows = index.snapshot()
+    rows = index.vectors.snapshot()
     assert rows is not None
     assert len(matrix.nearest(rows, query, 10_000, EVERYTHING)) == len(chunks)
     await index.replace(found_file("memory/a.md"), b"2", chunks[:10], known, frozenset())
-    rows = index.snapshot()
+    rows = index.vectors.snapshot()
     assert rows is not None
     assert len(matrix.nearest(rows, query, 10_000, EVERYTHING)) == 10
 
@@ -345,7 +346,7 @@ def transcript(chunk: Chunk) -> SessionChange:
 
 
 def _resident(index: Index) -> matrix.Rows:
-    rows = index.snapshot()
+    rows = index.vectors.snapshot()
     assert rows is not None
     return rows
 
@@ -365,7 +366,7 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     second = Index(tmp_path / "main.sqlite")
     await second.open()
     await second.adopt(FINGERPRINT)
-    rows = second.snapshot()
+    rows = second.vectors.snapshot()
     assert rows is not None
     query = np.frombuffer(vector_of(1), "<f4")
     near = matrix.nearest(rows, query, 10, EVERYTHING)
@@ -403,7 +404,7 @@ async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_
     index = await opened(extension=True)
     counts = await index.counts()
     assert (counts.done, counts.waiting) == (1, 0)
-    rows = index.snapshot()
+    rows = index.vectors.snapshot()
     assert rows is not None
     assert len(matrix.nearest(rows, np.frombuffer(vector_of(2), "<f4"), 10, EVERYTHING)) == 1
     await index.close()
@@ -443,7 +444,7 @@ async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path:
     assert await index.keywords('"old"', 10, EVERYTHING) == []
     [(chunk_id, _)] = await index.keywords('"words"', 10, EVERYTHING)
     assert chunk_id == 5000
-    rows = index.snapshot()
+    rows = index.vectors.snapshot()
     assert rows is not None
     assert matrix.nearest(rows, np.frombuffer(vector_of(3), "<f4"), 10, EVERYTHING) == [chunk_id]
     await index.replace(found_file("memory/c.md"), b"1", [chunk_of("later words")], {}, frozenset())

@@ -14,8 +14,9 @@ from memd.model import ChunkId, Kind
 from memd.store import matrix, vectors
 from memd.store.disk_vectors import DiskVectors, ListedVector
 from memd.store.errors import StoreDamaged
-from memd.store.index import AT_ONCE, Index
+from memd.store.index import Index
 from memd.store.matrix import Rows
+from memd.store.search_vectors import AT_ONCE
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 
 EVERYTHING = frozenset(Kind)
@@ -43,7 +44,7 @@ def question(seed: int) -> NDArray[np.float32]:
 
 async def near(index: Index, seed: int, limit: int = 1000) -> Told:
     """All that is found, nearest first, with its cosine; however the vectors are held."""
-    held = index.vectors()
+    held = index.vectors.current()
     if held is None:
         return {}
     _, rows = held
@@ -51,7 +52,7 @@ async def near(index: Index, seed: int, limit: int = 1000) -> Told:
     if isinstance(rows, Rows):
         found = matrix.nearest(rows, query, limit, EVERYTHING)
     else:
-        looked = await index.nearest(rows, query, limit, EVERYTHING, [])
+        looked = await index.vectors.nearest(rows, query, limit, EVERYTHING, [])
         assert looked is not None
         found, rows = looked.chunk_ids, looked.rows
     exact = matrix.cosines(rows, query, found)
@@ -81,7 +82,7 @@ async def test_both_states_find_the_same_through_every_change(tmp_path: Path, ex
             await index.replace(found_file("memory/d.md"), b"d", [late], {}, frozenset())
             [waiting] = await index.waiting(10)
             assert await index.add_vectors([(waiting.id, waiting.hash, vector_of(3000))]) == 1
-        assert (on_disk.is_shelved, resident.is_shelved) == (True, False)
+        assert (on_disk.vectors.is_shelved, resident.vectors.is_shelved) == (True, False)
         assert on_disk.has_vectors
         for seed in (3, 900, 3000, 9999):
             found = await near(on_disk, seed, 300)
@@ -94,26 +95,26 @@ async def test_vectors_go_and_come_back_while_it_is_written(tmp_path: Path, exte
     """Neither loses what was written before, meanwhile and afterwards."""
     async with opened(tmp_path / "a.sqlite", extension=extension, resident=True) as index:
         await write(index, "memory/a.md", *range(100))
-        whole = index.resident_bytes
+        whole = index.vectors.resident_bytes
         await asyncio.gather(
-            index.shelve(),
+            index.vectors.shelve(),
             write(index, "memory/b.md", *range(100, 150)),
             index.remove(["memory/none.md"]),
             write(index, "memory/a.md", *range(50)),
         )
-        assert index.is_shelved
-        assert 0 < index.resident_bytes < whole / 2
-        assert index.whole_bytes == pytest.approx(whole)
+        assert index.vectors.is_shelved
+        assert 0 < index.vectors.resident_bytes < whole / 2
+        assert index.vectors.whole_bytes == pytest.approx(whole)
         on_disk = await near(index, 7)
         assert len(on_disk) == 100
-        await asyncio.gather(index.unshelve(), write(index, "memory/c.md", 200, 201))
-        assert index.snapshot() is not None
+        await asyncio.gather(index.vectors.unshelve(), write(index, "memory/c.md", 200, 201))
+        assert index.vectors.snapshot() is not None
         found = await near(index, 7)
         assert len(found) == 102
         assert {one: found[one] for one in on_disk} == on_disk
-        await index.unshelve()
-        await index.shelve()
-        await index.shelve()
+        await index.vectors.unshelve()
+        await index.vectors.shelve()
+        await index.vectors.shelve()
         assert await near(index, 7) == found
 
 
@@ -121,17 +122,17 @@ async def test_a_search_keeps_what_it_was_given(tmp_path: Path) -> None:
     """Vectors that are given up, or taken back, under a search change nothing for it."""
     async with opened(tmp_path / "a.sqlite", resident=True) as index:
         await write(index, "memory/a.md", *range(60))
-        held = index.vectors()
+        held = index.vectors.current()
         assert held is not None
         assert isinstance(held[1], Rows)
         before = await near(index, 5)
-        await index.shelve()
+        await index.vectors.shelve()
         assert matrix.nearest(held[1], question(5), 1000, EVERYTHING) == list(before)
-        held = index.vectors()
+        held = index.vectors.current()
         assert held is not None
         assert isinstance(held[1], ListedVector)
-        await index.unshelve()
-        found = await index.nearest(held[1], question(5), 1000, EVERYTHING, [])
+        await index.vectors.unshelve()
+        found = await index.vectors.nearest(held[1], question(5), 1000, EVERYTHING, [])
         assert found is not None
         assert found.chunk_ids == list(before)
 
@@ -146,12 +147,12 @@ async def test_what_was_built_beside_takes_the_same_state(tmp_path: Path, reside
         await beside.adopt(FINGERPRINT)
         await beside.start_ids_at(5000)
         await write(beside, "memory/a.md", *range(20))
-        assert beside.is_shelved is not resident
+        assert beside.vectors.is_shelved is not resident
         # The limit comes, or goes, while it is built.
-        await (index.shelve() if resident else index.unshelve())
+        await (index.vectors.shelve() if resident else index.vectors.unshelve())
         await write(beside, "memory/b.md", *range(20, 30))
         await index.become(beside)
-        assert index.is_shelved is resident
+        assert index.vectors.is_shelved is resident
         found = await near(index, 3)
         assert len(found) == 30
         assert min(found) == 5000
@@ -161,7 +162,7 @@ async def test_a_search_that_is_overtaken_by_a_swap_is_told(tmp_path: Path) -> N
     """The vectors that it knows of are gone: it is asked to look again, and takes none for another."""
     async with opened(tmp_path / "a.sqlite") as index:
         await write(index, "memory/a.md", *range(10))
-        held = index.vectors()
+        held = index.vectors.current()
         assert held is not None
         assert isinstance(held[1], ListedVector)
         beside = Index(tmp_path / "a.sqlite.next", like=index)
@@ -171,9 +172,9 @@ async def test_a_search_that_is_overtaken_by_a_swap_is_told(tmp_path: Path) -> N
         await write(beside, "memory/a.md", *range(10))
         await index.become(beside)
         arguments = (4, EVERYTHING, [ChunkId(1)])
-        assert await index.nearest(held[1], question(1), *arguments) is None
+        assert await index.vectors.nearest(held[1], question(1), *arguments) is None
         # A question of another model's size.
-        assert await index.nearest(held[1], np.ones(DIMENSIONS + 1, np.float32), *arguments) is None
+        assert await index.vectors.nearest(held[1], np.ones(DIMENSIONS + 1, np.float32), *arguments) is None
 
 
 async def test_an_index_opens_on_disk_and_comes_into_memory(tmp_path: Path) -> None:
@@ -182,11 +183,11 @@ async def test_an_index_opens_on_disk_and_comes_into_memory(tmp_path: Path) -> N
         await write(index, "memory/a.md", *range(30))
         found = await near(index, 4)
     async with opened(tmp_path / "a.sqlite") as index:
-        assert index.is_shelved
+        assert index.vectors.is_shelved
         assert await near(index, 4) == found
-        await index.unshelve()
+        await index.vectors.unshelve()
         assert await near(index, 4) == found
-        assert not index.is_shelved
+        assert not index.vectors.is_shelved
 
 
 async def test_blocks_are_what_the_table_says(tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ async def test_pages_that_are_released_are_read_again(tmp_path: Path) -> None:
     async with opened(tmp_path / "a.sqlite") as index:
         await write(index, "memory/a.md", *range(30))
         found = await near(index, 4)
-        await index.release_pages()
+        await index.vectors.release_pages()
         assert await near(index, 4) == found
         await write(index, "memory/b.md", 77)
         assert len(await near(index, 4)) == 31
@@ -273,7 +274,7 @@ async def test_what_memory_has_no_room_for_is_read_from_the_file_when_it_has(
     """The file has the change by then, and nobody makes it again: searches by meaning would never see it."""
     async with opened(tmp_path / "a.sqlite", resident=resident) as index:
         await write(index, "memory/a.md", 1, 2, 3)
-        index._anew_s = 0.0
+        index.vectors._anew_s = 0.0
         for kind in (matrix.Matrix, DiskVectors):
             add, left = kind.add, [2]
 
@@ -290,7 +291,7 @@ async def test_what_memory_has_no_room_for_is_read_from_the_file_when_it_has(
         await write(index, "memory/a.md", 2, 3)
         monkeypatch.undo()
         told = await near(index, 2)
-        assert index.is_shelved is not resident
+        assert index.vectors.is_shelved is not resident
     async with opened(tmp_path / "a.sqlite", resident=resident) as again:
         assert told == await near(again, 2)
         assert len(told) == many + 2
