@@ -1,13 +1,16 @@
 """Who may connect where there is no room for all."""
 
 import asyncio
+import socket
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from memd.server.acceptor import LEAST, AdmissionPolicy, most_agents, most_connections
+from memd.server.acceptor import LEAST, Acceptor, AdmissionPolicy, most_agents, most_connections
+from memd.server.connection import Connection
 from memd_client.messages import Get, Note, Reply, Request
 from tests.server.serving import serving
 from tests.server.stranger import Stranger
@@ -88,3 +91,50 @@ def test_who_says_nothing_gives_way(address: Path) -> None:
             newcomer.ask(Get(path="go on"))
             assert newcomer.hear() == (1, Note(path="go on"))
         assert busy.hear() == (1, Note(path="slow"))
+
+
+class Quiet:
+    """A connection that has said nothing for so many seconds."""
+
+    def __init__(self, silent_s: float | None) -> None:
+        self.silent_since = None if silent_s is None else asyncio.get_running_loop().time() - silent_s
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("silent", "parted"),
+    [
+        ([None, 59.0], []),
+        ([59.0, 61.0, 62.0, None], [62.0]),
+        ([*range(100, 131)], [130]),
+        ([*range(100, 148)], [145, 146, 147]),
+        ([3000.0, *[1.0] * 63], [3000.0]),
+    ],
+)
+async def test_one_in_sixteen_gives_way_after_a_minute_of_silence(
+    address: Path, silent: list[float | None], parted: list[float]
+) -> None:
+    """Those first that have been silent for longest, one at least; nobody who is at work."""
+    connections = {Quiet(one): one for one in silent}
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as newcomer:
+        listening.bind(str(address))
+        listening.listen()
+        listening.setblocking(False)
+        asked = asyncio.Event()
+
+        def most() -> int:
+            asked.set()
+            return len(connections)
+
+        acceptor = Acceptor(listening, never_made, cast("Any", connections), most)
+        newcomer.connect(str(address))
+        await asked.wait()
+        await acceptor.close()
+    assert sorted(silent_s for one, silent_s in connections.items() if one.is_closed and silent_s) == parted
+
+
+def never_made() -> Connection:
+    raise AssertionError("there is no room for another connection")
