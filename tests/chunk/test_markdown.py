@@ -126,6 +126,19 @@ def test_a_large_section_overlaps_within_itself_alone() -> None:
             assert before.start_line < after.start_line <= before.end_line
 
 
+def test_blank_lines_alone_are_not_repeated() -> None:
+    """They would take the room of lines that have something to say."""
+    lines = [
+        "word0 word1 word2 word3 word4 word5 word6 word7",
+        f"{'ab ' * 9}c",
+        "",
+        f"{'ab ' * 10}c",
+        " ".join(f"word{number}" for number in range(10)),
+    ]
+    chunks = chunk(document("\n".join(lines)), tokens=14, overlap=10, longest=10_000)
+    assert bounds(chunks) == [(1, 1), (2, 2), (4, 5), (5, 5), (5, 5)]
+
+
 def test_no_overlap_when_told_so() -> None:
     """With an overlap of 0 every line is in one chunk."""
     text = "\n".join(f"line {n:02} of a long list of lines" for n in range(30))

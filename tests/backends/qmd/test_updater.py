@@ -1,11 +1,16 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any, NoReturn
 
 import msgspec
+import pytest
 
+from memd.backends.qmd import schedule
 from memd.backends.qmd.backend import QmdBackend
+from memd.backends.qmd.schedule import UpdateHistory
 from memd.config.settings import Redact, UserRule
+from memd.store.errors import StoreDamaged
 from tests.backends.qmd.bench import Bench, indexing, serving
 from tests.fakes.qmd_standin import USUAL, Standin, delayed, says
 from tests.wait import until_async
@@ -113,6 +118,33 @@ async def test_a_lock_is_tried_again_at_once(tmp_path: Path, standin: Standin) -
         await lived(bench, qmd, standin, updates=3)
         assert qmd.program_status.update_failure is None
         assert qmd.program_status.last_update is not None
+
+
+async def test_a_damaged_index_is_told_and_not_tried_again_at_once(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It will be damaged a moment later, too; it is built anew first."""
+    judged: list[UpdateHistory] = []
+    ended = schedule.ended
+
+    def noted(past: UpdateHistory, now: float, **how: Any) -> UpdateHistory:
+        judged.append(ended(past, now, **how))
+        return judged[-1]
+
+    async def fails() -> NoReturn:
+        raise StoreDamaged("a page is torn")
+
+    async with indexing(tmp_path, standin.program) as bench:
+        monkeypatch.setattr(schedule, "ended", noted)
+        qmd = await bench.create()
+        monkeypatch.setattr(bench.index, "known", fails)
+        living = asyncio.create_task(qmd.run())
+        await until_async(lambda: qmd.standing.update_failure, 30)
+        living.cancel()
+        await asyncio.wait([living])
+        await qmd.close()
+        assert "a page is torn" in str(qmd.standing.update_failure)
+        assert [(one.failures, one.passing) for one in judged] == [(1, False)]
 
 
 async def test_a_failed_update_fails_no_search(tmp_path: Path, standin: Standin) -> None:
