@@ -423,6 +423,33 @@ async def test_status_names_the_daemon_and_its_agents(bench: Bench) -> None:
         assert status.agents["main"].workspace == str(bench.home / "workspace")
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (wire.Status(), ["away", "main"]),
+        (wire.Status(agent="main"), ["main"]),
+        (wire.Status(agent="away"), ["away"]),
+        (wire.Status(session_key="agent:main:telegram:direct:1"), ["main"]),
+        (wire.Status(agent="main", session_key="agent:main:telegram:group:1"), ["main"]),
+    ],
+)
+async def test_an_agent_that_cannot_run_is_told_to_whom_it_concerns(
+    bench: Bench, asked: wire.Status, told: list[str]
+) -> None:
+    """To whoever asks for it or for all; not to a session of another agent."""
+    await bench.close()
+    await bench.serve(scope=Scope(default="allow", rules=()))
+
+    async def try_again() -> None:
+        return None
+
+    away = LeftOut(AgentSettings(workspace=bench.home), "its disk is away", try_again)
+    bench.agents.swap(bench.agents.all(), {"away": away})
+    status = await bench.handlers.handle(asked)
+    assert isinstance(status, wire.StatusReport)
+    assert sorted(status.agents) == told
+
+
 # --- sessions
 
 OWN = "agent:main:telegram:direct:1"
