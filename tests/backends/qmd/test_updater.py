@@ -139,11 +139,11 @@ async def test_a_damaged_index_is_told_and_not_tried_again_at_once(
         qmd = await bench.create()
         monkeypatch.setattr(bench.index, "known", fails)
         living = asyncio.create_task(qmd.run())
-        await until_async(lambda: qmd.state.update_failure, 30)
+        await until_async(lambda: qmd.program_status.update_failure, 30)
         living.cancel()
         await asyncio.wait([living])
         await qmd.close()
-        assert "a page is torn" in str(qmd.state.update_failure)
+        assert "a page is torn" in str(qmd.program_status.update_failure)
         assert [(one.failures, one.passing) for one in judged] == [(1, False)]
 
 
