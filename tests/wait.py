@@ -8,7 +8,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _STEP_S = 0.005
-_BUSY = 4  # times as long as on an idle machine: what is waited for ends the wait, so that patience costs nothing
+_BUSY = (
+    4  # times as long as on an idle machine: what is waited for ends the wait, so that patience costs nothing
+)
 
 
 def until(condition: Callable[[], T], timeout_s: float = 5.0) -> T:

@@ -185,7 +185,7 @@ def test_cancelled_caller(run: Run[None], address: Path) -> None:
         late, _ = peer.hear()
         other, _ = peer.hear()
         heard.set()
-        assert cancelled.wait(5)
+        assert cancelled.wait(20)
         peer.answer(late, Note(path="late"))
         peer.answer(other, Note(path="other"))
         peer.answer_next(Note(path="next"))
@@ -251,9 +251,9 @@ def test_given_up_requests_block_nobody(run: Run[None], address: Path, waiting: 
         peer.greet()
         ids = [peer.hear()[0] for _ in range(IN_FLIGHT // 2 + beside)]
         heard.set()
-        assert cancelled.wait(5)
+        assert cancelled.wait(20)
         if beside:
-            assert searched.wait(5)
+            assert searched.wait(20)
         for request_id in ids[IN_FLIGHT // 2 :]:
             peer.answer(request_id, Note(path="beside"))
         peer.wait_for_end()
@@ -314,7 +314,7 @@ def test_timeout(run: Run[None], address: Path) -> None:
     def script(peer: Peer) -> None:
         peer.greet()
         late, _ = peer.hear()
-        assert given_up.wait(5)
+        assert given_up.wait(20)
         peer.answer(late, Note(path="late"))
         peer.answer_next(Note(path="next"))
         peer.wait_for_end()
@@ -351,7 +351,7 @@ def test_daemon_that_does_not_read(run: Run[None], address: Path) -> None:
 
     def script(peer: Peer) -> None:
         peer.greet()
-        given_up.wait(5)
+        given_up.wait(20)
 
     async def story() -> None:
         async with AsyncClient(address, timeout=0.2) as memd:
@@ -700,7 +700,7 @@ def test_closed_while_connecting(run: Run[None], address: Path) -> None:
     def script(peer: Peer) -> None:
         peer.hear_greeting()
         heard.set()
-        assert closed.wait(5)
+        assert closed.wait(20)
         peer.send_frame(HELLO)
         peer.wait_for_end()
 

@@ -300,7 +300,7 @@ def test_parting_words_are_not_for_the_next_call(address: Path) -> None:
 
     with serving(address, parting, answering(FOUND)), Client(address) as memd:
         memd.search("x")
-        assert parted.wait(5)
+        assert parted.wait(20)
         assert memd.search("x") == FOUND
 
 
@@ -360,7 +360,7 @@ def test_daemon_that_does_not_read(address: Path) -> None:
 
     def script(peer: Peer) -> None:
         peer.greet()
-        given_up.wait(5)
+        given_up.wait(20)
 
     given_up = threading.Event()
     with serving(address, script), Client(address, timeout=0.2) as memd:
@@ -376,7 +376,7 @@ def test_late_answer(address: Path) -> None:
     def slow(peer: Peer) -> None:
         peer.greet()
         request_id, _ = peer.hear()
-        assert given_up.wait(5)
+        assert given_up.wait(20)
         with pytest.raises(BrokenPipeError):
             peer.answer(request_id, Note(path="late"))
 
@@ -517,7 +517,7 @@ def test_a_call_in_a_signal_handler_is_answered(address: Path) -> None:
         peer.greet()
         request_id, _ = peer.hear()
         os.kill(os.getpid(), signal.SIGUSR1)
-        assert asked.wait(5)
+        assert asked.wait(20)
         peer.answer(request_id, Note(path="outer"))
         peer.answer_next(Note(path="next"))
         peer.wait_for_end()
@@ -575,7 +575,7 @@ def test_closing_waits_for_another_thread_no_longer_than_a_call_may_take(address
     with serving(address, silent), ThreadPoolExecutor(1) as threads:
         memd = Client(address, timeout=None)
         call = threads.submit(memd.search, "x")
-        assert heard.wait(5)
+        assert heard.wait(20)
         memd._timeout_s = 0.05
         memd.close()
         with pytest.raises(ConnectionLost, match="This client is closed"):
@@ -605,7 +605,7 @@ def everybody(address: Path, script: Script) -> Iterator[None]:
         yield
     finally:
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
+        thread.join(20)
         listener.close()
 
 
@@ -663,14 +663,14 @@ def test_waiting_for_a_turn_counts(address: Path) -> None:
         peer.greet()
         request_id, _ = peer.hear()
         heard.set()
-        assert timed_out.wait(5)
+        assert timed_out.wait(20)
         assert peer.is_quiet(0.05)
         peer.answer(request_id, FOUND)
         peer.wait_for_end()
 
     with serving(address, script), Client(address, timeout=10) as memd, ThreadPoolExecutor(1) as threads:
         first = threads.submit(memd.search, "x")
-        assert heard.wait(5)
+        assert heard.wait(20)
         memd._timeout_s = 0.1
         with pytest.raises(TimedOut):
             memd.search("y")
@@ -726,7 +726,7 @@ def test_fork_during_a_call(address: Path) -> None:
         peer.greet()
         request_id, _ = peer.hear()
         heard.set()
-        assert forked_one_is_done.wait(5)
+        assert forked_one_is_done.wait(20)
         peer.answer(request_id, FOUND)
         peer.wait_for_end()
 
@@ -736,7 +736,7 @@ def test_fork_during_a_call(address: Path) -> None:
         ThreadPoolExecutor(1) as threads,
     ):
         first = threads.submit(memd.search, "x")
-        assert heard.wait(5)
+        assert heard.wait(20)
         assert forked(lambda: memd.search("y") == FOUND)
         forked_one_is_done.set()
         assert first.result() == FOUND
@@ -755,7 +755,7 @@ def test_closed_client(address: Path) -> None:
     with serving(address, script):
         with Client(address) as memd:
             memd.search("x")
-        assert closed.wait(5)
+        assert closed.wait(20)
         with pytest.raises(ConnectionLost, match="closed"):
             memd.search("x")
 

@@ -119,13 +119,13 @@ class Daemon:
     def kill(self) -> None:
         """SIGKILL: no chance to tidy up."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(20)
 
     def stop(self) -> int:
         """SIGTERM, and the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(10)
+        return self.process.wait(20)
 
     def __enter__(self) -> Self:
         return self if self._process is not None else self.start()
@@ -136,7 +136,7 @@ class Daemon:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(10)
+                self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait(10)
+                self._process.wait(20)

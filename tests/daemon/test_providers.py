@@ -78,7 +78,7 @@ def served() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(20)
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "voyage", "ollama", "openai-compatible"])

@@ -410,7 +410,7 @@ def test_a_daemon_that_stops_leaves_nothing_of_qmd_behind(standin: Standin, daem
         began = time.monotonic()
         assert daemon.stop() == 0
         assert time.monotonic() - began < 5
-        asking.join(10)
+        asking.join(20)
         impatient.close()
         until(lambda: all(is_gone(pid) for pid in standin.children()), 5)
 

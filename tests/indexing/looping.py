@@ -79,7 +79,7 @@ class Bench:
 
     async def settle(self, *, force: bool = False) -> int:
         """A pass over everything; how many files it took in."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             return (await self.loop.settled(self.loop.request(force=force))).changed
 
     async def paths(self, word: str) -> set[str]:

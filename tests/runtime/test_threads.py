@@ -197,7 +197,7 @@ async def test_a_thread_that_dies_before_it_has_begun_stops_nobody(
 
     monkeypatch.setattr(threading.Thread, "_bootstrap", dying)
     threads = Threads(1, "dying", birth_s=0.01)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         both = await asyncio.gather(threads.run(divmod, 7, 2), threads.run(divmod, 9, 2))
         assert list(both) == [(3, 1), (4, 1)]
     assert threads.count == 1

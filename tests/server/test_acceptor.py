@@ -84,7 +84,7 @@ def test_who_says_nothing_gives_way(address: Path) -> None:
         busy.greet()
         silent.greet()
         busy.ask(Get(path="slow"))
-        assert at_work.wait(10)
+        assert at_work.wait(20)
         with Stranger(address) as newcomer:
             newcomer.greet()
             assert silent.hear_end() == b""

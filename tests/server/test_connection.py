@@ -367,7 +367,7 @@ def test_a_client_that_reads_late_gets_everything(address: Path) -> None:
     with serving(address, handle), Stranger(address) as stranger:
         stranger.greet()
         stranger.ask(*(Get(path=str(number)) for number in range(1, 201)))
-        assert began.wait(5)
+        assert began.wait(20)
         assert whole(stranger.hear_some(200), range(1, 201))
 
 
@@ -419,8 +419,8 @@ def test_hanging_up_cancels_what_is_asked(address: Path) -> None:
         with Stranger(address) as stranger:
             stranger.greet()
             stranger.ask(Get(path="x"))
-            assert began.wait(5)
-        assert cancelled.wait(5)
+            assert began.wait(20)
+        assert cancelled.wait(20)
         until(lambda: not connections)
     assert logs == []
 

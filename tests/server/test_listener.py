@@ -62,7 +62,7 @@ def test_whoever_sees_the_socket_can_connect(address: Path) -> None:
     watcher = threading.Thread(target=watch)
     watcher.start()
     listening = listener.bind(address)
-    watcher.join(5)
+    watcher.join(20)
     listening.close()
     assert answered.is_set()
     assert refused == []

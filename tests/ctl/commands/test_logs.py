@@ -76,5 +76,5 @@ def test_following_ends_with_ctrl_c(log: Path) -> None:
             file.write("more\n")
         added = until(following.stdout.readline)
         following.send_signal(2)
-        assert following.wait(10) == 130
+        assert following.wait(20) == 130
         assert (got, added, following.stderr.read()) == (_LINES[-10:], b"more\n", b"")

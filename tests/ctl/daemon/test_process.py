@@ -198,7 +198,7 @@ def test_a_daemon_is_started_apart_from_the_terminal(here: Places) -> None:
     started = start(
         [sys.executable, "-c", report], here.log, {**os.environ, "NOTIFY_SOCKET": "/n", "SEEN": "yes"}
     )
-    assert started.process.wait(10) == 3
+    assert started.process.wait(20) == 3
     assert here.log.read_text(encoding="utf-8") == "old\nTrue / None yes ''\n"
     assert stat.S_IMODE(here.log.stat().st_mode) == 0o600
     assert started.log_at == 4
@@ -261,7 +261,7 @@ def test_what_a_daemon_died_of_is_told(here: Places) -> None:
 def test_a_daemon_that_was_slower_than_another_leaves_the_answer_to_it(here: Places) -> None:
     """It ends with 75; the socket answers all the same."""
     started = _started(here, "raise SystemExit(75)")
-    started.process.wait(10)
+    started.process.wait(20)
     with serving(here.socket, answering(status(agent(), pid=42))):
         assert await_answer(started, here, 10).pid == 42
 

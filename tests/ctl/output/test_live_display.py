@@ -50,7 +50,7 @@ def test_a_bar_shows_how_far_the_work_is() -> None:
     looked = threading.Event()
 
     def work() -> str:
-        assert looked.wait(10)
+        assert looked.wait(20)
         return "done"
 
     def look() -> Stage:

@@ -259,7 +259,7 @@ async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> N
     await until_async(lambda: queue.state_of("main") == WaitingForConfirmation(21, 8400))
     assert begun == [20]
     await queue.confirm("main")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await waiting
     assert begun == [20, 21]
     assert queue.state_of("main") == Healthy()
@@ -309,7 +309,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             file, chunks = found_file(f"memory/{burst}.md"), [chunk_of(text) for text in texts]
             await index.replace(file, b"1", chunks, {}, frozenset())
             queue.serve(IndexToEmbed("main", index, use_cache=True))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(20):
                 while (await index.counts()).done < 10 * (burst + 1):
                     await changed(queue)
             await until_async(lambda: not queue._served["main"].answered, 10)

@@ -399,7 +399,7 @@ async def test_close_does_not_wait_for_a_question_that_is_stuck(make: Make) -> N
     provider = make(load=lambda: model)
     question = asyncio.create_task(provider.embed_query("which database?"))
     await asyncio.sleep(0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         await provider.close()
     assert not question.done()
     model.end.set()
