@@ -1,20 +1,10 @@
-"""What an inspection finds, as it crosses from the process that looks to the one that judges."""
+"""What the probes of an installation find."""
 
 import msgspec
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", tag=str.lower):
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all facts; a fact holds counts, paths and faults, never the text of a note."""
-
-
-class InspectionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process is to look at."""
-
-    config: str | None  # the file that was named; None: the usual place
-    home: str
-    state: str
-    patience_s: float  # what has no end by then is told as such
-    now: float  # Unix time
 
 
 class Engine(Fact, frozen=True):
@@ -73,7 +63,6 @@ class RootsScan(Fact, frozen=True):
     agent: str
     roots: tuple[Root, ...] = ()
     presets: tuple[NotesOf, ...] = ()
-    hangs_at: str | None = None  # the path that gave no answer in time
     notes: int = 0
     shelves: tuple[Root, ...] = ()  # where transcripts are, or will be
     transcripts: int = 0
@@ -140,14 +129,3 @@ class Program(Fact, frozen=True):
     file: str = ""
     version: str = ""  # as it says
     fault: str | None = None  # why it is not found, or does not run
-
-
-class InspectionBegun(Fact, frozen=True):
-    """The process looks from now on; starting it took what the machine's other work left."""
-
-
-class InspectionEnd(Fact, frozen=True):
-    """There is no more. The process itself may stay: not even SIGKILL ends a thread that waits for a dead disk."""
-
-
-AnyFact = InspectionBegun | Engine | Model | Disk | RootsScan | Store | Cache | Program | InspectionEnd

@@ -1,15 +1,46 @@
-"""Looks whether programs that agents are told to search with are there, and run."""
+"""Tries what an installation brings or needs: SQLite with its extension, the bundled model, qmd.
+
+Native libraries are loaded by the function that tries them: only its own process crashes with them.
+"""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from memd.backends.qmd.error_text import plain
 from memd.backends.qmd.errors import QmdFailed
 from memd.backends.qmd.installation import QmdPlaces, find_program, qmd_environ
 from memd.backends.qmd.process import run
 from memd.config.settings import AgentSettings
-from memd.inspection.facts import Program
+from memd.inspection.facts import Engine, Model, Program
+
+
+def look_at_sqlite() -> Engine:
+    """Whether SQLite finds a word and compares vectors."""
+    from memd.store.sqlite_selftest import try_engine  # noqa: PLC0415 - it may crash
+
+    tried = try_engine()
+    return Engine(
+        sqlite=tried.sqlite, apsw=tried.apsw, keywords=tried.keywords, vectors=tried.vectors, vec=tried.vec
+    )
+
+
+def look_at_model() -> Model:
+    """What the bundled model makes of a few sentences."""
+    from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - it may crash
+
+    prepare_environment(os.environ)
+    from memd.providers.local.bundled_model import ModelMissing  # noqa: PLC0415 - it imports numpy, which reads the environment
+    from memd.providers.local.selftest import try_model  # noqa: PLC0415 - likewise
+
+    try:
+        tried = try_model()
+    except ModelMissing as missing:
+        return Model(fault=str(missing))
+    return Model(**msgspec.structs.asdict(tried))
 
 
 def look_at_qmd(

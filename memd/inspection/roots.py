@@ -3,7 +3,7 @@
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,80 +22,64 @@ _NAMED = 3  # files that are told by name; the others are counted
 _AHEAD_S = 300  # a clock that is set right now and then may go so far wrong
 
 
-class RootsLook:
-    """One look at everything below the roots of an agent."""
+def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) -> Iterator[Path | RootsScan]:
+    """Look at each root of an agent, then scan them all; a path is yielded before it is touched, the scan at last.
 
-    def __init__(self, agent: str, settings: AgentSettings, now: float, state: Path) -> None:
-        """Nothing is touched yet.
+    Args:
+        agent: Its id.
+        settings: Its settings.
+        now: Unix time.
+        state: The state directory: what memd keeps there is no source.
+    """
+    roots = []
+    for path in [settings.workspace, *(path for path in settings.extra_paths if path != settings.workspace)]:
+        yield path
+        roots.append(_root(path, is_workspace=path == settings.workspace))
+    yield settings.workspace
+    parts = roots_of(settings, state=state)
+    shelves = []
+    for root in parts:
+        if isinstance(root, SessionPaths):
+            yield root.directory
+            if root.expected or root.directory.exists():
+                shelves.append(_root(root.directory / (only_file(root) or ""), is_workspace=False))
+    yield settings.workspace
+    seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
+    files = [found.file for found in seen.found.values()]
+    closed = [_place_of(name) for name, why in seen.skipped.items() if why is SkipReason.UNREADABLE]
+    closed += [str(file) for file in files if not os.access(file, os.R_OK)]
+    late_ns = int((now + _AHEAD_S) * 1e9)
+    late = [found for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
+    future = [str(found.file) if found.kind is Kind.SESSION else found.path for found in late]
+    transcripts = sum(found.kind is Kind.SESSION for found in seen.found.values())
+    yield RootsScan(
+        agent=agent,
+        roots=tuple(roots),
+        notes=len(files) - transcripts,
+        presets=_presets(parts, settings, state),
+        shelves=tuple(shelves),
+        transcripts=transcripts,
+        unread=_unread(settings),
+        unreadable=_some(closed),
+        unreadable_count=len(closed),
+        skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not SkipReason.UNREADABLE)),
+        future=_some(future),
+        future_count=len(future),
+        directories=survey(parts, recursive=False).size,
+    )
 
-        Args:
-            agent: Its id.
-            settings: Its settings.
-            now: Unix time.
-            state: The state directory: what memd keeps there is no source.
-        """
-        self._agent = agent
-        self._settings = settings
-        self._now = now
-        self._state = state
-        self.at: Path = settings.workspace  # what is looked at just now: what hangs, if it does
 
-    def look(self) -> RootsScan:
-        """Look at each root, then scan them all."""
-        settings = self._settings
-        roots = [self._root(settings.workspace, is_workspace=True)]
-        others = [path for path in settings.extra_paths if path != settings.workspace]
-        roots += [self._root(path, is_workspace=False) for path in others]
-        self.at = settings.workspace
-        parts = roots_of(settings, state=self._state)
-        shelves = [
-            self._root(root.directory / (only_file(root) or ""), is_workspace=False)
-            for root in parts
-            if isinstance(root, SessionPaths) and (root.expected or root.directory.exists())
-        ]
-        self.at = settings.workspace
-        seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
-        files = [found.file for found in seen.found.values()]
-        closed = [_place_of(name) for name, why in seen.skipped.items() if why is SkipReason.UNREADABLE]
-        closed += [str(file) for file in files if not os.access(file, os.R_OK)]
-        late_ns = int((self._now + _AHEAD_S) * 1e9)
-        late = [found for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
-        future = [str(found.file) if found.kind is Kind.SESSION else found.path for found in late]
-        transcripts = sum(found.kind is Kind.SESSION for found in seen.found.values())
-        return RootsScan(
-            agent=self._agent,
-            roots=tuple(roots),
-            notes=len(files) - transcripts,
-            presets=_presets(parts, settings, self._state),
-            shelves=tuple(shelves),
-            transcripts=transcripts,
-            unread=_unread(settings),
-            unreadable=_some(closed),
-            unreadable_count=len(closed),
-            skipped=dict(
-                Counter(str(why) for why in seen.skipped.values() if why is not SkipReason.UNREADABLE)
-            ),
-            future=_some(future),
-            future_count=len(future),
-            directories=survey(parts, recursive=False).size,
-        )
-
-    def hanging(self) -> RootsScan:
-        """What can be said when the look has no end."""
-        return RootsScan(agent=self._agent, hangs_at=str(self.at))
-
-    def _root(self, path: Path, *, is_workspace: bool) -> Root:
-        self.at = path
-        place = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - a symlink is followed below
-        resolved = os.path.realpath(place)
-        mount = _mount_of(Path(resolved))
-        return Root(
-            path=str(place),
-            resolved=resolved,
-            is_workspace=is_workspace,
-            fault=_fault(place, is_workspace=is_workspace),
-            remote=mount.kind if mount is not None and mount.is_remote else None,
-        )
+def _root(path: Path, *, is_workspace: bool) -> Root:
+    place = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - a symlink is followed below
+    resolved = os.path.realpath(place)
+    mount = _mount_of(Path(resolved))
+    return Root(
+        path=str(place),
+        resolved=resolved,
+        is_workspace=is_workspace,
+        fault=_fault(place, is_workspace=is_workspace),
+        remote=mount.kind if mount is not None and mount.is_remote else None,
+    )
 
 
 def _presets(parts: Iterable[Place], settings: AgentSettings, state: Path) -> tuple[NotesOf, ...]:

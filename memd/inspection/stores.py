@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +20,23 @@ from memd.store.meta import why_rebuild
 T = TypeVar("T")
 
 
-def agents_with_store(state: Path) -> list[str]:
+def look_at_stores(
+    state: Path, agents: Mapping[str, AgentSettings], patience_s: float
+) -> Iterator[Cache | Store]:
+    """The cache, then the index of each agent that is configured or has one.
+
+    Args:
+        state: The state directory.
+        agents: Settings by agent id; empty where the configuration is not known.
+        patience_s: How long all of it may take, in seconds.
+    """
+    deadline = time.monotonic() + patience_s
+    yield look_at_cache(state, deadline - time.monotonic())
+    for agent in sorted({*agents, *_agents_with_store(state)}):
+        yield look_at_store(state, agent, agents.get(agent), deadline - time.monotonic())
+
+
+def _agents_with_store(state: Path) -> list[str]:
     """The ids of agents that have an index in a state directory; none where it may not be listed."""
     try:
         return sorted(file.stem for file in (state / "agents").glob("*.sqlite"))

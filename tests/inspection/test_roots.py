@@ -10,7 +10,7 @@ import pytest
 
 from memd.config.settings import AgentSettings, SessionSettings
 from memd.inspection.facts import RootsScan
-from memd.inspection.roots import RootsLook, disk_of
+from memd.inspection.roots import disk_of, look_at_roots
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import write_homes
 
@@ -19,7 +19,9 @@ _NOW = 1_700_000_000.0
 
 def _look(workspace: Path, *extra: Path, **settings: Any) -> RootsScan:
     wanted = AgentSettings(workspace=workspace, extra_paths=extra, **settings)
-    return RootsLook("main", wanted, _NOW, workspace.parent / "state").look()
+    *_, scan = look_at_roots("main", wanted, _NOW, workspace.parent / "state")
+    assert isinstance(scan, RootsScan)
+    return scan
 
 
 def _note(file: Path, at: float = _NOW - 100) -> Path:
@@ -106,10 +108,14 @@ def test_files_that_may_not_be_read_are_told() -> None:
         directory.chmod(0o755)
 
 
-def test_what_hangs_is_known_by_name(tmp_path: Path) -> None:
-    """Before anything is touched it is the workspace."""
-    look = RootsLook("main", AgentSettings(workspace=tmp_path), time.time(), tmp_path / "state")
-    assert look.hanging().hangs_at == str(tmp_path)
+def test_each_path_is_named_before_it_is_touched(tmp_path: Path) -> None:
+    """So that one that hangs is known."""
+    extra = tmp_path / "extra"
+    *paths, scan = look_at_roots(
+        "main", AgentSettings(workspace=tmp_path, extra_paths=(extra,)), time.time(), tmp_path / "state"
+    )
+    assert paths == [tmp_path, extra, tmp_path, tmp_path]
+    assert isinstance(scan, RootsScan)
 
 
 def test_the_file_system_of_a_directory_that_is_not_there_yet_is_known(tmp_path: Path) -> None:

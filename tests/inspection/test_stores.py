@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from memd.config.settings import AgentSettings, Chunking
-from memd.inspection.stores import agents_with_store, look_at_cache, look_at_store
+from memd.inspection.facts import Store
+from memd.inspection.stores import look_at_cache, look_at_store, look_at_stores
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.store.index import Index
 from memd.store.migrations import newest
@@ -41,9 +42,14 @@ async def test_files_are_found_by_agent(tmp_path: Path) -> None:
     """With those that were set aside as damaged."""
     state = await _state(tmp_path)
     (state / "agents" / "main.sqlite.damaged-2").touch()
-    assert agents_with_store(state) == ["main"]
     assert look_at_store(state, "main", _SETTINGS, 60.0).damaged == ("main.sqlite.damaged-2",)
-    assert agents_with_store(state / "none") == []
+    cache, main, other = look_at_stores(state, {"other": _SETTINGS}, 60.0)
+    assert not cache.exists
+    assert isinstance(main, Store)
+    assert (main.agent, main.configured, main.exists) == ("main", False, True)
+    assert isinstance(other, Store)
+    assert (other.agent, other.configured, other.exists) == ("other", True, False)
+    assert len(list(look_at_stores(state / "none", {}, 60.0))) == 1
 
 
 async def test_copies_of_before_are_found(tmp_path: Path) -> None:

@@ -1,41 +1,34 @@
 """memd-ctl doctor: what is wrong, and what to do about it."""
 
 import os
-import platform
-import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
-from memd.config.load import ConfigError
-from memd.config.settings import Config
+from memd.config.settings import AgentSettings, Config
 from memd.ctl.call import Call
-from memd.ctl.daemon.process import find_holder, is_held
 from memd.ctl.doctor import (
     agents,
-    backends,
     configuration,
     daemon,
-    inspect,
     installation,
     limits,
-    processes,
     report,
     service,
     socket,
     state,
+    stores,
 )
-from memd.ctl.doctor import socket_answer as answer
-from memd.ctl.doctor.finding import Finding, unchecked, wrong
-from memd.ctl.doctor.installation import Platform
-from memd.ctl.doctor.limits import SystemLimits
-from memd.ctl.doctor.scene import Scene
+from memd.ctl.doctor.finding import Finding, Scene, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.output.screen import Outcome
-from memd.inspection.facts import Cache, Disk, InspectionRequest, Program, RootsScan, Store
-from memd.inspection.timeouts import BackgroundWork, StillRunning, WorkFailed
+from memd.inspection.facts import Cache, Disk, Program, RootsScan, Store
+from memd.inspection.probe import Probe, ProbeResult
+from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
+from memd.inspection.roots import disk_of, look_at_roots
 from memd.version import VERSION
 from memd_client.messages import StatusReport
 from memd_client.version import __version__ as client_version
@@ -46,31 +39,30 @@ _LATE_S = 0.5  # what gives up by itself may be so late
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What the pieces of work came to."""
+    """What the probes found."""
 
-    config: Config | ConfigError | WorkFailed | StillRunning
-    answer: answer.SocketAnswer | WorkFailed | StillRunning
-    place: socket.SocketPlace | WorkFailed | StillRunning
-    state: state.StateDirectory | WorkFailed | StillRunning
-    process: daemon.Process | WorkFailed | StillRunning
-    limits: SystemLimits | WorkFailed | StillRunning
-    engine: inspect.InspectionAnswer | WorkFailed | StillRunning
-    model: inspect.InspectionAnswer | WorkFailed | StillRunning | None  # None: no agent uses it
-    roots: inspect.InspectionAnswer | WorkFailed | StillRunning
-    stores: inspect.InspectionAnswer | WorkFailed | StillRunning
-    programs: (
-        inspect.InspectionAnswer | WorkFailed | StillRunning | None
-    )  # None: no agent is told to search with one
-    service: service.SeenService | WorkFailed | StillRunning
+    config: Config | None  # None: it is wrong, or could not be read
+    status: StatusReport | None  # None: no daemon has answered
+    configuration: ProbeResult
+    answer: ProbeResult
+    place: ProbeResult
+    state: ProbeResult
+    process: ProbeResult
+    limits: ProbeResult
+    sqlite: ProbeResult
+    model: ProbeResult | None  # None: no agent uses it
+    roots: Mapping[str, ProbeResult]  # by agent
+    stores: ProbeResult
+    programs: ProbeResult
+    service: ProbeResult
 
 
 def run(call: Call) -> Outcome:
-    """Check everything side by side, and tell all of it."""
+    """Check everything side by side, and report all of it."""
     began = time.monotonic()
     scene = _scene(call)
     patience_s = call.options.timeout or _PATIENCE_S
-    seen = _look(scene, patience_s, call.options.timeout or _MODEL_S)
-    findings = _judged(seen, scene, patience_s)
+    findings = _check(_look(scene, patience_s, call.options.timeout or _MODEL_S), scene)
     if call.options.agent is not None:
         findings = _of_agent(findings, call.options.agent)
     took_s = time.monotonic() - began
@@ -98,240 +90,184 @@ def _scene(call: Call) -> Scene:
 
 
 def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
-    """Everything that takes a system call, each piece on a thread of its own."""
-    places = scene.places
-    question = InspectionRequest(
-        config=None if places.config is None else str(places.config),
-        home=str(places.home),
-        state=str(places.state),
-        patience_s=patience_s,
-        now=time.time(),
-    )
-
-    def asked(aspect: str, within_s: float) -> BackgroundWork[inspect.InspectionAnswer]:
-        return BackgroundWork(
-            lambda: inspect.ask(inspect.command_for(aspect), question, scene.environ, within_s),
-            within_s + inspect.STARTS_S + _LATE_S,
-        )
-
-    config = BackgroundWork(lambda: configuration.read(scene), patience_s)
-    told = BackgroundWork(lambda: answer.ask(places.socket, patience_s), patience_s + _LATE_S)
-    place = BackgroundWork(lambda: socket.look(places.socket), patience_s)
-    directory = BackgroundWork(lambda: state.look(scene), patience_s)
-    engine = asked("engine", model_s)
-    roots, stores = asked("roots", patience_s + _LATE_S), asked("stores", patience_s + _LATE_S)
-    process = BackgroundWork(lambda: _process(scene), patience_s)
-    allowed = BackgroundWork(lambda: _limits(scene), patience_s)
-    installed = BackgroundWork(lambda: service.look(scene), patience_s + _LATE_S)
-    configured = config.outcome()
-    model = asked("model", model_s) if _wants_model(configured) else None
-    programs = asked("programs", patience_s + _LATE_S) if _wants_program(configured) else None
-    return _Seen(
-        config=configured,
-        answer=told.outcome(),
-        place=place.outcome(),
-        state=directory.outcome(),
-        process=process.outcome(),
-        limits=allowed.outcome(),
-        engine=engine.outcome(),
-        model=None if model is None else model.outcome(),
-        roots=roots.outcome(),
-        stores=stores.outcome(),
-        programs=None if programs is None else programs.outcome(),
-        service=installed.outcome(),
-    )
-
-
-def _process(scene: Scene) -> daemon.Process:
-    places = scene.places
-    running = processes.daemons(scene.uid)
-    return daemon.Process(
-        state_holder=find_holder(places.lock),
-        is_state_held=is_held(places.lock),
-        socket_holder=find_holder(places.socket.with_name(f"{places.socket.name}.lock")),
-        others=tuple(running) if processes.PROC.is_dir() else None,
-        interpreters={pid: program for pid in running if (program := processes.interpreter(pid))},
-        code_at=daemon.newest_code(),
-    )
-
-
-def _limits(scene: Scene) -> SystemLimits:
-    own, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    running = processes.daemons(scene.uid)
-    watches = processes.number("fs/inotify/max_user_watches")
-    return SystemLimits(
-        open_files=None if own == resource.RLIM_INFINITY else own,
-        of_daemons={pid: limit for pid in running if (limit := processes.open_files_limit(pid))},
-        watches=watches,
-        instances=processes.number("fs/inotify/max_user_instances"),
-        used={} if watches is None else processes.watching(scene.uid),
-    )
-
-
-# --- judging
-
-
-def _judged(seen: _Seen, scene: Scene, patience_s: float) -> list[Finding]:
-    config = seen.config if isinstance(seen.config, Config) else None
-    told = seen.answer if isinstance(seen.answer, answer.SocketAnswer) else None
-    status = None if told is None else told.report
-    return [
-        installation.judged_versions(VERSION, client_version, scene),
-        installation.judged_platform(_platform(), wants_model=_wants_model(seen.config)),
-        *installation.judged_engine(_asked(seen.engine), scene),
-        installation.judged_model(None if seen.model is None else _asked(seen.model)),
-        configuration.judged(seen.config, scene),
-        *_state(seen, scene),
-        *_socket(seen, told, scene),
-        *_daemon(seen, told, config, scene),
-        *_service(seen, scene),
-        *_limits_judged(seen, config, status),
-        *_agents(seen, config, status, scene, patience_s),
-    ]
-
-
-def _wants_model(config: Config | ConfigError | WorkFailed | StillRunning) -> bool:
-    """Whether the bundled model is for somebody; where the configuration does not tell, it may be."""
-    match config:
-        case Config(agents=agents):
-            return any(
-                "local" in {one.provider, one.fallback}
-                or (one.provider == "auto" and not one.remote.base_url)
-                for one in agents.values()
-            )
-        case _:
-            return True
-
-
-def _wants_program(config: Config | ConfigError | WorkFailed | StillRunning) -> bool:
-    """Whether an agent is told to search with another program."""
-    return isinstance(config, Config) and any(one.backend != "builtin" for one in config.agents.values())
-
-
-def _state(seen: _Seen, scene: Scene) -> list[Finding]:
-    match seen.state:
-        case state.StateDirectory() as found:
-            disk = next(iter(_asked(seen.roots).of(Disk)), None)
-            findings = state.judged(found, disk, scene)
-        case trouble:
-            return [state.unreachable(_reason(trouble), scene)]
-    stores = _asked(seen.stores)
-    caches = stores.of(Cache)
-    if not caches:
-        return [*findings, _stopped("state.embeddings", stores, scene)]
-    is_ours = found.owner == scene.uid
-    return [
-        *findings,
-        *(one for cache in caches for one in agents.judged_cache(cache, scene, is_ours=is_ours)),
-    ]
-
-
-def _socket(seen: _Seen, told: answer.SocketAnswer | None, scene: Scene) -> list[Finding]:
-    match seen.place:
-        case socket.SocketPlace() as place:
-            return socket.judged(place, told, scene)
-        case trouble:
-            return socket.judged(_reason(trouble), told, scene)
-
-
-def _daemon(
-    seen: _Seen, told: answer.SocketAnswer | None, config: Config | None, scene: Scene
-) -> list[Finding]:
-    match seen.process:
-        case daemon.Process() as process:
-            pass
-        case _:  # the state directory is out of reach, which is told there
-            process = daemon.Process()
-    return daemon.judged(told, process, config, scene, now=time.time(), executable=sys.executable)
-
-
-def _service(seen: _Seen, scene: Scene) -> list[Finding]:
-    match seen.service:
-        case service.SeenService() as found:
-            return service.judged(found, scene)
-        case trouble:
-            return [unchecked("service.units", _reason(trouble))]
-
-
-def _limits_judged(seen: _Seen, config: Config | None, status: StatusReport | None) -> list[Finding]:
-    match seen.limits:
-        case SystemLimits() as found:
-            grounds = _asked(seen.roots).of(RootsScan)
-            complete = config is not None and len(grounds) == len(config.agents)
-            complete &= all(ground.hangs_at is None for ground in grounds)
-            return limits.judged(
-                found,
-                agents=len(config.agents) if config is not None else len(status.agents) if status else 1,
-                directories=sum(ground.directories for ground in grounds) if complete else None,
-                daemon=None if status is None else status.pid,
-            )
-        case trouble:
-            return [unchecked("limits.open_files", _reason(trouble))]
-
-
-def _agents(
-    seen: _Seen, config: Config | None, status: StatusReport | None, scene: Scene, patience_s: float
-) -> list[Finding]:
+    """Everything that touches a disk, a socket or native code, in probes side by side."""
+    places, late_s = scene.places, patience_s + _LATE_S
+    reading = Probe(lambda: [configuration.read(scene)], patience_s)
+    answer = Probe(lambda: [socket.ask(places.socket, patience_s)], late_s)
+    place = Probe(lambda: [socket.look(places.socket)], patience_s)
+    directory = Probe(lambda: _look_at_state(scene), patience_s)
+    process = Probe(lambda: [daemon.look(scene)], patience_s)
+    allowed = Probe(lambda: [limits.look(scene.uid)], patience_s)
+    installed = Probe(lambda: [service.look(scene)], late_s)
+    sqlite = Probe(lambda: [look_at_sqlite()], model_s)
+    configured = reading.result()
+    config = configured.first(Config)
     settings = {} if config is None else config.agents
-    told = {} if status is None else status.agents
-    roots, stores = _asked(seen.roots), _asked(seen.stores)
-    grounds = {ground.agent: ground for ground in roots.of(RootsScan)}
-    indexes = {store.agent: store for store in stores.of(Store)}
-    programs = () if seen.programs is None else _asked(seen.programs).of(Program)
-    engine_of = {program.agent: program for program in programs}
-    apart = agents.judged_overlap([*grounds.values()], settings, scene) if len(settings) > 1 else []
-    is_ours = isinstance(seen.state, state.StateDirectory) and seen.state.owner == scene.uid
+    model = Probe(lambda: [look_at_model()], model_s) if _wants_model(config) else None
+    databases = Probe(lambda: _look_at_stores(scene, settings, patience_s), late_s)
+    programs = Probe(lambda: _look_at_programs(scene, settings, patience_s), late_s)
+    now = time.time()
+    roots = {
+        agent: Probe(lambda agent=agent, one=one: look_at_roots(agent, one, now, places.state), patience_s)  # type: ignore[misc]
+        for agent, one in sorted(settings.items())
+    }
+    answered = answer.result()
+    told = answered.first(socket.SocketAnswer)
+    return _Seen(
+        config=config,
+        status=None if told is None else told.report,
+        configuration=configured,
+        answer=answered,
+        place=place.result(),
+        state=directory.result(),
+        process=process.result(),
+        limits=allowed.result(),
+        sqlite=sqlite.result(),
+        model=None if model is None else model.result(),
+        roots={agent: probe.result() for agent, probe in roots.items()},
+        stores=databases.result(),
+        programs=programs.result(),
+        service=installed.result(),
+    )
+
+
+def _wants_model(config: Config | None) -> bool:
+    """Whether an agent uses the bundled model; where the configuration is not known, one may."""
+    return config is None or any(
+        "local" in {one.provider, one.fallback} or (one.provider == "auto" and not one.remote.base_url)
+        for one in config.agents.values()
+    )
+
+
+def _look_at_state(scene: Scene) -> Iterable[state.StateDirectory | Disk]:
+    yield state.look(scene)
+    if (disk := disk_of(scene.places.state)) is not None:
+        yield disk
+
+
+def _look_at_stores(
+    scene: Scene, settings: Mapping[str, AgentSettings], patience_s: float
+) -> Iterable[Cache | Store]:
+    from memd.inspection.stores import look_at_stores  # noqa: PLC0415 - SQLite may crash
+
+    return look_at_stores(scene.places.state, settings, patience_s)
+
+
+def _look_at_programs(
+    scene: Scene, settings: Mapping[str, AgentSettings], patience_s: float
+) -> Iterable[Program]:
+    for agent, one in sorted(settings.items()):
+        if one.backend == "qmd":
+            yield look_at_qmd(
+                agent,
+                one,
+                state=scene.places.state,
+                environ=scene.environ,
+                home=scene.places.home,
+                patience_s=patience_s,
+            )
+
+
+# --- checking
+
+
+def _check(seen: _Seen, scene: Scene) -> list[Finding]:
+    told = seen.answer.first(socket.SocketAnswer)
+    # Where the state directory is out of reach, that is reported there.
+    process = seen.process.first(daemon.Process) or daemon.Process()
+    return [
+        installation.check_versions(VERSION, client_version, scene),
+        installation.check_platform(installation.this_platform(), wants_model=_wants_model(seen.config)),
+        *installation.check_sqlite(seen.sqlite, scene),
+        installation.check_model(seen.model),
+        configuration.check(seen.configuration, scene),
+        *_check_state(seen, scene),
+        *socket.check(seen.place.first(socket.SocketPlace) or seen.place.trouble or "", told, scene),
+        *daemon.check(told, process, seen.config, scene, now=time.time(), executable=sys.executable),
+        *_check_service(seen, scene),
+        *_check_limits(seen),
+        *_check_agents(seen, scene),
+    ]
+
+
+def _check_state(seen: _Seen, scene: Scene) -> list[Finding]:
+    found = seen.state.first(state.StateDirectory)
+    if found is None:
+        return [state.unreachable(seen.state.trouble or "", scene)]
+    findings = state.check(found, seen.state.first(Disk), scene)
+    cache = seen.stores.first(Cache)
+    if cache is None:
+        return [*findings, _stopped("state.embeddings", seen.stores, scene)]
+    return [*findings, *stores.check_cache(cache, scene, is_ours=found.owner == scene.uid)]
+
+
+def _check_service(seen: _Seen, scene: Scene) -> list[Finding]:
+    found = seen.service.first(service.SeenService)
+    if found is None:
+        return [unchecked("service.units", seen.service.trouble or "")]
+    return service.check(found, scene)
+
+
+def _check_limits(seen: _Seen) -> list[Finding]:
+    found = seen.limits.first(limits.SystemLimits)
+    if found is None:
+        return [unchecked("limits.open_files", seen.limits.trouble or "")]
+    config, status = seen.config, seen.status
+    scans = [result.first(RootsScan) for result in seen.roots.values()]
+    directories = None if config is None else sum(scan.directories for scan in scans if scan is not None)
+    return limits.check(
+        found,
+        agents=len(config.agents) if config is not None else len(status.agents) if status else 1,
+        directories=None if None in scans else directories,
+        daemon=None if status is None else status.pid,
+    )
+
+
+def _check_agents(seen: _Seen, scene: Scene) -> list[Finding]:
+    config = seen.config
+    settings = {} if config is None else config.agents
+    told = {} if seen.status is None else seen.status.agents
+    scans = {agent: scan for agent, result in seen.roots.items() if (scan := result.first(RootsScan))}
+    indexes = {store.agent: store for store in seen.stores.of(Store)}
+    programs = {program.agent: program for program in seen.programs.of(Program)}
+    apart = agents.check_overlap([*scans.values()], settings, scene) if len(settings) > 1 else []
+    directory = seen.state.first(state.StateDirectory)
+    is_ours = directory is not None and directory.owner == scene.uid
     findings: list[Finding] = []
     if config is None:
         findings.append(unchecked("agents.notes", "the configuration does not tell which"))
     for name in sorted({*settings, *told, *indexes}):
         if name in settings or name in told:
-            findings.append(agents.judged_health(name, told.get(name), scene))
+            findings.append(agents.check_health(name, told.get(name), scene))
         if name in settings:
-            found = engine_of.get(name)
-            findings += backends.judged_qmd(name, settings[name], told.get(name), found, scene)
-        if name in grounds:
-            findings += agents.judged_notes(grounds[name], scene, patience_s)
-        elif name in settings:
-            findings.append(_stopped(f"agents.{name}.notes", roots, scene))
+            findings += agents.check_qmd(name, settings[name], told.get(name), programs.get(name), scene)
+            looked = seen.roots[name]
+            if name in scans:
+                findings += agents.check_notes(scans[name], scene)
+            elif looked.timed_out:
+                at = (settings[name].workspace, *looked.of(Path))[-1]
+                findings += agents.report_hanging(name, at, scene, looked.trouble or "")
+            else:
+                findings.append(_stopped(f"agents.{name}.notes", looked, scene))
         findings += [one for one in apart if one.name.split(".")[1] == name]
         if name in indexes:
-            findings += agents.judged_store(
+            findings += stores.check_store(
                 indexes[name], scene, is_ours=is_ours, knows_config=config is not None
             )
-        elif name in settings and isinstance(seen.state, state.StateDirectory):
-            findings.append(_stopped(f"agents.{name}.index", stores, scene))
+        elif name in settings and directory is not None:
+            findings.append(_stopped(f"agents.{name}.index", seen.stores, scene))
         elif name in settings:
             findings.append(unchecked(f"agents.{name}.index", "the state directory is out of reach"))
     return findings
 
 
-def _stopped(name: str, asked: inspect.InspectionAnswer, scene: Scene) -> Finding:
-    """What could not be looked at because the process that looks came to an early end."""
+def _stopped(name: str, result: ProbeResult, scene: Scene) -> Finding:
+    """What could not be looked at because the probe came to an early end."""
     return wrong(
         name,
-        f"looking at it {asked.trouble or 'found nothing'}",
+        f"looking at it {result.trouble or 'found nothing'}",
         f"See whether the disk answers: ls {scene.places.state}; or allow more time with --timeout 60.",
     )
-
-
-def _asked(outcome: inspect.InspectionAnswer | WorkFailed | StillRunning) -> inspect.InspectionAnswer:
-    return (
-        outcome
-        if isinstance(outcome, inspect.InspectionAnswer)
-        else inspect.InspectionAnswer((), _reason(outcome))
-    )
-
-
-def _reason(trouble: WorkFailed | StillRunning) -> str:
-    """Why a piece of work gave nothing. The message of an error may hold anything, but for those of the system."""
-    match trouble:
-        case StillRunning(patience_s=patience_s):
-            return f"gave no answer within {patience_s:g} s"
-        case WorkFailed(error=OSError(strerror=str(reason))):
-            return f"cannot be looked at: {reason}"
-        case WorkFailed(error=error):
-            return f"cannot be looked at ({type(error).__name__})"
 
 
 def _of_agent(findings: Sequence[Finding], agent: str) -> list[Finding]:
@@ -344,14 +280,3 @@ def _of_agent(findings: Sequence[Finding], agent: str) -> list[Finding]:
     if agent not in known:
         raise UsageError(f"There is no agent {agent}.", f"The agents are: {', '.join(known) or 'not known'}.")
     return [one for one in findings if one.name.count(".") < 2 or one.name.split(".")[1] == agent]
-
-
-def _platform() -> Platform:
-    libc, version = platform.libc_ver()
-    major, minor, micro, *_ = sys.version_info
-    return Platform(
-        python=(major, minor, micro),
-        system=sys.platform,
-        machine=platform.machine(),
-        libc=f"{libc} {version}".strip(),
-    )

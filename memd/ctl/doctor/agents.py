@@ -1,13 +1,12 @@
-"""Whether each agent's notes can be read, its index is sound, and what it does works. Pure."""
+"""Whether each agent's notes can be read, and what it does works. Pure."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memd.config.settings import AgentSettings
-from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.scene import Scene, quoted
-from memd.ctl.output.humanize import counted, one_line, size, visible
-from memd.inspection.facts import Cache, RootsScan, Store
+from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
+from memd.ctl.output.humanize import counted, one_line, visible
+from memd.inspection.facts import Program, RootsScan
 from memd.inspection.facts import Root as Place
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
@@ -23,10 +22,9 @@ from memd.text.memory_paths import (
 from memd_client.messages import AgentStatus, Health, StatusReport
 
 _SAMPLES = ("MEMORY.md", "USER.md", f"{MEMORY_DIRECTORY}/note.md")
-_NEVER_LOST = "no note is lost by that"
 
 
-def judged_health(agent: str, status: AgentStatus | None, scene: Scene) -> Finding:
+def check_health(agent: str, status: AgentStatus | None, scene: Scene) -> Finding:
     """What the daemon says of an agent: what is degraded, and why."""
     name = _name(agent, "health")
     if status is None:
@@ -70,18 +68,19 @@ def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
     ]
 
 
-def judged_notes(ground: RootsScan, scene: Scene, patience_s: float) -> list[Finding]:
+def check_notes(ground: RootsScan, scene: Scene) -> list[Finding]:
     """What lies below the roots of an agent, and when it was written."""
-    name, clock = _name(ground.agent, "notes"), _name(ground.agent, "clock")
-    if ground.hangs_at is not None:
-        told = wrong(
-            name,
-            f"{scene.shown(ground.hangs_at)} gave no answer within {patience_s:g} s",
-            f"Mount its file system again (`df {quoted(ground.hangs_at)}` hangs as well), "
-            f"or take it out of agents.{ground.agent}.",
-        )
-        return [told, unchecked(clock, "the notes cannot be looked at")]
     return [_notes(ground, scene), _clock(ground)]
+
+
+def report_hanging(agent: str, path: Path, scene: Scene, trouble: str) -> list[Finding]:
+    """What is known of notes where looking at one path had no end."""
+    told = wrong(
+        _name(agent, "notes"),
+        f"{scene.shown(path)} {trouble}",
+        f"Mount its file system again (`df {quoted(path)}` hangs as well), or take it out of agents.{agent}.",
+    )
+    return [told, unchecked(_name(agent, "clock"), "the notes cannot be looked at")]
 
 
 def _notes(ground: RootsScan, scene: Scene) -> Finding:
@@ -176,7 +175,7 @@ def _clock(ground: RootsScan) -> Finding:
     )
 
 
-def judged_overlap(
+def check_overlap(
     grounds: Sequence[RootsScan], agents: Mapping[str, AgentSettings], scene: Scene
 ) -> list[Finding]:
     """Whether an agent reads the memory of another, which is told and is no fault.
@@ -248,154 +247,76 @@ def _holds(root: Root, file: Path) -> bool:
     return parts is not None and admits(root, parts)
 
 
-def judged_store(store: Store, scene: Scene, *, is_ours: bool, knows_config: bool) -> list[Finding]:
-    """Whether an index is sound, and fits the configuration.
-
-    Args:
-        store: As it was found.
-        scene: Of the checkup.
-        is_ours: Whether the state directory is this user's.
-        knows_config: Whether the configuration could be read.
-    """
-    name, fit = _name(store.agent, "index"), _name(store.agent, "fit")
-    findings = [_index(store, name, scene, is_ours=is_ours, knows_config=knows_config)]
-    if not knows_config:
-        findings.append(unchecked(fit, "the configuration is wrong"))
-    elif store.configured:
-        findings.append(_fit(store, fit))
-    return [
-        *findings,
-        *_copies(store, _name(store.agent, "copy"), scene),
-        *_damaged(store, _name(store.agent, "damaged"), scene),
-    ]
-
-
-def _index(store: Store, name: str, scene: Scene, *, is_ours: bool, knows_config: bool) -> Finding:
-    told = _trouble(store, name, scene, is_ours=is_ours)
-    if told is not None:
-        return told
-    if not store.exists:
-        return right(name, "none yet: the daemon makes it")
-    detail = f"sound: {counted(store.files, 'file')}, {counted(store.chunks, 'chunk')}, {size(store.bytes)}"
-    if knows_config and not store.configured:
-        detail += (
-            f"; left over, no agent of this name is configured (rm {quoted(store.file)} if it is not needed)"
-        )
-    return right(name, detail)
-
-
-def _fit(store: Store, name: str) -> Finding:
-    if not store.exists or store.unchecked or store.closed or store.faults or not store.known_schema:
-        return unchecked(name, "there is no index to compare with" if not store.exists else "see the index")
-    if store.schema > store.known_schema:
-        return unchecked(name, "a newer memd wrote the index")
-    if store.rebuild is None:
-        return right(name, "the index was built for the configuration as it is")
-    return right(name, f"the index is built anew when the daemon reads the configuration: {store.rebuild}")
-
-
-def judged_cache(cache: Cache, scene: Scene, *, is_ours: bool) -> list[Finding]:
-    """Whether what was paid for is sound: the vectors by text hash."""
-    name = "state.embeddings"
-    told = _trouble(cache, name, scene, is_ours=is_ours)
-    if told is None and not cache.exists:
-        told = right(name, "none yet: the daemon makes it")
-    if told is None:
-        told = right(name, f"sound: {counted(cache.rows, 'vector')}, {size(cache.bytes)}")
-    left = [_files_left(cache)] if cache.files else []
-    return [told, *left, *_copies(cache, "state.copy", scene), *_damaged(cache, "state.damaged", scene)]
-
-
-def _files_left(cache: Cache) -> Finding:
-    return wrong(
-        "state.batch_files",
-        "batch jobs that have ended left files at their provider, with text of notes and transcripts: "
-        + ", ".join(map(one_line, cache.files)),
-        "The daemon tries to delete them again and again, for a month; delete them at the provider's yourself "
-        "where its key is not configured any more.",
-    )
-
-
-def _trouble(store: Store | Cache, name: str, scene: Scene, *, is_ours: bool) -> Finding | None:
-    """What keeps a database from being of use; None: nothing."""
-    if store.unchecked is not None:
-        return unchecked(name, store.unchecked)
-    if store.closed is not None:
-        if not is_ours:
-            return unchecked(name, f"the state directory is another user's ({store.closed})")
-        return wrong(
-            name,
-            f"{scene.shown(store.file)} cannot be opened: {store.closed}",
-            f"Give its owner the right: chmod 600 {quoted(store.file)}",
-        )
-    file = quoted(store.file)
-    if store.faults:
-        lost = (
-            _NEVER_LOST if isinstance(store, Store) else "vectors are computed anew where an index lacks them"
-        )
-        remove = f"rm -f {file} {file}-wal {file}-shm"
-        return wrong(
-            name,
-            f"{scene.shown(store.file)} is damaged: {one_line('; '.join(store.faults))}",
-            f"Have it made anew, {lost}: {scene.ctl('down')}; {remove}; {scene.ctl('up')}",
-        )
-    if store.schema > store.known_schema:
-        return wrong(
-            name,
-            f"{scene.shown(store.file)} was written by a newer memd (schema {store.schema}, "
-            f"this one knows {store.known_schema})",
-            f"Upgrade this one ({scene.pip('install', '--upgrade', 'memd-daemon')}), or {_way_back(store, scene)}",
-        )
-    return None
-
-
-def _way_back(store: Store | Cache, scene: Scene) -> str:
-    """What else to do about a file of a newer memd."""
-    file = quoted(store.file)
-    for copy in store.copies:
-        if 0 < copy.schema <= store.known_schema:
-            kept = quoted(Path(store.file).with_name(copy.name))
-            return (
-                "go back to the copy that the newer one made before: "
-                f"{scene.ctl('down')}; rm -f {file}-wal {file}-shm; mv {kept} {file}; {scene.ctl('up')}"
-            )
-    return f"move the file away: mv {file} {file}.newer"
-
-
-def _copies(store: Store | Cache, name: str, scene: Scene) -> list[Finding]:
-    """What is kept of a store as an earlier memd left it, which is no fault."""
-    if not store.copies:
-        return []
-    told = ", ".join(f"{copy.name} ({size(copy.bytes)})" for copy in store.copies)
-    folder = Path(store.file).parent
-    remove = " ".join(quoted(folder / copy.name) for copy in store.copies)
-    until = (
-        "The daemon deletes it once the new one is a day old, sound, and a whole pass has succeeded with it"
-        if isinstance(store, Cache) or store.configured
-        else f"No agent of this name is configured: rm {remove} if it is not needed"
-    )
-    return [
-        right(
-            name,
-            f"kept in {scene.shown(folder)}: {told}, as it was before it was brought up to date. {until}",
-        )
-    ]
-
-
-def _damaged(store: Store | Cache, name: str, scene: Scene) -> list[Finding]:
-    if not store.damaged:
-        return []
-    folder = Path(store.file).parent
-    return [
-        wrong(
-            name,
-            f"{counted(len(store.damaged), 'file')} set aside as damaged in {scene.shown(folder)}: "
-            f"{', '.join(store.damaged)}",
-            "They are of no use any more, and hold what notes held: rm -f "
-            + " ".join(f"{quoted(folder / file)}*" for file in store.damaged),
-        )
-    ]
-
-
 def _name(agent: str, check: str) -> str:
     return f"agents.{agent}.{check}"
+
+
+def check_qmd(
+    agent: str, settings: AgentSettings, status: AgentStatus | None, program: Program | None, scene: Scene
+) -> list[Finding]:
+    """What the daemon says of an agent's qmd, or without one what was found; nothing for an agent without qmd.
+
+    Args:
+        agent: Its id.
+        settings: Of the agent.
+        status: What the daemon says of it; None: there is none, or it does not say.
+        program: What was found from here; None: that could not be looked at.
+        scene: Where this takes place.
+    """
+    if settings.backend != "qmd":
+        return []
+    name = f"agents.{agent}.qmd"
+    if status is not None:
+        return [_as_told(agent, status, program, scene)]
+    if program is None:
+        return [unchecked(name, "qmd could not be looked at")]
+    if program.fault is not None:
+        return [wrong(name, _lost(program.fault), _fix(agent))]
+    return [right(name, f"{program.version} at {scene.shown(program.file)}; no daemon tells how it does")]
+
+
+def _as_told(agent: str, status: AgentStatus, program: Program | None, scene: Scene) -> Finding:
+    name = f"agents.{agent}.qmd"
+    fallback, told = status.backend_fallback, status.qmd
+    if fallback is not None:
+        if program is not None and program.fault is None:
+            fix = _fix_of_one_that_runs(agent, scene.shown(program.file))
+        else:
+            fix = _fix(agent)
+        return wrong(name, _lost(fallback.reason), fix)
+    if told is None:
+        return unchecked(name, "qmd is not ready yet")
+    version = told.version or (program.version if program is not None else "") or "qmd of an unknown version"
+    trouble = [*told.warnings, *([f"update: {told.update_failure}"] if told.update_failure else [])]
+    if not status.vector.ok:
+        trouble.append(f"vectors: {status.vector.reason or 'not available'}")
+    if trouble:
+        without = "" if status.vector.ok else f'; search_mode = "search" in [{name}] does without vectors'
+        return wrong(
+            name,
+            f"{version} answers, but {one_line('; '.join(trouble))}",
+            f"See {name} in the configuration, and {scene.ctl('logs', '-n', '50')}{without}",
+        )
+    return right(
+        name,
+        f"{version} at {scene.shown(told.command)} answers from {counted(len(told.collections), 'collection')}",
+    )
+
+
+def _lost(reason: str) -> str:
+    return f"the built-in engine answers in its place: {one_line(reason)}"
+
+
+def _fix(agent: str) -> str:
+    return (
+        "Install it (npm install -g @tobilu/qmd), or say where it is: command in"
+        f' [agents.{agent}.qmd]; backend = "builtin" does without.'
+    )
+
+
+def _fix_of_one_that_runs(agent: str, file: str) -> str:
+    """What may keep a program from answering the daemon that a person can run."""
+    return (
+        f"From here {file} runs: does a search with it answer? Are it and node on the daemon's PATH? If it needs"
+        f' longer, raise timeout_ms in [agents.{agent}.qmd]; backend = "builtin" does without.'
+    )

@@ -1,14 +1,12 @@
 """Whether the configuration can be read and says what memd knows."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from memd.config.load import ConfigError, load, location
 from memd.config.settings import Config
-from memd.ctl.doctor.finding import Finding, right, wrong
-from memd.ctl.doctor.scene import Scene
+from memd.ctl.doctor.finding import Finding, Scene, right, wrong
 from memd.ctl.output.humanize import counted
-from memd.inspection.timeouts import StillRunning, WorkFailed
+from memd.inspection.probe import ProbeResult
 
 NAME = "config.file"
 
@@ -22,35 +20,23 @@ def read(scene: Scene) -> Config | ConfigError:
         return error
 
 
-def judged(outcome: Config | ConfigError | WorkFailed | StillRunning, scene: Scene) -> Finding:
-    """Which file it is, and every fault in it. Pure."""
-    file = _file(scene.places.config, scene.environ, scene.places.home)
-    match outcome:
-        case Config(file=None, agents=agents):
-            return right(NAME, f"no {scene.shown(file)}: built-in defaults hold ({_agents(list(agents))})")
-        case Config(agents=agents):
-            return right(NAME, f"{scene.shown(file)} is right ({_agents(list(agents))})")
-        case ConfigError() as error:
-            return wrong(NAME, str(error), _fix(file, scene))
-        case StillRunning(patience_s=patience_s):
-            return wrong(
-                NAME,
-                f"{scene.shown(file)} cannot be read: the disk gave no answer within {patience_s:g} s",
-                f"Mount the file system again (`df {file.parent}` hangs as well), or name another file with --config.",
-            )
-        case WorkFailed(error=error):
-            return wrong(
-                NAME, f"{scene.shown(file)} cannot be read ({type(error).__name__})", _fix(file, scene)
-            )
-
-
-def _file(named: Path | None, environ: Mapping[str, str], home: Path) -> Path:
-    file, _ = location(named, environ, home)
-    return file
-
-
-def _agents(names: list[str]) -> str:
-    return f"{counted(len(names), 'agent')}: {', '.join(sorted(names))}"
+def check(result: ProbeResult, scene: Scene) -> Finding:
+    """Which file it is, and every fault in it. Pure but for asking whether the file is there."""
+    file, _ = location(scene.places.config, scene.environ, scene.places.home)
+    name = scene.shown(file)
+    config, error = result.first(Config), result.first(ConfigError)
+    if config is not None:
+        agents = f"{counted(len(config.agents), 'agent')}: {', '.join(sorted(config.agents))}"
+        if config.file is None:
+            return right(NAME, f"no {name}: built-in defaults hold ({agents})")
+        return right(NAME, f"{name} is right ({agents})")
+    if result.timed_out:
+        return wrong(
+            NAME,
+            f"{name} cannot be read: the disk {result.trouble}",
+            f"Mount the file system again (`df {file.parent}` hangs as well), or name another file with --config.",
+        )
+    return wrong(NAME, f"{name}: {result.trouble}" if error is None else str(error), _fix(file, scene))
 
 
 def _fix(file: Path, scene: Scene) -> str:

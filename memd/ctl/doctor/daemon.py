@@ -11,10 +11,11 @@ import msgspec
 import memd
 from memd.config.reload_policy import digest
 from memd.config.settings import Config
+from memd.ctl.daemon.process import find_holder, is_held
+from memd.ctl.doctor import processes
 from memd.ctl.doctor.agents import degraded
-from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.scene import Scene
-from memd.ctl.doctor.socket_answer import SocketAnswer
+from memd.ctl.doctor.finding import Finding, Scene, right, unchecked, wrong
+from memd.ctl.doctor.socket import SocketAnswer
 from memd.ctl.output.humanize import counted, duration
 from memd.version import VERSION
 from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
@@ -35,6 +36,20 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     code_at: float = 0.0  # Unix time of the newest code of this installation
 
 
+def look(scene: Scene) -> Process:
+    """Ask the system for the daemons of this user, and who holds the locks of these places."""
+    places = scene.places
+    running = processes.daemons(scene.uid)
+    return Process(
+        state_holder=find_holder(places.lock),
+        is_state_held=is_held(places.lock),
+        socket_holder=find_holder(places.socket.with_name(f"{places.socket.name}.lock")),
+        others=tuple(running) if processes.PROC.is_dir() else None,
+        interpreters={pid: program for pid in running if (program := processes.interpreter(pid))},
+        code_at=newest_code(),
+    )
+
+
 def newest_code() -> float:
     """When the code of this installation was last changed, by its files and by when it was installed."""
     code = max((file.stat().st_mtime for file in Path(memd.__path__[0]).rglob("*.py")), default=0.0)
@@ -46,7 +61,7 @@ def newest_code() -> float:
     return code
 
 
-def judged(
+def check(
     answer: SocketAnswer | None,
     process: Process,
     config: Config | None,

@@ -1,12 +1,14 @@
 """Whether this installation has what it needs. Pure."""
 
+import platform
+import sys
+
 import msgspec
 
-from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.inspect import InspectionAnswer
-from memd.ctl.doctor.scene import Scene
+from memd.ctl.doctor.finding import Finding, Scene, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, duration
 from memd.inspection.facts import Engine, Model
+from memd.inspection.probe import ProbeResult
 
 _LEAST_PYTHON = (3, 11)
 _MODEL_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
@@ -24,7 +26,19 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     libc: str  # glibc 2.36; empty where it is another, as on musl, or not known
 
 
-def judged_versions(daemon: str, client: str, scene: Scene) -> Finding:
+def this_platform() -> Platform:
+    """The platform of this process."""
+    libc, version = platform.libc_ver()
+    major, minor, micro, *_ = sys.version_info
+    return Platform(
+        python=(major, minor, micro),
+        system=sys.platform,
+        machine=platform.machine(),
+        libc=f"{libc} {version}".strip(),
+    )
+
+
+def check_versions(daemon: str, client: str, scene: Scene) -> Finding:
     """The daemon and the client library are made for each other."""
     if daemon == client:
         return right("installation.memd", f"{daemon}, with memd-client {client}")
@@ -35,7 +49,7 @@ def judged_versions(daemon: str, client: str, scene: Scene) -> Finding:
     )
 
 
-def judged_platform(platform: Platform, *, wants_model: bool) -> Finding:
+def check_platform(platform: Platform, *, wants_model: bool) -> Finding:
     """Python is new enough, and the bundled model exists for the platform."""
     version = ".".join(map(str, platform.python))
     libc = f", {platform.libc}" if platform.libc else ""
@@ -64,10 +78,10 @@ def _lack(platform: Platform) -> str | None:
     return None
 
 
-def judged_engine(answer: InspectionAnswer, scene: Scene) -> list[Finding]:
+def check_sqlite(answer: ProbeResult, scene: Scene) -> list[Finding]:
     """SQLite is there, finds a Chinese word and compares vectors."""
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
-    engine = next(iter(answer.of(Engine)), None)
+    engine = answer.first(Engine)
     if engine is None:
         fix = f"Install it anew: {scene.pip('install', '--force-reinstall', 'apsw', 'sqlite-vec')}"
         told = wrong(names[0], f"SQLite {answer.trouble or 'gave no answer'}", fix)
@@ -91,7 +105,7 @@ def judged_engine(answer: InspectionAnswer, scene: Scene) -> list[Finding]:
     return [right(names[0], f"SQLite {engine.sqlite} (apsw {engine.apsw})"), keywords, vectors]
 
 
-def judged_model(answer: InspectionAnswer | None) -> Finding:
+def check_model(answer: ProbeResult | None) -> Finding:
     """The bundled model gives vectors that mean something.
 
     Args:
@@ -100,7 +114,7 @@ def judged_model(answer: InspectionAnswer | None) -> Finding:
     name = "installation.model"
     if answer is None:
         return unchecked(name, "no agent uses the bundled model")
-    model = next(iter(answer.of(Model)), None)
+    model = answer.first(Model)
     fault, fix = _model_fault(model, answer.trouble)
     if fault is not None:
         return wrong(name, fault, fix)

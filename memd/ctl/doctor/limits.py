@@ -1,9 +1,11 @@
-"""Whether the system lets this user watch and open enough files. Pure."""
+"""Whether the system lets this user watch and open enough files."""
 
+import resource
 from collections.abc import Mapping
 
 import msgspec
 
+from memd.ctl.doctor import processes
 from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
 from memd.ctl.doctor.processes import Watching
 
@@ -24,9 +26,22 @@ class SystemLimits(msgspec.Struct, frozen=True, kw_only=True):
     used: Mapping[int, Watching] = {}  # by pid
 
 
-def judged(
-    limits: SystemLimits, *, agents: int, directories: int | None, daemon: int | None
-) -> list[Finding]:
+def look(uid: int) -> SystemLimits:
+    """What the system allows this process and its user."""
+    own, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    watches = processes.number("fs/inotify/max_user_watches")
+    return SystemLimits(
+        open_files=None if own == resource.RLIM_INFINITY else own,
+        of_daemons={
+            pid: limit for pid in processes.daemons(uid) if (limit := processes.open_files_limit(pid))
+        },
+        watches=watches,
+        instances=processes.number("fs/inotify/max_user_instances"),
+        used={} if watches is None else processes.watching(uid),
+    )
+
+
+def check(limits: SystemLimits, *, agents: int, directories: int | None, daemon: int | None) -> list[Finding]:
     """Open files, inotify watches and inotify instances.
 
     Args:

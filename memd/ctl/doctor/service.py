@@ -6,8 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.scene import Scene, quoted
+from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
 from memd.ctl.service.installation import ServiceInstallation, here
@@ -44,7 +43,7 @@ def look(scene: Scene) -> SeenService:
     return SeenService(found, lingers(scene.uid, scene.environ), keys, mode)
 
 
-def judged(seen: SeenService, scene: Scene) -> list[Finding]:
+def check(seen: SeenService, scene: Scene) -> list[Finding]:
     """Drift, and what happens at login. Pure."""
     found = seen.here
     if seen.fault is not None:

@@ -1,17 +1,68 @@
 """Whether clients can find the daemon at its socket, and nobody else is there."""
 
+import socket
 import stat
+import struct
 import sys
 from pathlib import Path
 
 import msgspec
 
 from memd.ctl.doctor import processes
-from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.scene import Scene, quoted
-from memd.ctl.doctor.socket_answer import SocketAnswer
+from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
 from memd_client import paths
-from memd_client.errors import ConnectionLost, DaemonNotRunning, ProtocolMismatch, RequestFailed, TimedOut
+from memd_client.blocking import Client
+from memd_client.dial import dial
+from memd_client.errors import (
+    ConnectionLost,
+    DaemonNotRunning,
+    MemdClientError,
+    ProtocolMismatch,
+    RequestFailed,
+    TimedOut,
+)
+from memd_client.messages import StatusReport
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """The process that listens, as the system knows it."""
+
+    pid: int
+    uid: int
+
+
+class SocketAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back: a report, or why there is none."""
+
+    report: StatusReport | None = None
+    error: MemdClientError | None = None
+    peer: Peer | None = None  # None: nobody listens, or the system does not tell
+
+
+def ask(path: Path, patience_s: float) -> SocketAnswer:
+    """Ask the daemon for its status, however it fails to give it."""
+    peer = _find_peer(path)
+    try:
+        with Client(path, patience_s) as memd:
+            return SocketAnswer(report=memd.status(), peer=peer)
+    except MemdClientError as error:
+        return SocketAnswer(error=error, peer=peer)
+
+
+def _find_peer(path: Path) -> Peer | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        connection = dial(str(path))
+    except MemdClientError:
+        return None
+    if connection is None:
+        return None
+    with connection:
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", credentials)
+    return Peer(pid, uid)
+
 
 _ELSEWHERE = "or set MEMD_SOCKET to another path"
 
@@ -50,17 +101,17 @@ def look(path: Path) -> SocketPlace:
     )
 
 
-def judged(place: SocketPlace | str, answer: SocketAnswer | None, scene: Scene) -> list[Finding]:
+def check(place: SocketPlace | str, answer: SocketAnswer | None, scene: Scene) -> list[Finding]:
     """Path, directory, and who is there.
 
     Args:
-        place: As look found it, or why it could not.
+        place: As look found it; or why it could not, as the predicate of a sentence.
         answer: What came from there; None: not even the attempt had an end.
         scene: Of the checkup.
     """
     path = _path(scene)
     if isinstance(place, str):
-        at = f"{scene.shown(scene.places.socket)} cannot be looked at: {place}"
+        at = f"{scene.shown(scene.places.socket)} {place}"
         return [
             path,
             wrong(

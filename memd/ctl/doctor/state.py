@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.scene import Scene, quoted
+from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import size
 from memd.inspection.facts import Disk
 
@@ -60,7 +59,7 @@ def look(scene: Scene) -> StateDirectory:
     )
 
 
-def judged(state: StateDirectory, disk: Disk | None, scene: Scene) -> list[Finding]:
+def check(state: StateDirectory, disk: Disk | None, scene: Scene) -> list[Finding]:
     """All there is to say of it. Pure.
 
     Args:

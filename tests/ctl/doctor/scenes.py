@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.ctl.call import Places
-from memd.ctl.doctor.finding import Finding
-from memd.ctl.doctor.scene import Scene
+from memd.ctl.doctor.finding import Finding, Scene
 
 HOME = Path("/home/ann")
 STATE = HOME / ".local/state/memd"

@@ -8,14 +8,14 @@ import pytest
 from memd.config.load import ConfigError
 from memd.ctl.doctor import configuration
 from memd.ctl.doctor.finding import Finding
-from memd.inspection.timeouts import StillRunning, WorkFailed
+from memd.inspection.probe import ProbeResult
 from tests.ctl.doctor.scenes import SCENE, sound
 
 
 def _found(home: Path, file: Path | None) -> Finding:
     places = msgspec.structs.replace(SCENE.places, home=home, config=file)
     scene = msgspec.structs.replace(SCENE, places=places)
-    return configuration.judged(configuration.read(scene), scene)
+    return configuration.check(ProbeResult((configuration.read(scene),)), scene)
 
 
 def test_no_file_is_right(tmp_path: Path) -> None:
@@ -55,13 +55,18 @@ def test_a_file_that_was_named_and_is_missing_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome", [StillRunning(5.0), WorkFailed(RuntimeError("a secret")), ConfigError("x")]
+    ("result", "says"),
+    [
+        (ProbeResult((), "gave no answer within 5 s", timed_out=True), "the disk gave no answer within 5 s"),
+        (ProbeResult((), "failed with RuntimeError"), "failed with RuntimeError"),
+        (ProbeResult((ConfigError("x"),)), "x"),
+    ],
 )
-def test_a_file_that_cannot_be_read_is_told(outcome: StillRunning | WorkFailed | ConfigError) -> None:
-    """Without what an error says that may hold anything."""
-    finding = configuration.judged(outcome, SCENE)
+def test_a_file_that_cannot_be_read_is_told(result: ProbeResult, says: str) -> None:
+    """With why, as far as that is known."""
+    finding = configuration.check(result, SCENE)
     assert not sound(finding)
-    assert "secret" not in finding.detail
+    assert says in finding.detail
 
 
 @pytest.mark.parametrize(

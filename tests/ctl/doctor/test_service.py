@@ -6,7 +6,7 @@ import msgspec
 
 from memd.ctl.call import Places
 from memd.ctl.doctor import service
-from memd.ctl.doctor.scene import Scene
+from memd.ctl.doctor.finding import Scene
 from tests.ctl.doctor.scenes import SCENE, told
 
 
@@ -27,11 +27,11 @@ def _install(home: Path) -> list[Path]:
 def test_to_have_no_service_is_right(tmp_path: Path) -> None:
     """It is told how to have one; a system without a service manager is not to blame."""
     scene = _scene(tmp_path)
-    found = told(service.judged(service.look(scene), scene))
+    found = told(service.check(service.look(scene), scene))
     assert found["service.units"].ok
     assert "memd-ctl --socket /s service install" in found["service.units"].detail
     other = _scene(tmp_path, platform="freebsd14")
-    (unknown,) = service.judged(service.look(other), other)
+    (unknown,) = service.check(service.look(other), other)
     assert unknown.detail == "not checked: memd knows no service manager on freebsd14"
 
 
@@ -40,11 +40,11 @@ def test_units_that_fit_are_right(tmp_path: Path) -> None:
     _install(tmp_path)
     scene = _scene(tmp_path)
     seen = service.look(scene)
-    found = told(service.judged(seen, scene))
+    found = told(service.check(seen, scene))
     assert found["service.units"].ok
     assert found["service.login"].detail.startswith("not checked")
     away, here = (
-        told(service.judged(msgspec.structs.replace(seen, lingers=lingers), scene))["service.login"]
+        told(service.check(msgspec.structs.replace(seen, lingers=lingers), scene))["service.login"]
         for lingers in (False, True)
     )
     assert "loginctl enable-linger" in away.detail
@@ -56,26 +56,26 @@ def test_drift_is_wrong_with_a_remedy(tmp_path: Path) -> None:
     unit, socket = _install(tmp_path)
     scene = _scene(tmp_path)
     socket.unlink()
-    missing = told(service.judged(service.look(scene), scene))["service.units"]
+    missing = told(service.check(service.look(scene), scene))["service.units"]
     assert (missing.ok, missing.fix.endswith("service install")) == (False, True)
     assert "memd.socket is missing" in missing.detail
     unit.write_text(
         unit.read_text(encoding="utf-8").replace("RestartSec=2", "RestartSec=sk-1"), encoding="utf-8"
     )
-    changed = told(service.judged(service.look(scene), scene))["service.units"]
+    changed = told(service.check(service.look(scene), scene))["service.units"]
     assert "memd.service was changed since memd wrote it (RestartSec)" in changed.detail
     assert "sk-1" not in changed.detail
     assert changed.fix.endswith("service install --force")
     unit.write_text("[Service]\n", encoding="utf-8")
     assert (
-        "was not written by memd" in told(service.judged(service.look(scene), scene))["service.units"].detail
+        "was not written by memd" in told(service.check(service.look(scene), scene))["service.units"].detail
     )
 
 
 def test_places_that_fit_into_no_unit_are_told(tmp_path: Path) -> None:
     """Nothing can be compared then."""
     scene = _scene(tmp_path / "line\nend")
-    (finding,) = service.judged(service.look(scene), scene)
+    (finding,) = service.check(service.look(scene), scene)
     assert "cannot be told of the path" in finding.detail
 
 
@@ -83,13 +83,13 @@ def test_keys_that_others_may_read_are_told(tmp_path: Path) -> None:
     """Never what stands in their file; without one there is nothing to say."""
     _install(tmp_path)
     scene = _scene(tmp_path)
-    assert "service.keys" not in told(service.judged(service.look(scene), scene))
+    assert "service.keys" not in told(service.check(service.look(scene), scene))
     keys = tmp_path / ".config" / "memd" / "env"
     keys.parent.mkdir(parents=True)
     keys.write_text("OPENAI_API_KEY=sk-1\n", encoding="utf-8")
     keys.chmod(0o644)
-    found = told(service.judged(service.look(scene), scene))["service.keys"]
+    found = told(service.check(service.look(scene), scene))["service.keys"]
     assert (found.ok, found.fix) == (False, f"chmod 600 {keys}")
     assert "sk-1" not in found.detail
     keys.chmod(0o600)
-    assert told(service.judged(service.look(scene), scene))["service.keys"].ok
+    assert told(service.check(service.look(scene), scene))["service.keys"].ok

@@ -1,4 +1,4 @@
-"""Whether clients can find the daemon at its socket, and nobody else is there."""
+"""The path of the socket, and who answers there."""
 
 import os
 import socket
@@ -9,11 +9,32 @@ import msgspec
 import pytest
 
 from memd.ctl.doctor import socket as listening
-from memd.ctl.doctor.socket import SocketPlace
-from memd.ctl.doctor.socket_answer import Peer, SocketAnswer
+from memd.ctl.doctor.socket import Peer, SocketAnswer, SocketPlace, ask
 from memd_client.errors import ConnectionLost, DaemonNotRunning, ProtocolMismatch, TimedOut
-from tests.ctl.answers import agent, status
+from tests.client.scripted_server import Peer as Script
+from tests.client.scripted_server import serving
+from tests.ctl.answers import agent, answering, status
 from tests.ctl.doctor.scenes import SCENE, STATE, told
+
+
+def test_a_daemon_gives_its_report_and_shows_who_it_is(address: Path) -> None:
+    """By two connections: the first only looks who listens."""
+
+    def looked_at(peer: Script) -> None:
+        peer.wait_for_end()
+
+    with serving(address, looked_at, answering(status(agent()))):
+        answer = ask(address, 20.0)
+    assert answer.report is not None
+    assert answer.peer == Peer(os.getpid(), os.getuid())
+
+
+def test_nobody_there_is_an_error_and_no_peer(address: Path) -> None:
+    """The one that clients get."""
+    answer = ask(address, 20.0)
+    assert isinstance(answer.error, DaemonNotRunning)
+    assert answer.peer is None
+
 
 _GOOD = SocketPlace(kind="socket", owner=1000, directory=STATE, directory_owner=1000)
 _WELL = SocketAnswer(report=status(agent()), peer=Peer(4711, 1000))
@@ -33,7 +54,7 @@ _WELL = SocketAnswer(report=status(agent()), peer=Peer(4711, 1000))
 def test_a_directory_where_others_could_put_a_socket_is_told(changed: dict[str, Any], bad: set[str]) -> None:
     """Not one where only owners may remove what is theirs, as /tmp is."""
     place = msgspec.structs.replace(_GOOD, **changed)
-    found = told(listening.judged(place, _WELL, SCENE))
+    found = told(listening.check(place, _WELL, SCENE))
     assert {name.removeprefix("socket.") for name, one in found.items() if not one.ok} == bad
 
 
@@ -70,7 +91,7 @@ def test_who_listens_is_told(
     answer: SocketAnswer | None, place: dict[str, Any], says: str, *, ok: bool
 ) -> None:
     """Our daemon, nobody, another program, or somebody else's."""
-    found = told(listening.judged(msgspec.structs.replace(_GOOD, **place), answer, SCENE))
+    found = told(listening.check(msgspec.structs.replace(_GOOD, **place), answer, SCENE))
     assert found["socket.listener"].ok is ok
     assert says in found["socket.listener"].detail
 
@@ -79,7 +100,7 @@ def test_a_path_that_no_socket_can_have_is_told() -> None:
     """With its length, and what to set."""
     places = msgspec.structs.replace(SCENE.places, socket=Path("/" + "x" * 120))
     scene = msgspec.structs.replace(SCENE, places=places)
-    found = told(listening.judged("File name too long", None, scene))
+    found = told(listening.check("cannot be looked at: File name too long", None, scene))
     assert "121 bytes, 107 are possible" in found["socket.path"].detail
     assert "MEMD_SOCKET" in found["socket.path"].fix
 

@@ -45,7 +45,7 @@ _DISK = Disk(kind="ext4", point="/", is_remote=False)
 )
 def test_what_is_wrong_is_told_under_its_name(changed: dict[str, Any], bad: set[str]) -> None:
     """And nothing else is."""
-    found = told(state.judged(msgspec.structs.replace(_GOOD, **changed), _DISK, SCENE))
+    found = told(state.check(msgspec.structs.replace(_GOOD, **changed), _DISK, SCENE))
     assert {name.removeprefix("state.") for name, one in found.items() if not one.ok} == bad
 
 
@@ -62,10 +62,10 @@ def test_what_is_wrong_is_told_under_its_name(changed: dict[str, Any], bad: set[
 )
 def test_a_network_file_system_is_no_place_for_it(kind: str, *, is_remote: bool, ok: bool) -> None:
     """SQLite's log needs memory that is shared; what a program of this machine answers for is fine."""
-    found = told(state.judged(_GOOD, Disk(kind=kind, point="/x", is_remote=is_remote), SCENE))
+    found = told(state.check(_GOOD, Disk(kind=kind, point="/x", is_remote=is_remote), SCENE))
     assert found["state.file_system"].ok is ok
     assert kind in found["state.file_system"].detail
-    unknown = told(state.judged(_GOOD, None, SCENE))["state.file_system"]
+    unknown = told(state.check(_GOOD, None, SCENE))["state.file_system"]
     assert unknown.detail.startswith("not checked")
 
 

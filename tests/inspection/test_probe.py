@@ -1,0 +1,113 @@
+"""Looks in child processes that may crash, fail or hang."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from memd.inspection.facts import Disk, Engine
+from memd.inspection.probe import Probe, ProbeResult
+from memd.inspection.programs import look_at_model, look_at_sqlite
+
+_DISK = Disk(kind="ext4", point="/", is_remote=False)
+_MUCH = "x" * (1 << 20)  # more than a pipe holds
+
+
+def _killed() -> Iterator[object]:
+    yield _DISK
+    os.kill(os.getpid(), signal.SIGILL)
+
+
+def _without_a_module() -> Iterator[object]:
+    yield _DISK
+    import no_such_module  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+
+
+def _failing() -> Iterator[object]:
+    yield _DISK
+    raise ValueError("what a note says")
+
+
+def _refused() -> Iterator[object]:
+    yield _DISK
+    raise PermissionError(13, "Permission denied", "what a path says")
+
+
+def _exiting() -> Iterator[object]:
+    yield _DISK
+    raise SystemExit(3)
+
+
+def _unable_to_say_it() -> Iterator[object]:
+    yield _DISK
+    yield lambda: None
+
+
+def _hanging() -> Iterator[object]:
+    yield _DISK
+    time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("look", "trouble"),
+    [
+        (_killed, "was ended by SIGILL"),
+        (_without_a_module, "cannot be tried: No module named 'no_such_module'"),
+        (_failing, "failed with ValueError"),
+        (_refused, "cannot be looked at: Permission denied"),
+        (_exiting, "ended with exit status 1"),
+        (_unable_to_say_it, "failed with PicklingError"),
+    ],
+)
+def test_what_was_found_until_the_end_is_kept(look: object, trouble: str) -> None:
+    """With why there is no more, and without what an error says that may quote anything."""
+    result = Probe(look, 30.0).result()  # type: ignore[arg-type]
+    assert result.first(Disk) == _DISK
+    assert result.trouble is not None
+    assert result.trouble.replace("AttributeError", "PicklingError") == trouble
+    assert not result.timed_out
+
+
+def test_probes_that_hang_are_ended_side_by_side() -> None:
+    """Their time begins with each, not with the waiting for it, and what they had found by then is there."""
+    began = time.monotonic()
+    probes = [Probe(_hanging, 0.5) for _ in range(10)]
+    results = [probe.result() for probe in probes]
+    assert results == [ProbeResult((_DISK,), "gave no answer within 0.5 s", timed_out=True)] * 10
+    assert time.monotonic() - began < 20
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_many_and_large_facts_arrive_in_order() -> None:
+    """Although nobody reads them until the end."""
+    probes = [Probe(lambda: [_MUCH, *range(1000)], 30.0) for _ in range(3)]
+    for probe in probes:
+        result = probe.result()
+        assert result.trouble is None
+        assert result.of(str) == (_MUCH,)
+        assert result.of(int) == tuple(range(1000))
+
+
+def test_a_child_prints_nothing_and_runs_nothing_of_its_parent(capfd: pytest.CaptureFixture[str]) -> None:
+    """What a library says as it dies is no part of the output."""
+
+    def noisy() -> Iterator[object]:
+        os.write(1, b"out")
+        os.write(2, b"err")
+        yield os.read(0, 1)
+
+    sys.stdout.write("once")  # not flushed yet: the child has it in its buffer, too
+    assert Probe(noisy, 30.0).result().of(bytes) == (b"",)
+    assert capfd.readouterr() == ("once", "")
+
+
+def test_native_parts_are_tried_in_the_child_alone() -> None:
+    """The real ones."""
+    engine = Probe(lambda: [look_at_sqlite()], 60.0).result().first(Engine)
+    assert engine is not None
+    assert engine.keywords is None
+    assert Probe(lambda: [look_at_model()], 60.0).result().trouble is None
