@@ -55,7 +55,7 @@ def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:
     def edit(text: str) -> str:
         values = entry(client, command)
         if client.format == "toml":
-            return toml_edit.with_table(text, (client.way[0], client.way[1]), values)
+            return toml_edit.with_values(text, (client.way[0], client.way[1]), values)
         old = json_edit.find(json_edit.document(text), client.way)
         if old is not None and not isinstance(old, dict):
             raise NotEditable(f"{'.'.join(client.way)} is no object there")

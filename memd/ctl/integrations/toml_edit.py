@@ -1,5 +1,9 @@
-"""One table of a TOML file of another program, set or taken out; the rest stays as it stands. Pure."""
+"""One table of a TOML file, changed or taken out; the rest stays as a person wrote it. Pure.
 
+Each change is made in several ways, the one that touches least first, and the first result is taken that parses to what is wanted.
+"""
+
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -8,8 +12,13 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from memd.config.check import dotted
 from memd.config.toml_lines import statements
 from memd.ctl.integrations.json_edit import NotEditable
+
+TablePath = tuple[str, str]  # such as ("agents", "main")
+
+_BY_HAND = "it is written in a way that cannot be changed without you"
 
 
 def document(text: str) -> dict[str, Any]:
@@ -24,48 +33,49 @@ def document(text: str) -> dict[str, Any]:
         raise NotEditable(f"it is not TOML ({error})") from error
 
 
-def with_table(text: str, way: tuple[str, str], values: Mapping[str, Any]) -> str:
-    """The text with these values in a table; others that are there stay.
+def with_values(text: str, path: TablePath, values: Mapping[str, Any]) -> str:
+    """The text with these values in a table, which is added where there is none; other values in it stay.
 
     Raises:
-        NotEditable: the text is not TOML, or something else than tables is on the way.
+        NotEditable: the text is not TOML, the path leads to something else than a table, or a person has to make the change.
     """
-    wanted, there = _table(text, way)
+    wanted, there = _table(text, path)
     if there is not None and all(there.get(name) == value for name, value in values.items()):
         return text
-    wanted.setdefault(way[0], {}).setdefault(way[1], {}).update(values)
-    for changed in (_appended(text, way, values), _in_place(text, way, values)):
+    wanted.setdefault(path[0], {}).setdefault(path[1], {}).update(values)
+    for way in (_under_header, _appended, _in_place):
+        changed = way(text, path, values)
         if changed is not None and _says(changed, wanted):
             return changed
-    raise NotEditable("it is written in a way that cannot be changed without you")
+    raise NotEditable(_BY_HAND)
 
 
-def without_table(text: str, way: tuple[str, str]) -> str:
+def without_table(text: str, path: TablePath) -> str:
     """The text without a table; the same text where there is none.
 
     Raises:
-        NotEditable: as with_table.
+        NotEditable: as with_values.
     """
-    wanted, there = _table(text, way)
+    wanted, there = _table(text, path)
     if there is None:
         return text
-    del wanted[way[0]][way[1]]
+    del wanted[path[0]][path[1]]
     # Where its parent has a line of its own, that stays.
-    without_parent = {name: value for name, value in wanted.items() if name != way[0] or value}
-    for changed in (_cut(text, way), _taken_out(text, way)):
+    without_parent = {name: value for name, value in wanted.items() if name != path[0] or value}
+    for changed in (_cut(text, path), _taken_out(text, path)):
         if changed is not None and (_says(changed, wanted) or _says(changed, without_parent)):
             return changed
-    raise NotEditable("it is written in a way that cannot be changed without you")
+    raise NotEditable(_BY_HAND)
 
 
-def _cut(text: str, way: tuple[str, str]) -> str:
+def _cut(text: str, path: TablePath) -> str:
     """The text without the lines from the header of a table, and of those in it, to the last key; what follows stays."""
     lines = text.split("\n")
     gone: set[int] = set()
     begin: int | None = None  # the first line of the table that is gone through
     for statement in statements(text):
         if statement.is_header:
-            begin = statement.line if statement.keys[-1][:2] == way else None
+            begin = statement.line if statement.keys[-1][:2] == path else None
         if begin is not None:
             gone |= set(range(begin, statement.last_line + 1))
     # An empty line stood before it.
@@ -76,13 +86,13 @@ def _cut(text: str, way: tuple[str, str]) -> str:
     return f"{kept.rstrip()}{_line_end(text)}" if kept.strip() else ""
 
 
-def _taken_out(text: str, way: tuple[str, str]) -> str | None:
+def _taken_out(text: str, path: TablePath) -> str | None:
     """The text without a table of any other form; None where a comment would go with it."""
     try:
         tables: Any = tomlkit.parse(text)
-        del tables[way[0]][way[1]]
-        if not tables[way[0]]:
-            del tables[way[0]]
+        del tables[path[0]][path[1]]
+        if not tables[path[0]]:
+            del tables[path[0]]
         changed = tomlkit.dumps(tables)
     except TOMLKitError:
         return None
@@ -95,37 +105,77 @@ def _comments(text: str) -> Iterator[str]:
     return (line.strip() for line in text.split("\n") if line.lstrip().startswith("#"))
 
 
-def _table(text: str, way: tuple[str, str]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _table(text: str, path: TablePath) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """All that the text says, and the table of it; None where there is none."""
     whole = document(text)
-    tables = whole.get(way[0], {})
-    table = tables.get(way[1]) if isinstance(tables, dict) else None
+    tables = whole.get(path[0], {})
+    table = tables.get(path[1]) if isinstance(tables, dict) else None
     if not isinstance(tables, dict) or not isinstance(table, dict | None):
-        raise NotEditable(f"{'.'.join(way)} must be a table there")
+        raise NotEditable(f"{dotted(path)} must be a table there")
     return whole, table
 
 
-def _appended(text: str, way: tuple[str, str], values: Mapping[str, Any]) -> str:
+def _under_header(text: str, path: TablePath, values: Mapping[str, Any]) -> str | None:
+    """New lines in the table, below its own header.
+
+    A value comes after the line that holds its default as a comment, else after the last key: the comments at the end of a
+    table lead on to the next.
+    """
+    for name, value in values.items():
+        changed = _with_line(text, path, name, value)
+        if changed is None:
+            return None
+        text = changed
+    return text
+
+
+def _with_line(text: str, path: TablePath, name: str, value: Any) -> str | None:
+    lines = text.split("\n")
+    after = end = None
+    for statement in statements(text):
+        if statement.is_header and after is not None:
+            end = statement.line - 1
+            break
+        if statement.is_header and statement.keys[-1] == path:
+            after = header = statement.last_line
+        elif after is not None:
+            after = statement.last_line
+    if after is None:
+        return None
+    default = re.compile(rf"\s*#\s*{re.escape(name)}\s*=")
+    after = next((n for n, line in enumerate(lines[header:end], header + 1) if default.match(line)), after)
+    ending = "\r" if lines[after - 1].endswith("\r") else ""
+    if after == len(lines):  # the file ends without a line end
+        lines.append("")
+    lines.insert(after, f"{_assignment(name, value)}{ending}")
+    return "\n".join(lines)
+
+
+def _appended(text: str, path: TablePath, values: Mapping[str, Any]) -> str:
     """A new table at the end."""
     end = _line_end(text)
-    before = f"{text.rstrip()}{end}{end}" if text.strip() else ""
-    lines = [
-        f"[{'.'.join(way)}]",
-        *(f"{name} = {tomlkit.item(value).as_string()}" for name, value in values.items()),
-    ]
+    before = text.rstrip("\r\n") + end + end if text.strip() else ""
+    lines = [f"[{dotted(path)}]", *(_assignment(name, value) for name, value in values.items())]
     return f"{before}{end.join(lines)}{end}"
 
 
-def _in_place(text: str, way: tuple[str, str], values: Mapping[str, Any]) -> str | None:
+def _in_place(text: str, path: TablePath, values: Mapping[str, Any]) -> str | None:
     """Other values where some stand, whatever the form of the tables around them."""
     try:
         whole: Any = tomlkit.parse(text)
-        table = whole.setdefault(way[0], {}).setdefault(way[1], {})
+        table = whole.setdefault(path[0], {}).setdefault(path[1], {})
         for name, value in values.items():
-            table[name] = value
+            if isinstance(value, list) and table.get(name) == value[:-1]:
+                table[name].append(value[-1])  # the comments in a list that only grows stay
+            else:
+                table[name] = value
         return tomlkit.dumps(whole)
     except TOMLKitError:
         return None
+
+
+def _assignment(name: str, value: Any) -> str:
+    return f"{dotted((name,))} = {tomlkit.item(value).as_string()}"
 
 
 def _says(text: str, wanted: dict[str, Any]) -> bool:

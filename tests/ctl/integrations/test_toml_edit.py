@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memd.ctl.integrations.json_edit import NotEditable
-from memd.ctl.integrations.toml_edit import with_table, without_table
+from memd.ctl.integrations.toml_edit import with_values, without_table
 
 WAY = ("mcp_servers", "memd")
 VALUES = {"command": "/usr/bin/memd-mcp", "args": ["--socket", '/run/"é"']}
@@ -17,11 +17,11 @@ KEPT = 'model = "o5"   # the good one\n\n[mcp_servers.other]\ncommand = "x"\n\n#
 
 def test_a_table_is_added_at_the_end() -> None:
     """Everything before stays, byte by byte; again it changes nothing, and out of it nothing is left."""
-    changed = with_table(KEPT, WAY, VALUES)
+    changed = with_values(KEPT, WAY, VALUES)
     assert changed == (
         KEPT + '\n[mcp_servers.memd]\ncommand = "/usr/bin/memd-mcp"\nargs = ["--socket", "/run/\\"é\\""]\n'
     )
-    assert with_table(changed, WAY, VALUES) == changed
+    assert with_values(changed, WAY, VALUES) == changed
     assert without_table(changed, WAY) == KEPT
 
 
@@ -42,11 +42,11 @@ def test_a_table_is_added_at_the_end() -> None:
 def test_whatever_form_the_tables_have(text: str) -> None:
     """The values are set, what others hold is kept, and it can be taken out again."""
     before = tomllib.loads(text)
-    changed = with_table(text, WAY, VALUES)
+    changed = with_values(text, WAY, VALUES)
     after = tomllib.loads(changed)
     mine = before.get("mcp_servers", {}).get("memd", {})
     assert after["mcp_servers"]["memd"] == {**mine, **VALUES}
-    assert with_table(changed, WAY, VALUES) == changed
+    assert with_values(changed, WAY, VALUES) == changed
     assert ("\r\n" in changed) == ("\r\n" in text)
     del after["mcp_servers"]["memd"]
     out = tomllib.loads(without_table(changed, WAY))
@@ -57,7 +57,7 @@ def test_whatever_form_the_tables_have(text: str) -> None:
 def test_what_is_not_such_toml_is_refused(text: str) -> None:
     """Broken, or with something else in the place."""
     with pytest.raises(NotEditable):
-        with_table(text, WAY, VALUES)
+        with_values(text, WAY, VALUES)
 
 
 def test_what_is_not_there_need_not_be_taken_out() -> None:
@@ -93,7 +93,7 @@ def test_what_a_person_has_written_around_the_table_stays(
 ) -> None:
     """Every line of it, also comments between memd's last key and the next header."""
     head, tail = "\n".join([*before, ""]), "\n".join([*after, ""])
-    table = with_table("", WAY, VALUES)
+    table = with_values("", WAY, VALUES)
     text = f"{head}\n{table}{own}\n{tail}"
     try:
         tomllib.loads(text)
