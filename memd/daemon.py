@@ -31,8 +31,7 @@ from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import AgentSettings, Config
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.for_agent import AgentProviders
-from memd.embedding.registry import Choose, ProviderRegistry
+from memd.embedding.registry import AgentProviders, Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError, MemdError
 from memd.index_service import IndexService

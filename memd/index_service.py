@@ -10,7 +10,7 @@ import msgspec
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
-from memd.embedding.queue.spaces import Spaces
+from memd.embedding.registry import AgentProviders
 from memd.indexing.changes.check_recent_files import RecentFileCheck
 from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.changes.poll import look_by_scan
@@ -67,7 +67,7 @@ class IndexService:
         fingerprint: Fingerprint,
         *,
         dirty: PendingChanges,
-        spaces: Spaces | None,
+        spaces: AgentProviders | None,
         rng: Random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

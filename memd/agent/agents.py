@@ -8,8 +8,8 @@ import msgspec
 
 from memd.backends.backend import Backend
 from memd.config.settings import AgentSettings
-from memd.embedding.for_agent import AgentProviders
 from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.registry import AgentProviders
 from memd.errors import MemdError, TransientError
 from memd.index_service import IndexService
 from memd.indexing.changes.pending import PendingChanges

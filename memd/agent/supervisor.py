@@ -11,8 +11,7 @@ import structlog
 
 from memd.agent.agents import Agents, LeftOut, RunningAgent
 from memd.config.settings import AgentSettings, Config, differences
-from memd.embedding.for_agent import AgentProviders
-from memd.embedding.registry import ProviderRegistry
+from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.errors import TransientError
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.changed import ChangeNotifier

@@ -16,7 +16,7 @@ from memd.backends.backend import (
     VectorSearchStatus,
 )
 from memd.backends.indexed_text import FilesBlocked, line_of, note_excerpt, read_note, turns_excerpt
-from memd.embedding.for_agent import AgentProviders
+from memd.embedding.registry import AgentProviders
 from memd.errors import TransientError
 from memd.model import DegradedPart, Kind, Trace
 from memd.providers.provider import space_of

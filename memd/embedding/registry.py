@@ -1,4 +1,4 @@
-"""The engines of a daemon: one for all agents whose settings ask for the same, closed when nobody needs it."""
+"""Who embeds for which agent: one pair of providers for all agents whose settings ask for the same, closed when none needs it."""
 
 import asyncio
 import contextlib
@@ -8,15 +8,22 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embedding.for_agent import AgentProviders
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.running_provider import ProviderParts, RunningProvider
+from memd.model import DegradedPart, FallbackUse
 from memd.providers.choose import ProviderChoice, shared
+from memd.providers.provider import Calibration, EmbedUnavailable, Identity, Vector
 from memd.runtime.threads import beside
-from memd.store.embeddings import Space
+from memd.store.embeddings import EmbeddingStore, Space
 
 log = structlog.get_logger()
+
+QUERY_TIMEOUT_S = (
+    2.0  # for the vector of a question where nothing was configured; after that, keywords answer alone
+)
+SPARE_S = 0.25  # a provider ends by itself at its deadline
 
 Choose = Callable[[AgentSettings], ProviderChoice]
 
@@ -41,7 +48,7 @@ class ProviderRegistry:
         self._sweeping: asyncio.Task[None] | None = None
         self._is_swept = True  # nobody has let go of any since a sweep looked
 
-    async def supply(self, settings: AgentSettings) -> AgentProviders:
+    async def supply(self, settings: AgentSettings) -> "AgentProviders":
         """What embeds for one more agent."""
         wanted = shared(settings)
         async with self._making:
@@ -107,7 +114,7 @@ class ProviderRegistry:
             self._kept -= 1
             self.sweep_soon()
 
-    def release(self, supply: AgentProviders) -> None:
+    def release(self, supply: "AgentProviders") -> None:
         """An agent needs nothing any more."""
         self._supplies.discard(supply)
         self.sweep_soon()
@@ -141,11 +148,157 @@ class ProviderRegistry:
 
     # --- who has which space
 
-    def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
-        """Who embeds in a space: somebody of this engine, else of another one that is still there."""
-        owner = self._owner_of(space, first)
-        return None if owner is None else owner.member_of(space)
+    def running_in(self, space: Space, first: ProviderPair) -> RunningProvider | None:
+        """The provider whose vectors are of a space: one of this pair, else of another one that is still there."""
+        each = (pair.member_of(space) for pair in (first, *self._engines.values()))
+        return next((one for one in each if one is not None), None)
 
     def _owner_of(self, space: Space, first: ProviderPair) -> ProviderPair | None:
         engines = (first, *self._engines.values())
         return next((engine for engine in engines if engine.member_of(space) is not None), None)
+
+
+class AgentProviders:
+    """What embeds for one agent: the pair of its settings, and whichever provider made the vectors that its index still has."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        engine: ProviderPair,
+        registry: ProviderRegistry,
+        cache: EmbeddingStore,
+    ) -> None:
+        self.settings = settings
+        self.engine = engine
+        self.held: frozenset[Space] = frozenset()
+        self._registry = registry
+        self.cache = cache if settings.cache.enabled else None
+
+    # --- spaces
+
+    @property
+    def wanted(self) -> Identity | None:
+        """The vectors that the agent's index is to have; None: there is no provider, or its model is not known yet."""
+        return self.engine.wanted
+
+    @property
+    def embeds(self) -> bool:
+        """Whether there is a provider, even if it is not known yet what its model is like."""
+        return self.engine.used is not None
+
+    @property
+    def is_being_found_out(self) -> bool:
+        """Whether a model is being probed, so that what is wanted is known soon."""
+        used = self.engine.used
+        return used is not None and used.provider is None and used.health.reason is None
+
+    @property
+    def version(self) -> int:
+        """Grows with each change of any provider."""
+        return self._registry.changes.version
+
+    async def changed_since(self, version: int) -> int:
+        """Wait for another version than this; returns it."""
+        return await self._registry.changes.since(version)
+
+    def queue(self, space: Space | None) -> EmbeddingQueue | None:
+        """The queue whose vectors are of a space; None: no provider makes them just now."""
+        running = self._running(space)
+        return None if running is None else running.queue
+
+    async def embed_query(self, text: str, space: Space) -> tuple[Vector, Calibration] | DegradedPart:
+        """The vector of a question among those of a space, with the calibration of its model; or why there is none."""
+        running = self._running(space)
+        if running is None or running.questions is None:
+            return self.unavailable(space) or DegradedPart(
+                "provider", "nobody embeds questions for the vectors in the index"
+            )
+        configured_s = running.query_timeout_s
+        patience_s = QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
+        questions = running.questions
+        try:
+            vector = await questions.ask(text, patience_s, asker=self)
+        except EmbedUnavailable as failure:
+            return DegradedPart("query_embedding", str(failure))
+        return vector, questions.provider.calibration
+
+    def is_answering(self, space: Space | None) -> bool:
+        """Whether a provider embeds questions for the vectors of a space, as far as is known."""
+        running = self._running(space)
+        return running is not None and running.is_answering
+
+    def hold(self, spaces: frozenset[Space]) -> None:
+        """Keep the providers of these spaces alive, and no others for this agent."""
+        if spaces != self.held:
+            self.held = spaces
+            self._registry.sweep_soon()
+
+    def ask_again(self) -> None:
+        """Have a provider that does not answer, or refuses, probed now."""
+        self.engine.ask_again()
+
+    def release(self) -> None:
+        """Give up all providers: the agent has ended."""
+        self._registry.release(self)
+
+    def _running(self, space: Space | None) -> RunningProvider | None:
+        # Where nothing is to embed, vectors of other agents' providers are of no use.
+        if space is None or not self.embeds:
+            return None
+        return self._registry.running_in(space, self.engine)
+
+    # --- in words
+
+    @property
+    def provider_name(self) -> str:
+        """Of the provider that is used."""
+        return self.engine.name
+
+    @property
+    def model_name(self) -> str:
+        """Of its model."""
+        return self.engine.model
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing embeds, or less well than it could; None: all is well."""
+        return self.engine.trouble
+
+    def unavailable(self, space: Space | None) -> DegradedPart | None:
+        """Why no provider embeds questions for the vectors of a space; None: one does, or none is to.
+
+        Args:
+            space: Of the vectors in the index; None: it has none.
+        """
+        if self.settings.provider == "none" or self._running(space) is not None:
+            return None
+        if not self.embeds:
+            return DegradedPart("provider", self.engine.trouble or "there is no embedding provider")
+        if self.wanted is None:
+            return DegradedPart("provider", self.engine.trouble or f"{self.engine.name} has not answered yet")
+        if space is None:
+            return None  # its first vectors are under way
+        provider, model, _ = space
+        return DegradedPart(
+            "rebuild",
+            f"the vectors in the index are those of {provider}/{model} as it was, which cannot be asked any more;"
+            f" {self.provider_name}/{self.model_name} embeds all anew, and keywords answer alone meanwhile",
+        )
+
+    def fallback_use(self, space: Space | None) -> FallbackUse | None:
+        """Which provider an answer by vectors of a space stands in for, and why; None: it is that of the settings."""
+        engine = self.engine
+        chosen = engine.instead_of
+        if chosen is not None:
+            return FallbackUse(*chosen)
+        fallback, primary = engine.fallback, engine.primary
+        if fallback is None or primary is None:
+            return None
+        if engine.why_fallback is not None:
+            return FallbackUse(primary.name, engine.why_fallback)
+        if space is not None and fallback.space == space and primary.space != space:
+            return FallbackUse(
+                primary.name,
+                f"{primary.name} has not embedded everything yet; until then {fallback.name} answers",
+            )
+        return None

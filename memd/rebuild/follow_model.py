@@ -6,7 +6,7 @@ import structlog
 
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import AgentQueues
-from memd.embedding.queue.spaces import Spaces
+from memd.embedding.registry import AgentProviders
 from memd.errors import FatalError, MemdError
 from memd.providers.provider import space_of
 from memd.rebuild.confirm_cost import RebuildPermission
@@ -73,7 +73,7 @@ class ModelFollower:
         if queue is not None and (is_kept or queue.awaits_permission(self._agent)):
             self._embedders.serve(queue, self._index, renewal.damaged)
 
-    async def run(self, spaces: Spaces) -> None:
+    async def run(self, spaces: AgentProviders) -> None:
         """Follow, for ever."""
         while True:
             version = spaces.version
@@ -91,7 +91,7 @@ class ModelFollower:
                 asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._wanted.set)
             await first_of(spaces.changed_since(version), self._wanted.wait())
 
-    async def _adapt(self, spaces: Spaces) -> None:
+    async def _adapt(self, spaces: AgentProviders) -> None:
         if self._embedders.rest:
             await self._let_rest()
             return

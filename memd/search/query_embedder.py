@@ -1,36 +1,14 @@
-"""Who puts questions into vectors, as a search knows them."""
+"""What a search knows of those who embed its question."""
 
 from typing import Protocol
 
 from memd.model import DegradedPart
-from memd.providers.provider import Calibration, Identity, Vector
+from memd.providers.provider import Calibration, Vector
 from memd.store.embeddings import Space
 
 
 class QueryEmbedder(Protocol):
-    """Who embeds questions for the vectors of one space."""
-
-    @property
-    def identity(self) -> Identity:
-        """What its vectors may be compared with."""
-        ...
-
-    @property
-    def calibration(self) -> Calibration:
-        """The range of its model's cosines."""
-        ...
-
-    async def embed_query(self, text: str) -> Vector:
-        """Embed a question, in a time that is bounded.
-
-        Raises:
-            EmbedUnavailable: answer without it.
-        """
-        ...
-
-
-class QueryProviders(Protocol):
-    """The providers within an agent's reach, each with the space of its vectors."""
+    """Embeds questions for the vectors of an agent's index."""
 
     @property
     def provider_name(self) -> str:
@@ -42,12 +20,15 @@ class QueryProviders(Protocol):
         """Of its model."""
         ...
 
-    def speaker(self, space: Space) -> QueryEmbedder | None:
-        """Who can embed a question for the vectors of a space; None: nobody."""
+    async def embed_query(self, text: str, space: Space) -> tuple[Vector, Calibration] | DegradedPart:
+        """The vector of a question among those of a space, with the calibration of its model; or why there is none.
+
+        It takes a bounded time.
+        """
         ...
 
-    def silence(self, space: Space | None) -> DegradedPart | None:
-        """Why nobody embeds a question for the vectors of a space; None: somebody does, or nobody is to.
+    def unavailable(self, space: Space | None) -> DegradedPart | None:
+        """Why no provider embeds questions for the vectors of a space; None: one does, or none is to.
 
         Args:
             space: Of the vectors in the index; None: it has none.

@@ -11,14 +11,14 @@ import msgspec
 from memd.config.settings import AgentSettings
 from memd.errors import TransientError
 from memd.model import ChunkId, DegradedPart, FoundHit, Kind, Source, Trace
-from memd.providers.provider import Calibration, EmbedUnavailable, Vector, space_of
+from memd.providers.provider import Calibration, Vector
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.search import query, rank
 from memd.search.fuse import FusionWeights, Scored, background, best, fuse
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
-from memd.search.query_embedder import QueryProviders
+from memd.search.query_embedder import QueryEmbedder
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, told
 from memd.store import matrix
@@ -95,8 +95,8 @@ class _NoMeaning(msgspec.Struct, frozen=True):
 class _Interpreter:
     """Has one question embedded, once for each model whose vectors are met."""
 
-    def __init__(self, speakers: QueryProviders, text: str) -> None:
-        self._speakers = speakers
+    def __init__(self, embedder: QueryEmbedder, text: str) -> None:
+        self._embedder = embedder
         self._text = text
         self._asked: dict[Space, asyncio.Task[_Meant | DegradedPart]] = {}
 
@@ -112,34 +112,28 @@ class _Interpreter:
             asked.cancel()
 
     async def _ask(self, space: Space) -> _Meant | DegradedPart:
-        provider = self._speakers.speaker(space)
-        if provider is None or space_of(provider.identity) != space:
-            silence = self._speakers.silence(space)
-            return silence or DegradedPart("provider", "nobody embeds questions for the vectors in the index")
-        try:
-            with spent("question's vector"):
-                return _Meant(await provider.embed_query(self._text), provider.calibration)
-        except EmbedUnavailable as failure:
-            return DegradedPart("query_embedding", str(failure))
+        with spent("question's vector"):
+            embedded = await self._embedder.embed_query(self._text, space)
+        return embedded if isinstance(embedded, DegradedPart) else _Meant(*embedded)
 
 
 class Searcher:
     """Searches one agent's index."""
 
     def __init__(
-        self, index: Index, settings: AgentSettings, speakers: QueryProviders, computing: Threads
+        self, index: Index, settings: AgentSettings, embedder: QueryEmbedder, computing: Threads
     ) -> None:
         """Ready to be asked.
 
         Args:
             index: What to search.
             settings: Of the agent.
-            speakers: Who embeds questions.
+            embedder: Embeds questions.
             computing: Threads for what waits for nothing, shared by all agents.
         """
         self._index = index
         self._settings = settings
-        self._speakers = speakers
+        self._embedder = embedder
         hybrid = settings.query.hybrid
         self._weights = FusionWeights(hybrid.vector_weight, hybrid.text_weight)
         # One number for every search: were it to grow with max_results, a larger max_results would reorder the hits.
@@ -223,7 +217,7 @@ class Searcher:
 
         Those that min_score is sure to cut are among them only where somebody wants to hear of them.
         """
-        interpreter = _Interpreter(self._speakers, asked.embed_text)
+        interpreter = _Interpreter(self._embedder, asked.embed_text)
         try:
             is_at_rest = True
             for _ in range(ATTEMPTS):
@@ -338,7 +332,7 @@ class Searcher:
         if isinstance(meaning, _Meaning):
             provider, model, _ = meaning.space
         else:
-            provider, model = self._speakers.provider_name, self._speakers.model_name
+            provider, model = self._embedder.provider_name, self._embedder.model_name
         return Searched(
             hits=tuple(hits),
             mode=self._mode(keywords, meaning),
@@ -435,9 +429,9 @@ class Searcher:
 
     async def _why_no_meaning(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
-        silence = self._speakers.silence(self._index.space)
-        if silence is not None or self._settings.provider == "none" or self._index.has_vectors:
-            return silence
+        unavailable = self._embedder.unavailable(self._index.space)
+        if unavailable is not None or self._settings.provider == "none" or self._index.has_vectors:
+            return unavailable
         # An index without any text lacks nothing.
         return DegradedPart("vector", "no chunk has a vector yet") if await self._index.any_waits() else None
 

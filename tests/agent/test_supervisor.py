@@ -12,8 +12,7 @@ import structlog
 from memd.agent.agents import Agents, RunningAgent
 from memd.agent.supervisor import AgentSupervisor
 from memd.config.settings import AgentSettings, Config, DaemonSettings
-from memd.embedding.for_agent import AgentProviders
-from memd.embedding.registry import ProviderRegistry
+from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.runtime.threads import NoThread
 
 IDS = ("a", "b", "main")

@@ -6,29 +6,24 @@ from random import Random
 
 from memd.config.settings import AgentSettings
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.for_agent import AgentProviders
 from memd.embedding.provider_pair import ProviderPair
-from memd.embedding.running_provider import ProviderParts, RunningProvider
+from memd.embedding.registry import AgentProviders, ProviderRegistry
+from memd.embedding.running_provider import ProviderParts
 from memd.model import DegradedPart
 from memd.providers.choose import ProviderChoice
-from memd.providers.provider import Provider, space_of
-from memd.runtime.changed import ChangeNotifier
+from memd.providers.provider import Calibration, EmbedUnavailable, Provider, Vector, space_of
 from memd.store.embeddings import EmbeddingStore, Space
 
 
-class Nobody:
-    """A registry without engines."""
+class Nobody(ProviderRegistry):
+    """A registry without providers."""
 
     def __init__(self) -> None:
-        self.changes = ChangeNotifier()
-
-    def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
-        return None
+        cache = EmbeddingStore(Path("/nowhere"))
+        parts = ProviderParts(cache, asyncio.TaskGroup(), Random(1), FallbackThresholds())
+        super().__init__(parts, lambda _: ProviderChoice(None, "none is wanted"))
 
     def sweep_soon(self) -> None:
-        pass
-
-    def release(self, supply: AgentProviders) -> None:
         pass
 
 
@@ -54,8 +49,13 @@ class OneSpeaker:
     def model_name(self) -> str:
         return self.provider.identity.model
 
-    def speaker(self, space: Space) -> Provider | None:
-        return self.provider if space_of(self.provider.identity) == space else None
+    async def embed_query(self, text: str, space: Space) -> tuple[Vector, Calibration] | DegradedPart:
+        if space_of(self.provider.identity) != space:
+            return DegradedPart("provider", "nobody embeds questions for the vectors in the index")
+        try:
+            return await self.provider.embed_query(text), self.provider.calibration
+        except EmbedUnavailable as failure:
+            return DegradedPart("query_embedding", str(failure))
 
-    def silence(self, space: Space | None) -> DegradedPart | None:
+    def unavailable(self, space: Space | None) -> DegradedPart | None:
         return None

@@ -9,8 +9,7 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.for_agent import AgentProviders
-from memd.embedding.registry import ProviderRegistry
+from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice
 from memd.store.embeddings import EmbeddingStore

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import AgentQueues
-from memd.embedding.queue.spaces import Spaces
+from memd.embedding.registry import AgentProviders
 from memd.rebuild.confirm_cost import RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
@@ -35,7 +35,7 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
     damages: list[str] = []
 
     class Bench(ModelFollower):
-        async def _adapt(self, spaces: Spaces) -> None:
+        async def _adapt(self, spaces: AgentProviders) -> None:
             looks.append(asyncio.get_running_loop().time())
             if len(looks) == 1:
                 raise failure
@@ -51,7 +51,7 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
             permission=cast("RebuildPermission", SimpleNamespace()),
         )
         spaces = SimpleNamespace(version=0, changed_since=lambda _: asyncio.Event().wait())
-        task = asyncio.create_task(made.run(cast("Spaces", spaces)))
+        task = asyncio.create_task(made.run(cast("AgentProviders", spaces)))
         await asyncio.sleep(10 * LONGEST_WAIT_S)
         assert not task.done()
         task.cancel()

@@ -24,7 +24,7 @@ from memd.backends.backend import (
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope
 from memd.daemon import build_agent
-from memd.embedding.for_agent import AgentProviders
+from memd.embedding.registry import AgentProviders
 from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.embedding.queue.spaces import Spaces
+from memd.embedding.registry import AgentProviders
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 
@@ -12,7 +12,7 @@ from memd.store.index import Index
 class AgentQueues:
     """Who embeds for an agent, by space."""
 
-    def __init__(self, agent: str, spaces: Spaces | None, *, use_cache: bool) -> None:
+    def __init__(self, agent: str, spaces: AgentProviders | None, *, use_cache: bool) -> None:
         """Nobody does yet.
 
         Args:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import stamina
 
-from memd.embedding.for_agent import QUERY_TIMEOUT_S
+from memd.embedding.registry import QUERY_TIMEOUT_S
 from memd.providers.provider import EmbedUnavailable
 from memd.providers.remote.request import RequestTimedOut
 from memd.providers.remote.retry import ASKING, INDEXING, RetryPolicy

@@ -9,11 +9,12 @@ from typing import cast
 import pytest
 
 from memd.config.settings import AgentSettings
-from memd.embedding.for_agent import QUERY_TIMEOUT_S, SPARE_S, AgentProviders
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.query_queue import QuestionQueue
+from memd.embedding.registry import QUERY_TIMEOUT_S, SPARE_S, AgentProviders
 from memd.embedding.running_provider import RunningProvider
-from memd.providers.provider import EmbedUnavailable, Vector, space_of
+from memd.model import DegradedPart
+from memd.providers.provider import Vector, space_of
 from memd.store.embeddings import EmbeddingStore, Space
 from tests.clock import hastily, now_s
 from tests.embedding.queue.queues import healthy
@@ -35,7 +36,7 @@ class OneMember(Nobody):
         super().__init__()
         self._member = member
 
-    def member_of(self, space: Space, first: ProviderPair) -> RunningProvider | None:
+    def running_in(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         return self._member
 
 
@@ -52,10 +53,10 @@ def test_a_question_waits_for_its_vector_as_long_as_is_said(configured_s: float 
         supply = AgentProviders(
             settings, engine, OneMember(member), EmbeddingStore(Path("/nowhere"), rng=Random(1))
         )
-        speaker = supply.speaker(space_of(provider.identity))
-        assert speaker is not None
-        with pytest.raises(EmbedUnavailable, match="the question had no vector"):
-            await speaker.embed_query("which one?")
+        found = await supply.embed_query("which one?", space_of(provider.identity))
+        assert isinstance(found, DegradedPart)
+        assert found.part == "query_embedding"
+        assert "the question had no vector" in found.reason
         queue.close()
         return now_s()
 
