@@ -162,7 +162,7 @@ class PassRunner:
 
         Raises:
             StoreUnavailable, StoreDamaged: not all of it was done.
-            Exhausted: the process has no more descriptors.
+            ProcessExhausted: the process has no more descriptors.
         """
         this = object()
         if index is not self._index:

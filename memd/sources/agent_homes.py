@@ -1,6 +1,6 @@
-"""Where the agents that people run keep their notes and transcripts. Facts about places, without a look at the disk.
+"""Where known agents keep their notes and transcripts. It knows paths only, and does not read the disk.
 
-Claude Code, Codex, Gemini CLI and pi have one home each. OpenClaw has one a profile, and was called Clawdbot before.
+Claude Code, Codex, Gemini CLI and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -48,14 +48,14 @@ class NotesPlace(msgspec.Struct, frozen=True):
 
 
 class HomePlaces(msgspec.Struct, frozen=True):
-    """What says where agents keep their files."""
+    """The environment and home directory, which decide where agents keep their files."""
 
     environ: Mapping[str, str]
     home: Path
     beside: tuple[str, ...] = ()  # names in the home directory that begin with .openclaw-
 
     def named(self, *variables: str) -> Path | None:
-        """The directory that the first of these variables names; a relative one says nothing to a daemon."""
+        """The directory that the first of these variables names; a relative path is ignored."""
         for variable in variables:
             if path := paths.absolute(self.environ, variable, self.home):
                 return path
@@ -63,7 +63,7 @@ class HomePlaces(msgspec.Struct, frozen=True):
 
 
 def profiles(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the names in a home directory that are homes of OpenClaw under another profile."""
+    """The names in a home directory that belong to other profiles of OpenClaw."""
     return tuple(sorted(name for name in names if name.startswith(f"{_OPENCLAW}-")))
 
 
@@ -98,8 +98,8 @@ def notes(
 
     Args:
         preset: Which agent.
-        homes: What says where.
-        list_directory: The names in a directory, none where there is none: each agent of an OpenClaw may have a
+        homes: Environment and home directory.
+        list_directory: Lists the names in a directory, none if it does not exist: each agent of OpenClaw may have a
             workspace of its own.
     """
     match preset:

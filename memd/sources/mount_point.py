@@ -1,4 +1,4 @@
-"""Whether a directory is a mount point, asked of the kernel about an open one."""
+"""Asks the kernel whether an open directory is a mount point."""
 
 import ctypes
 import os
@@ -16,11 +16,11 @@ _statx = getattr(ctypes.CDLL(None), "statx", None)
 def is_mount_point(directory: int) -> bool:
     """Whether something is mounted there.
 
-    A subvolume of btrfs or bcachefs is a device of its own and no mount point, and a bind mount may be the other way
-    round. So the device decides only where the system does not tell (Linux before 5.8, macOS).
+    A subvolume of btrfs or bcachefs has a device number of its own, and is no mount point; a bind mount may have none, and is one.
+    So the device number decides only if the system has no better answer (Linux before 5.8, macOS).
 
     Args:
-        directory: An open descriptor; one that was opened with O_PATH will do.
+        directory: An open descriptor; O_PATH is enough.
     """
     if _statx is not None:
         answer = ctypes.create_string_buffer(_STATX_BYTES)

@@ -1,4 +1,4 @@
-"""A note on the disk as a document: its bytes read through the fence, then decoded."""
+"""Reads a note from the disk, with `sources.safe_open`, and decodes it."""
 
 import codecs
 import hashlib
@@ -45,16 +45,16 @@ def read_note(
         path: The name, exactly as the index has it.
         roots: As sources.roots gives them.
         max_bytes: What the configuration allows.
-        now_ns: Unix time in nanoseconds. A file written only a moment before may be written again without its
-            stamp changing, so its stamp is given back as one that no later scan will meet.
-        redactor: Takes out what is secret; None: nothing is taken out.
+        now_ns: Unix time in nanoseconds. A file written only a moment before may be written again without a change of its
+            stamp, so the returned stamp is one that no later scan will find.
+        redactor: Removes secrets; None: nothing is removed.
 
     Raises:
-        Missing: there is no such file, or no root holds one of this name.
-        OutsideFence: it is a symlink, lies behind one, or is no regular file.
+        FileMissing: there is no such file, or no root can have one of this name.
+        OutsideFence: it is a symlink, is behind one, or is not a regular file.
         TooLarge: it has more than max_bytes.
-        Unreadable: no permission, or a failing disk.
-        Exhausted: no more descriptors.
+        FileUnreadable: no permission, or a failing disk.
+        ProcessExhausted: no more descriptors.
     """
     place = find_place(path, roots)
     if place is None:
@@ -83,11 +83,11 @@ def read_note(
 
 
 def decoded(raw: bytes) -> str:
-    """The text of a file, whatever its bytes.
+    """Decode a file, whatever its bytes.
 
-    UTF-8 unless it begins with the byte order mark of UTF-16; no mark is part of the text. What is not valid becomes
-    U+FFFD, so no lone surrogate is left. NUL characters are taken out: they say nothing, a crash can leave
-    thousands in a row, and code written in C stops at the first.
+    The encoding is UTF-8, or UTF-16 if the file begins with its byte order mark; the mark is not part of the text. Invalid bytes
+    become U+FFFD, so no lone surrogate is left. NUL characters are removed: a crash can leave thousands in a row, and code
+    written in C stops at the first.
     """
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = raw.decode("utf-16", errors="replace")
@@ -97,7 +97,7 @@ def decoded(raw: bytes) -> str:
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    r"""The lines an editor shows, without their ends: \n, \r\n or \r. The end of the last line begins no other."""
+    r"""The lines that an editor shows, without their ends: \n, \r\n or \r. An end after the last line begins no further line."""
     # str.splitlines() would also end a line at form feeds, U+0085, U+2028 and others, where no editor does.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not lines[-1]:
@@ -106,11 +106,11 @@ def lines_of(text: str) -> tuple[str, ...]:
 
 
 def settled(stamp: Stamp, now_ns: int) -> Stamp:
-    """The stamp, or one that equals no other while a second write could still leave it as it is.
+    """The stamp; or one that equals no other, while a second write could still leave the stamp unchanged.
 
-    A stamp a little ahead of the clock is that of a write between the two looks at them. One far ahead was set, or
-    the clock was put back since: the next write will have another. The time of change counts as the time of writing does:
-    who has set that back may write again in the same tick.
+    A stamp a little ahead of the clock belongs to a write between reading the two. A stamp far ahead was set by a program, or
+    the clock was put back: the next write will change it. The time of change counts like the time of writing, since a program
+    that has set the latter back may write again in the same tick.
     """
     is_fresh = any(
         _is_fresh(time_ns, now_ns) for time_ns in (stamp.mtime_ns, stamp.ctime_ns or stamp.mtime_ns)
@@ -124,7 +124,7 @@ def _is_fresh(time_ns: int, now_ns: int) -> bool:
 
 
 def _read(descriptor: int, max_bytes: int) -> bytes | None:
-    """All bytes of an open file; None where there are too many: it may have grown since it was looked at."""
+    """All bytes of an open file; None if there are too many: it may have grown since the scan."""
     pieces: list[bytes] = []
     left = max_bytes
     while piece := os.read(descriptor, _PIECE_BYTES):

@@ -1,4 +1,4 @@
-"""The roots of an agent, from its settings, with the symlinks of the configuration resolved."""
+"""Makes the roots of an agent from its settings, and resolves symlinks in configured paths."""
 
 import os
 import stat
@@ -29,7 +29,7 @@ from memd.text.transcript_files import transcript
 
 
 class _Disk(msgspec.Struct, frozen=True):
-    """What is asked of the disk while roots are made."""
+    """The questions about the disk that making roots needs."""
 
     place: Callable[[Path], Path]  # where a path leads
     is_file: Callable[[Path, bool], bool]  # whether it is a file; the flag: whether its name says so
@@ -58,19 +58,19 @@ def roots_of(
 def roots_as_written(
     settings: AgentSettings, environ: Mapping[str, str] | None = None, *, state: Path | None = None
 ) -> tuple[Root, ...]:
-    """The same without a look at the disk, for one that does not answer: symlinks are not resolved, names tell files."""
+    """Make the roots without the disk, if it does not answer: symlinks are not resolved, and names decide what is a file."""
     disk = _Disk(_normal, lambda _, says_so: says_so, lambda _: False, lambda _: ())
     return _roots(settings, str, disk, environ, state)
 
 
 def notes_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
-    """The roots of the notes that an agent keeps, for who wants to know what there is of them."""
+    """The roots of the notes that an agent keeps."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
     return tuple(_notes([preset], _homes(environ, disk), (), disk))
 
 
 def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[SessionPaths, ...]:
-    """The roots of the transcripts that an agent keeps, likewise."""
+    """The roots of the transcripts that an agent keeps."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
     return tuple(_shelved([preset], _homes(environ, disk), ExcludeGlobs(), disk, subagents=False))
 
@@ -171,7 +171,7 @@ def _sessions_at(
 
 
 def _label(name: str, taken: Iterable[str]) -> str:
-    """What the names of the transcripts in a directory begin with, unlike those of a preset or of another directory."""
+    """The label of the transcripts in a directory, unlike those of presets and of other directories."""
     sound = nfc(name) if name and is_utf8(name) and not has_control(name) else "transcripts"
     others = {*get_args(PresetName), *taken}
     numbered = (f"{sound}-{number}" for number in range(2, len(others) + 3))
@@ -202,12 +202,12 @@ def _resolved(path: Path) -> Path:
 
 
 def _literal_glob(directory: Path) -> str:
-    """A glob that matches a directory and all in it, whatever signs its path holds."""
+    """A glob that matches a directory and everything in it, whatever characters its path has."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(directory))
 
 
 def _resolved_glob(glob: str) -> str:
-    """A glob against absolute paths sees them resolved, so what it says literally is resolved as well."""
+    """Resolve the literal part of a glob for absolute paths, since these paths are resolved."""
     expanded = os.path.expanduser(glob) if glob.startswith("~") else glob  # noqa: PTH111 - a glob is no path
     if not expanded.startswith("/"):
         return expanded

@@ -1,7 +1,7 @@
 """The one way to open a source file: below its root, one component after the other, following no symlink.
 
-A check followed by an open can be cheated by a swap in between. Here nothing is checked by path: each directory is
-opened relative to the one before, so what is open is what was asked for, or the open fails.
+A swap of files between a check and an open can defeat the check. So nothing is checked by path: each directory is opened
+relative to the one before, and the open file is the requested one, or the open fails.
 """
 
 import errno
@@ -45,31 +45,31 @@ class FileMissing(SourceError):
 
 
 class NoRoot(FileMissing):
-    """The directory of its root is not there, or is a symlink now, or lies behind one: the file may be wherever that is."""
+    """The directory of the root does not exist, or is a symlink now, or is behind one: the file may still exist elsewhere."""
 
 
 class OutsideFence(SourceError):
-    """The way to it leaves the root, or it is no regular file. Whoever asks is told what Missing says."""
+    """The path leaves the root, or the file is not a regular one. Clients get the same answer as for FileMissing."""
 
 
 class FileUnreadable(SourceError):
-    """It is there, and the system will not give it: permissions, or a failing disk."""
+    """The file exists, and cannot be read: permissions, or a failing disk."""
 
 
 class FileHeld(FileUnreadable):
-    """Another program holds it, with a lease that it gives up within a minute."""
+    """Another program holds a lease on the file, which ends within a minute."""
 
 
 class UnexpectedFailure(FileUnreadable):
-    """memd fails at it as nobody foresaw: a defect of memd, which must not be the trouble of any other file."""
+    """An unforeseen error of memd at this file: a defect, which must not affect other files."""
 
 
 class ProcessExhausted(TransientError):
-    """The process has no more files or memory to open anything with."""
+    """The process has no free descriptor or memory to open a file."""
 
 
 def refusal(failure: OSError, path: str) -> MemdError:
-    """The error of ours that a failed system call on a source file amounts to."""
+    """The SourceError, or ProcessExhausted, for a failed system call on a source file."""
     reason = os.strerror(failure.errno) if failure.errno else str(failure)
     if failure.errno in _EXHAUSTED:
         return ProcessExhausted(f"cannot open source files: {reason}")
@@ -82,19 +82,19 @@ def refusal(failure: OSError, path: str) -> MemdError:
 
 @contextmanager
 def root_opened(directory: Path, passing: Callable[[Path, int], None] | None = None) -> Iterator[int]:
-    """A descriptor of a root, good for opening what lies below.
+    """A descriptor of a root, for opening files below it.
 
-    The root was resolved when it was configured. A symlink met on the way now was put there later: it is not
-    followed either, or whoever may write above a root could move it.
+    The root was resolved when it was configured. A symlink on its path was put there later, and is not followed, or a program
+    that may write above the root could move the root.
 
     Args:
         directory: Absolute, as it was resolved.
-        passing: Is given each directory on the way, the root included, with a descriptor of it that is closed afterwards.
+        passing: Called with each directory of the path, the root included, and a descriptor that is closed afterwards.
 
     Raises:
-        NoRoot: there is no such directory, or a symlink on the way.
-        Unreadable: it cannot be entered.
-        Exhausted: no more descriptors.
+        NoRoot: there is no such directory, or a symlink is on the path.
+        FileUnreadable: it cannot be entered.
+        ProcessExhausted: no more descriptors.
     """
     try:
         descriptor = _descend(directory, passing)
@@ -120,11 +120,11 @@ def open_inside(root: Path, parts: Parts) -> int:
         A descriptor the caller closes.
 
     Raises:
-        Missing: nothing is there.
-        NoRoot: nor is the root, where it was configured.
-        OutsideFence: a symlink on the way below the root, a name that leads elsewhere, or no regular file.
-        Unreadable: no permission, or a failing disk.
-        Exhausted: no more descriptors.
+        FileMissing: there is no such file.
+        NoRoot: the root is not where it was configured.
+        OutsideFence: a symlink on the path below the root, a name that leads elsewhere, or not a regular file.
+        FileUnreadable: no permission, or a failing disk.
+        ProcessExhausted: no more descriptors.
     """
     shown = str(root.joinpath(*parts)) if parts else str(root)
     if not parts or not all(map(_is_plain, parts)):
@@ -134,7 +134,7 @@ def open_inside(root: Path, parts: Parts) -> int:
 
 
 def _open_below(above: int, parts: Parts, shown: str) -> int:
-    """Open a file below an open directory. Where two directories differ in their Unicode form alone, it may be in either."""
+    """Open a file below an open directory. If two directories differ only in their Unicode form, the file may be in either."""
     first: SourceError | None = None
     try:
         for name in spellings(above, parts[0]):
@@ -162,7 +162,7 @@ def open_directory(above: int, name: str) -> int:
     """Open a directory for listing, by its name in an open one.
 
     Raises:
-        OSError: it is no directory any longer, or cannot be listed.
+        OSError: it is not a directory any more, or cannot be listed.
     """
     return os.open(name, _LIST, dir_fd=above)
 

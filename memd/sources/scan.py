@@ -1,8 +1,8 @@
-"""Which indexable files are on the disk, told by names and stats alone.
+"""Finds the indexable files on the disk, by names and stats alone.
 
-Directories are opened relative to one another and no symlink is followed, so a tree that changes during the scan
-cannot lead it out of its roots. What could not be looked into is told apart from what is not there: files are
-missed only where the scan could see.
+Directories are opened relative to one another and no symlink is followed, so a tree that changes during the scan cannot lead it
+out of its roots. A place that could not be listed is distinguished from one that does not exist: files count as gone only where
+the scan could look.
 """
 
 import errno
@@ -67,7 +67,7 @@ _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class SkipReason(StrEnum):
-    """Why a file is not indexed although its place and name would have it so."""
+    """Why a file is not indexed although its place and name qualify."""
 
     TOO_LARGE = "too large"
     TOO_DEEP = "too many directories deep"
@@ -119,7 +119,7 @@ class Scan(msgspec.Struct, frozen=True):
     linked: frozenset[tuple[Path, int]] = frozenset()  # files with several names, each with its inode
 
     def covers(self, name: str) -> bool:
-        """Whether the scan was about this name: it is found, skipped, or not there, unless the scan was blind."""
+        """Whether the scan covered this name: it was found or skipped, or does not exist, unless the scan was blind there."""
         return self.looked is None or is_under_any(name, self.looked)
 
 
@@ -131,11 +131,11 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
     Args:
         roots: As sources.roots gives them.
         max_bytes: Files that are larger are skipped.
-        within: Look only at these files and directories, and what lies below them; paths as the watcher gives
-            them, whether they still exist or not. None: everywhere.
+        within: Scan only these files and directories, with everything below; paths as the watcher gives them, whether
+            they still exist or not. None: scan everything.
 
     Raises:
-        Exhausted: no more descriptors; nothing can be said about the disk.
+        ProcessExhausted: no more descriptors; nothing can be said about the disk.
     """
     search = _Search(max_bytes, {root.directory: place for place, root in enumerate(roots)})
     looked: set[str] = set()
@@ -161,11 +161,11 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
 def _look_at_sessions(
     search: "_Search", group: Sequence[SessionPaths], within: Collection[Path] | None
 ) -> frozenset[str]:
-    """Look for transcripts below the roots of one label; the prefixes that this was about.
+    """Scan for transcripts below the roots of one label; returns the prefixes that the scan covered.
 
-    Which file a session is indexed from depends on all there are: of two that differ in nothing else, the one that was
-    written to last. So a partial scan is content with a file only if it is the only one that could be of its session and
-    live, uncompressed and where it belongs. Such are those that grow. After anything else it looks at all that have the label.
+    The file that a session is indexed from depends on all its files: of two that differ in nothing else, the one written last. So a
+    partial scan accepts a file only if no other file can be of its session, and if it is live, uncompressed and in its place, as
+    files that grow are. Otherwise it scans all roots of the label.
     """
     if within is not None:
         wanted = [
@@ -186,7 +186,7 @@ def _look_at_sessions(
 
 
 def _places(root: Root, within: Collection[Path]) -> list[Parts]:
-    """The parts below the root to look at, none below another."""
+    """The parts below the root to scan; none is below another one."""
     places: set[Parts] = set()
     for path in within:
         parts = parts_below(root, path)
@@ -211,7 +211,7 @@ class _Candidate(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Search:
-    """One scan as it goes."""
+    """The state of one scan."""
 
     def __init__(self, max_bytes: int, order: Mapping[Path, int]) -> None:
         self._max_bytes = max_bytes
@@ -236,7 +236,7 @@ class _Search:
         return len(self._candidates) > before
 
     def look(self, root: Root, places: Iterable[Parts]) -> None:
-        """Look at places below a root; no parts mean all of it."""
+        """Scan places below a root; no parts mean all of it."""
         flaw = _flaw(str(root.directory))
         if flaw is not None and not isinstance(root, Workspace):
             self._skip(_shown(root, ()), flaw)
@@ -261,7 +261,7 @@ class _Search:
             self._blind[prefix_of(root)] = BlindReason.CLOSED
 
     def result(self, looked: frozenset[str] | None) -> Scan:
-        """What was seen, each file once."""
+        """The result, with each file once."""
         found: dict[str, FoundFile] = {}
         by_identity: dict[tuple[int, int], FoundFile] = {}
         for candidate in sorted(self._candidates, key=lambda candidate: candidate.rank):
@@ -310,7 +310,7 @@ class _Search:
                 assert_never(root)
 
     def _place(self, root: Root, above: int, done: Parts, rest: Parts) -> None:
-        """Look at one file or directory, and the way there."""
+        """Scan one file or directory, and check the directories above it."""
         parts = (*done, *rest[:1])
         try:
             name = on_disk(above, rest[0])
@@ -402,7 +402,7 @@ class _Search:
         )
 
     def _symlink(self, root: Root, parts: Parts) -> None:
-        """Count a symlink that a person may take for a note, or, having no suffix, for a directory of notes."""
+        """Count a symlink that looks like a note, or, without a suffix, like a directory of notes."""
         if admits_file(root, parts) or ("." not in parts[-1] and descends_into(root, parts)):
             self._skip(_shown(root, parts), SkipReason.SYMLINK)
 
@@ -433,7 +433,7 @@ class _Search:
             self._mounts.add(MountPoint(place, _prefix(root, parts)))
 
     def _failed(self, failure: OSError, root: Root, parts: Parts) -> None:
-        """Tell what is gone from what could not be looked at."""
+        """Distinguish a vanished place from one that could not be listed."""
         error = refusal(failure, str(root.directory.joinpath(*parts)))
         if isinstance(error, ProcessExhausted):
             raise error from failure
@@ -446,7 +446,7 @@ class _Search:
 
 
 def skip_of(trouble: SourceError) -> SkipReason:
-    """Why a file is not indexed that a scan found, and that could not be read."""
+    """Why a file that a scan found could not be indexed."""
     match trouble:
         case TooLarge():
             return SkipReason.TOO_LARGE
@@ -463,7 +463,7 @@ def skip_of(trouble: SourceError) -> SkipReason:
 
 
 def _is_spelled_otherwise(one: FoundFile, other: FoundFile) -> bool:
-    """Whether two names that led to one file differ in their case alone."""
+    """Whether two names of one file differ only in case."""
     return str(one.file).casefold() == str(other.file).casefold()
 
 
@@ -496,7 +496,7 @@ def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Ran
 
 
 def _spelled(parts: Parts) -> str:
-    """Sorts what is spelled in NFC before what is not, directory by directory: as fence.spellings tries them."""
+    """Sort key: NFC spellings first, directory by directory, in the order of safe_open.spellings."""
     return "/".join(f"{int(nfc(part) != part)}{part}" for part in parts)
 
 
@@ -523,7 +523,7 @@ def _has_other(other: SessionPaths, root: SessionPaths, parts: Parts, session: s
 
 
 def _prefix(root: Root, parts: Parts) -> str:
-    """What the names below a place lie under. Those of transcripts do not tell their directories."""
+    """The prefix of the names below a place. Names of transcripts do not contain their directories."""
     return name_of(root, parts) if parts and not isinstance(root, SessionPaths) else prefix_of(root)
 
 
@@ -535,7 +535,7 @@ def _shown(root: Root, parts: Parts) -> str:
 
 
 def _aside(file: FoundFile) -> str:
-    """The same for a transcript whose session is indexed from another file."""
+    """The shown name of a transcript whose session is indexed from another file."""
     label = "/".join(file.path.split("/")[:2])
     return f"{label}{file.file}" if file.kind is Kind.SESSION else str(file.file)
 
@@ -564,7 +564,7 @@ def _is_configured(root: Root, parts: Parts) -> bool:
 
 
 def _has_twin(directory: int, name: str, asked: str) -> bool:
-    """Whether the disk has a name in another Unicode form too, for another file."""
+    """Whether the directory has another file whose name differs only in its Unicode form."""
     if name.isascii():
         return False
     spellings = {name, asked, unicodedata.normalize("NFD", name)}

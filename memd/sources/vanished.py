@@ -1,7 +1,7 @@
-"""Which indexed files are gone for good, decided from what the index knows and a scan saw.
+"""Decides which indexed files are gone, from the index and a scan.
 
-A file that the scan did not find was deleted, unless the scan could not look where it was. That a directory is empty says
-nothing: a person may have emptied it, or made it anew. What says that a disk is away is a mount point that is none now.
+A file that the scan did not find was deleted, unless the scan could not look at its place. An empty directory is no sign of an
+unmounted disk, since a person may have emptied it; a former mount point without a mount is one.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,14 +14,14 @@ from memd.text.memory_paths import Root, descends, is_under, is_under_any, parts
 def kept(
     known: Collection[str], mounts: Iterable[MountPoint], scan: Scan, *, force: bool = False
 ) -> dict[str, BlindReason]:
-    """The indexed names that the scan covers, did not find, and had no chance to find, each with why.
+    """The indexed names that the scan covers and could not have found, each with the reason; they stay indexed.
 
     Args:
         known: Names in the index.
-        mounts: What mounts_after gave for the scan before.
+        mounts: The result of mounts_after for the last scan.
         scan: What was seen now.
-        force: Keep nothing for want of a root. What lies on a disk that is not mounted, or where this user may not look,
-            is somewhere all the same.
+        force: Do not keep files of a missing root. Files on an unmounted disk, or in a directory that this user cannot
+            read, are kept all the same: they exist.
     """
     blind = {prefix: why for prefix, why in scan.blind.items() if not (force and why is BlindReason.ABSENT)}
     blind |= {mount.prefix: BlindReason.UNMOUNTED for mount in mounts if not _is_mounted(mount, scan)}
@@ -32,8 +32,7 @@ def kept(
 def mounts_after(mounts: Iterable[MountPoint], scan: Scan, kept: Collection[str]) -> frozenset[MountPoint]:
     """The mount points to expect from now on.
 
-    One that is none now is expected back as long as a file is kept for its sake. Only a scan of everything can tell that
-    none is.
+    A former mount point is expected back while a file is kept because of it. Only a full scan can find that none is.
     """
     away = frozenset(mount for mount in mounts if not _is_mounted(mount, scan))
     if scan.looked is None:
@@ -42,7 +41,7 @@ def mounts_after(mounts: Iterable[MountPoint], scan: Scan, kept: Collection[str]
 
 
 def still_covered(mounts: Iterable[MountPoint], roots: Iterable[Root]) -> frozenset[MountPoint]:
-    """Those of the mount points that are of a root: the configuration may have changed since they were seen."""
+    """The mount points that still belong to a root: the configuration may have changed since."""
     roots = tuple(roots)
     return frozenset(mount for mount in mounts if any(_concerns(mount, root) for root in roots))
 

@@ -255,7 +255,7 @@ def _instance() -> int:
     """A new inotify instance.
 
     Raises:
-        Broken: there is none to be had.
+        FeedBroken: there is none to be had.
     """
     descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor >= 0:

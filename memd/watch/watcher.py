@@ -185,7 +185,7 @@ async def _watched(
         names: Knows which files have a watch of their own.
 
     Raises:
-        Broken: watching is not possible, or no longer.
+        FeedBroken: watching is not possible, or no longer.
     """
     clock = asyncio.get_running_loop().time
     settle = Debouncer(quiet_s=pace.settle_s, cap_s=pace.settle_cap_s)
@@ -269,7 +269,7 @@ async def _armed(roots: Sequence[Root], ways: WatchMethods, threads: Threads) ->
     """A started feed, with the plan of its watches.
 
     Raises:
-        Broken: there are none.
+        FeedBroken: there are none.
     """
     for attempts_left in reversed(range(_ATTEMPTS)):
         ground = await threads.run(_survey, roots, ways)

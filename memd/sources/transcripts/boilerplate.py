@@ -1,7 +1,7 @@
-"""What agents put into messages that nobody said, taken out.
+"""Removes text that agents insert into messages, and that nobody said.
 
-Agents wrap what they add in marks. Where a person speaks about such marks, in a sentence or within fenced code, that
-is speech. So a block is taken out only as agents write it: at the very start of a text, or on lines of its own.
+Agents wrap what they insert in marks. A person may write about such marks, in a sentence or in fenced code, and that is speech. So
+a block is removed only where agents write it: at the very start of a text, or on lines of its own.
 """
 
 import re
@@ -112,7 +112,7 @@ def claude_code(text: str, role: Role) -> str:
 
 
 def _with_arguments(text: str) -> str:
-    """A slash command with the words that a person typed after its name in the place of the block that holds them."""
+    """A slash command with the words that a person typed after its name, instead of the block that contains them."""
     if not _COMMAND.match(text):
         return text
     begin = text.find(_ARGUMENTS[0])
@@ -144,7 +144,7 @@ def gemini(text: str, role: Role) -> str:
 
 
 def openclaw(text: str, role: Role) -> str:
-    """What was said in a text block of OpenClaw. Empty: nothing, or what the agent was to keep to itself."""
+    """What was said in a text block of OpenClaw. Empty: nothing, or a text that the agent did not send."""
     text = _said(text)
     if role == "assistant":
         return _without_silence(_without_directives(text))
@@ -162,7 +162,7 @@ def openclaw(text: str, role: Role) -> str:
 
 
 def plain(text: str, role: Role) -> str:
-    """What was said in a message of an agent that is not known. Empty: nothing."""
+    """What was said in a message of an unknown agent. Empty: nothing."""
     text = _said(text)
     return _without_blocks(text) if role == "user" else _without_silence(text)
 
@@ -172,7 +172,7 @@ def _said(text: str) -> str:
 
 
 def _without_blocks(text: str) -> str:
-    """The text without blocks that agents put in, as they write them."""
+    """The text without blocks that agents insert."""
     if "<" not in text and "```json" not in text and "--- Content" not in text:
         return text
     kept: list[str] = []
@@ -198,7 +198,7 @@ def _without_blocks(text: str) -> str:
 
 
 def _end(text: str, stop: re.Match[str], ends: dict[object, int], *, is_first: bool) -> int | None:
-    """Where what begins there has ended; None: it is no block, or has no end."""
+    """The end of the block that begins there; None: it is no block, or has no end."""
     if stop["tag"]:
         return _end_of_tag(text, stop, ends, is_first=is_first)
     kind: object
@@ -233,7 +233,7 @@ def _end_of_tag(text: str, tag: re.Match[str], ends: dict[object, int], *, is_fi
 
 
 def _without_stamps(text: str) -> str:
-    """Without what a gateway writes before a message: events of the system, the channel, the time."""
+    """The text without what a gateway writes before a message: system events, the channel, the time."""
     if system := _SYSTEM_LINES.match(text):
         text = text[system.end() :].lstrip()
     if stamp := _STAMPED.match(text):
@@ -242,7 +242,7 @@ def _without_stamps(text: str) -> str:
 
 
 def _without_directives(text: str) -> str:
-    """Without orders to the gateway, which stand where a line begins or the text ends."""
+    """The text without directives to the gateway, at the beginning of a line or at the end of the text."""
     if "[[" not in text:
         return text
     text = _DIRECTIVES.sub("", text).strip()
@@ -257,7 +257,7 @@ def _without_directives(text: str) -> str:
 
 
 def _without_silence(text: str) -> str:
-    """Without the word by which an agent says that nothing is to be said; what comes after it is not said either."""
+    """The text without a first or last line that says that the agent has no reply; empty if the first line is NO_REPLY."""
     first, _, rest = text.partition("\n")
     word = _silent_word(first)
     if word == "NO_REPLY":

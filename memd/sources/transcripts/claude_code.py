@@ -1,4 +1,4 @@
-"""Transcripts of Claude Code: a line for each block of a message."""
+"""Parses transcripts of Claude Code: a line for each block of a message."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ _RECENT_KEPT = 512  # lines since a prompt, at least; the next one follows on on
 
 
 class ClaudeCodeState(msgspec.Struct):
-    """What is known between two lines."""
+    """The state between two lines."""
 
     session: bool = False  # its id was told
     cwd: bool = False  # likewise
@@ -128,7 +128,7 @@ def _spoken(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
 
 
 def _typed_ahead(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """What a person typed while the agent worked: most of it is written nowhere else."""
+    """What a person typed while the agent worked: most of it is in no other line."""
     attachment = _decode_attachment(record.attachment)
     if attachment is None or (attachment.type, attachment.command_mode) != ("queued_command", "prompt"):
         return ()
@@ -165,10 +165,10 @@ def _said(
 
 
 def _branched(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """Whether a prompt takes back what came after the line that it follows on.
+    """Whether a prompt rewinds the conversation to the line that is its parent.
 
-    Other lines fork as well, where tools run side by side, and a prompt may follow on any line since the prompt before it.
-    One that follows on a line from before that takes back that prompt, and what came of it.
+    Other lines fork, too, when tools run in parallel, and the parent of a prompt may be any line since the prompt before it. A
+    prompt whose parent is before that removes that prompt, and what followed it.
     """
     parent = lenient_json.word(record.parent_uuid)
     is_back = parent is not None and bool(state.recent) and lenient_json.mark(parent) not in state.recent
@@ -185,7 +185,7 @@ def _is_new(identity: str, state: ClaudeCodeState) -> bool:
 
 
 def _learnt(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """What the line says about the session that no line before it said."""
+    """What the line says about the session, if no earlier line said it."""
     if state.session and state.cwd and state.started:
         return ()
     session = None if state.session else lenient_json.word(record.session_id)
@@ -200,7 +200,7 @@ def _learnt(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
 
 
 def _sidechain(is_sidechain: bool, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """Tell the file of a subagent, which begins with one, from a session that has lines of some in between."""
+    """Whether the file is a subagent's: it begins with a sidechain; a session may contain sidechains later."""
     was, state.sidechain = state.sidechain, is_sidechain and state.sidechain is not False
     if state.sidechain and not was:
         return (Learnt(subagent=True),)

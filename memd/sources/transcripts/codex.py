@@ -1,4 +1,4 @@
-"""Transcripts of Codex: what the model was sent and what was shown, one log in between the other."""
+"""Parses transcripts of Codex: two interleaved logs, of what the model received and of what was shown."""
 
 from typing import Any
 
@@ -25,11 +25,10 @@ _MOST_SHOWN = 16
 
 
 class CodexState(msgspec.Struct):
-    """What is known between two lines.
+    """The state between two lines.
 
-    The two logs say the same. Turns are taken from what the model was sent, and as long as there is nothing of a
-    role there, from what was shown. That comes sooner or later than its twin, so what was taken is remembered until
-    the twin comes.
+    The two logs contain the same turns. Turns come from what the model received, and while that has none of a role, from what was
+    shown. The two copies of a turn come in any order, so a turn is remembered until its second copy comes.
     """
 
     began: bool = False  # the session was told

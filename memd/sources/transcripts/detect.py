@@ -1,4 +1,4 @@
-"""Which format the lines of a transcript are in."""
+"""Detects the format of a transcript by its lines."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -68,7 +68,7 @@ def format_of(lines: Sequence[bytes]) -> Format | None:
     The first line that only one format has decides; lines that are blank, broken or unknown are passed over.
 
     Returns:
-        None where no line tells. If LINES_ENOUGH of them, or lines of BYTES_ENOUGH, do not tell, none will.
+        None if no line decides. If LINES_ENOUGH lines, or BYTES_ENOUGH bytes of lines, do not decide, no line will.
     """
     findings = _Findings()
     for line in lines:

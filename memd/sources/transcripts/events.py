@@ -1,4 +1,4 @@
-"""What a line of a transcript amounts to, whichever agent wrote it."""
+"""The events that parsers make of the lines of a transcript, the same for all formats."""
 
 import msgspec
 
@@ -23,25 +23,25 @@ class Passed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rewound(msgspec.Struct, frozen=True, gc=False):
-    """The turn or record of this id is gone, and all that came after it. Where it never was, all is gone."""
+    """The turn or record of this id is removed, with everything after it. If there is none, everything is removed."""
 
     id: str
 
 
 class Branched(msgspec.Struct, frozen=True, gc=False):
-    """The conversation goes on after this record, with what led to it. None: it begins anew."""
+    """The conversation continues after this record and its ancestors. None: it begins again."""
 
     after: str | None  # the id of a record, be it a turn or none
 
 
 class Dropped(msgspec.Struct, frozen=True, gc=False):
-    """The last turns of the user are gone, with all that came after the first of them."""
+    """The last turns of the user are removed, with everything after the first of them."""
 
     turns: int
 
 
 class Cleared(msgspec.Struct, frozen=True, gc=False):
-    """All turns are gone; those that stay are said again."""
+    """All turns are removed; those that stay follow again."""
 
 
 class Learnt(msgspec.Struct, frozen=True, gc=False):
@@ -54,7 +54,7 @@ class Learnt(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unread(msgspec.Struct, frozen=True, gc=False):
-    """The line says nothing that is understood."""
+    """The line was not understood."""
 
     why: str  # broken | unknown
 

@@ -1,4 +1,4 @@
-"""What a transcript format is to its reader."""
+"""The interface of a transcript format."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +15,8 @@ VERSION = 2
 class Format(msgspec.Struct, frozen=True):
     """One format of transcripts.
 
-    A parser never raises, whatever the bytes, and takes time linear in them. It knows nothing but the line and the
-    state, which it changes in place. A state is a msgspec struct: encoded and decoded between two lines, it goes on
-    where it was.
+    A parser never raises, whatever the bytes, and takes time linear in them. It reads only the line and the state, and changes the
+    state in place. A state is a msgspec struct, so that it can be stored between two lines.
     """
 
     name: str  # as in detect.FORMATS

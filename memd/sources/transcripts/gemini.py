@@ -1,4 +1,4 @@
-"""Transcripts of Gemini CLI: a log of operations on a list of messages."""
+"""Parses transcripts of Gemini CLI: a log of operations on a list of messages."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _NO_SPEECH = frozenset({"info", "error", "warning"})
 
 
 class GeminiState(msgspec.Struct):
-    """What is known between two lines."""
+    """The state between two lines."""
 
     began: bool = False  # the session was told
     seen: set[int] = set()  # marks of the ids of turns

@@ -1,4 +1,4 @@
-"""How much has come to a transcript since it was read, found out without reading it."""
+"""Measures how much a transcript has grown since it was read, without parsing it."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _PIECE_BYTES = 1 << 16
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """What is new of a file; of one that is another than the one that was read, everything."""
+    """How much of a file is new; everything, if it is another file than the one that was read."""
 
     bytes: int
     lines: int  # that are complete, among as many bytes as were looked at
@@ -35,7 +35,7 @@ def growth(found: FoundFile, roots: Sequence[Root], progress: ReadProgress | Non
 
     Raises:
         SourceError: it cannot be opened or read.
-        Exhausted: no more descriptors.
+        ProcessExhausted: no more descriptors.
     """
     with open_transcript(found, roots) as opened:
         size = opened.stamp.size

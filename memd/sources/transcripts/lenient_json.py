@@ -1,4 +1,4 @@
-"""JSON of programs that change their formats as they like, read without ever raising."""
+"""Reads JSON of programs that change their formats at will, without ever raising."""
 
 import hashlib
 import math
@@ -81,7 +81,7 @@ def texts(raw: msgspec.Raw, kinds: frozenset[str | None]) -> list[str] | None:
         kinds: The types of blocks that are texts; None: those without a type.
 
     Returns:
-        The texts in order, maybe none; None where the content is nothing that a message has.
+        The texts in order, maybe none; None if the content has an unknown form.
     """
     if not raw:
         return []
@@ -119,12 +119,12 @@ def clean(text: str) -> str:
 
 
 def word(value: Any) -> str | None:
-    """The value if it is a text that says something, without NUL characters."""
+    """The value if it is a non-empty text, without NUL characters."""
     return (clean(value) or None) if isinstance(value, str) else None
 
 
 def role(value: Any) -> Role | None:
-    """The value if it names somebody whose words are kept."""
+    """The value if it is a role whose turns are indexed."""
     if value == "user":
         return "user"
     return "assistant" if value == "assistant" else None
@@ -134,7 +134,7 @@ _DATE = re.compile(r"(?:19|20)\d{6}")  # 20261120
 
 
 def instant(*raws: msgspec.Raw) -> float | None:
-    """The first that is a time, in unix seconds. ISO 8601, or a number of seconds, milliseconds or microseconds."""
+    """The first value that is a time, in Unix seconds. Accepts ISO 8601, and a number of seconds, milliseconds or microseconds."""
     for raw in raws:
         at = _instant(raw) if raw else None
         if at is not None:
@@ -143,7 +143,7 @@ def instant(*raws: msgspec.Raw) -> float | None:
 
 
 def mark(text: str) -> int:
-    """A number of 48 bits that tells this text from others."""
+    """A hash of 48 bits of a text."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest())
 
 

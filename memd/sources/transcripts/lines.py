@@ -1,4 +1,4 @@
-"""The bytes of a transcript as numbered lines, in bounded memory."""
+"""Splits the bytes of a transcript into numbered lines, in bounded memory."""
 
 import codecs
 
@@ -12,13 +12,13 @@ _BLANK = b" \t\r\0"  # a crash can leave NUL characters where something was to b
 
 
 class LineContinued(Exception):
-    """More has come in a line that was taken for a whole one: it says something else now."""
+    """A line that was taken as complete has grown."""
 
 
 class LineSplitter:
-    """Cuts pieces of a transcript into its lines, as they come.
+    """Splits the pieces of a transcript into lines.
 
-    A line that has not come to its end yet stays out, unless it is too long to be kept.
+    A line without its end is held back, unless it is too long to be stored.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class LineSplitter:
         head: bytes = b"",
         tail: bytes = b"",
     ) -> None:
-        """Go on where another one ended; see Progress.
+        """Continue where another one ended; see ReadProgress.
 
         Args:
             offset: Bytes that came before.
@@ -56,10 +56,10 @@ class LineSplitter:
         return mark_of(self.offset, self._head, self._tail)
 
     def feed(self, piece: bytes) -> list[tuple[int, bytes]]:
-        """(number, line without its end) of each line that ends in the next piece, those that are blank left out.
+        """(number, line without its end) of each line that ends in the next piece, without blank ones.
 
         Raises:
-            Continued.
+            LineContinued.
         """
         data = self._pending + piece if self._pending else piece
         end = data.rfind(b"\n") + 1
@@ -93,9 +93,9 @@ class LineSplitter:
         return found
 
     def finish(self) -> tuple[int, bytes] | None:
-        """(number, line) of a last line that lacks nothing but its end.
+        """(number, line) of a last line that is complete except for its end.
 
-        A JSON object that is whole is no beginning of a longer one. Whoever wrote it may have died before its end.
+        A complete JSON object cannot be the beginning of a longer one. Its writer may have died before it wrote the line end.
         """
         content = self._pending.strip(_BLANK)
         bare = content if self.lines else content.removeprefix(codecs.BOM_UTF8)

@@ -1,4 +1,4 @@
-"""An open transcript: the file itself, reached through the fence."""
+"""Opens the file of a transcript, with `sources.safe_open`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -22,16 +22,16 @@ class OpenTranscript(NamedTuple):
 
 @contextmanager
 def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[OpenTranscript]:
-    """Open the file of a transcript below the root that it lies in, closing it in the end.
+    """Open the file of a transcript below its root, and close it at the end.
 
-    Its name in the index does not say where it lies: that is found.file, which a scan of the roots gave. It is asked
-    here once more whether such a file belongs into the index, under that name.
+    The name in the index does not contain the path; found.file has it, from a scan of the roots. Whether such a file belongs
+    into the index, under that name, is checked here again.
 
     Raises:
-        Missing: there is no such file, or it lies in none of the roots.
-        OutsideFence: it is a symlink, lies behind one, or is no regular file.
-        Unreadable: no permission, or a failing disk.
-        Exhausted: no more descriptors.
+        FileMissing: there is no such file, or it is in none of the roots.
+        OutsideFence: it is a symlink, is behind one, or is not a regular file.
+        FileUnreadable: no permission, or a failing disk.
+        ProcessExhausted: no more descriptors.
     """
     root, parts = _place(found, roots)
     descriptor = open_inside(root.directory, parts)

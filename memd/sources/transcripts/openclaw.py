@@ -1,4 +1,4 @@
-"""Transcripts of OpenClaw and of pi: a tree of records in one file, of which the last one's branch is what happened."""
+"""Parses transcripts of OpenClaw and of pi: a tree of records in one file; the branch of the last record is the conversation."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ _BESIDE_KEPT = 16
 
 
 class OpenClawState(msgspec.Struct):
-    """What is known between two lines."""
+    """The state between two lines."""
 
     last: str | None = None  # id of the last record of the tree
     is_tree: bool = False  # there was one
@@ -81,10 +81,10 @@ def _read(line: bytes, state: OpenClawState) -> tuple[Event, ...]:
 
 
 def _grow(record: _Record, state: OpenClawState, *, is_beside: bool) -> tuple[Event, ...]:
-    """Take the record into the tree.
+    """Add the record to the tree.
 
-    The gateway puts in what it has delivered while the agent works on. The agent's next record may follow on that or
-    on the agent's own last one: neither takes anything back.
+    The gateway inserts what it has delivered while the agent works. The parent of the agent's next record may be that, or the
+    agent's own last record: neither is a rewind.
     """
     identity = lenient_json.word(record.id)
     # The first version of the format had no tree, and records that are put in from outside may have no parent: they

@@ -1,4 +1,4 @@
-"""The lines of a transcript, heard one after the other: its format told, its speech redacted, its turns kept."""
+"""Parses a transcript line by line: detects its format, redacts its text, builds its turns."""
 
 import codecs
 from collections import Counter
@@ -16,38 +16,38 @@ from memd.sources.transcripts.turn_builder import TurnBuilder
 
 
 class RedactedTurn(Protocol):
-    """A text without what was secret in it."""
+    """A redacted text."""
 
     @property
     def text(self) -> str:
-        """What is left, in as many lines."""
+        """The redacted text, with as many lines."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often something was taken out, by kind."""
+        """How many secrets were removed, by kind."""
 
 
 class TurnRedactor(Protocol):
-    """Takes out of a text what is secret."""
+    """Removes secrets from a text."""
 
     def redact(self, text: str) -> RedactedTurn:
-        """The text without it."""
+        """Redact a text."""
 
 
 class StaleParserState(Exception):
-    """The state of a parser cannot be gone on from."""
+    """The stored state of a parser cannot be used any more."""
 
 
 class TranscriptParser:
-    """What a transcript says, line by line."""
+    """Turns the lines of a transcript into turns."""
 
     def __init__(self, after: ReadProgress | None, redactor: TurnRedactor | None) -> None:
-        """Begin, or go on after an earlier reading.
+        """Begin, or continue after an earlier reading.
 
-        After one that left a hidden transcript, nothing is taken in but what is learnt: it may turn out to be none.
+        If that found a hidden transcript, only facts about the session are read: the transcript may turn out to be visible.
 
         Raises:
-            Stale: its format is not known any more, or its state is of another version.
+            StaleParserState: its format is not known any more, or its state is of another version.
         """
         self.format: Format | None = None
         self.tally = Counter[str]()
@@ -64,26 +64,26 @@ class TranscriptParser:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether nobody can tell its format any more."""
+        """Whether the format cannot be detected any more."""
         return self.format is None and (
             len(self._untold) >= detect.LINES_ENOUGH or self._untold_bytes >= detect.BYTES_ENOUGH
         )
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has not said anything, in any format."""
+        """Whether no line has said anything, in any format."""
         return self.format is None and not self._untold
 
     @property
     def state(self) -> bytes:
-        """Of the parser, as Progress keeps it."""
+        """The state of the parser, as ReadProgress stores it."""
         return b"" if self.format is None else msgspec.msgpack.encode(self._state)
 
     def hear(self, number: int, line: bytes) -> None:
-        """Take in the next line.
+        """Parse the next line.
 
         Raises:
-            Unfollowable: what it means depends on what was read another time.
+            UnresolvedReference: the line refers to something that an earlier reading has read.
         """
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
@@ -109,7 +109,7 @@ class TranscriptParser:
                 self.fold.take(number, self._clean(event))
 
     def _clean(self, event: Event) -> Event:
-        """The event as it may be kept."""
+        """The event with redacted text."""
         match event:
             case Said():
                 return msgspec.structs.replace(event, text=self._redacted(event.text))

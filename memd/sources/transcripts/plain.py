@@ -1,4 +1,4 @@
-"""Transcripts of anything that writes a role and a content a line."""
+"""Parses transcripts with a role and a content in each line."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _TEXT = frozenset({"text", "input_text", "output_text", None})
 
 
 class PlainState(msgspec.Struct):
-    """Nothing: each line says all."""
+    """Empty: each line is complete."""
 
 
 class _Message(msgspec.Struct, gc=False):

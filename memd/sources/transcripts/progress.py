@@ -1,4 +1,4 @@
-"""How far a transcript has been read, as it is kept between two readings."""
+"""The position in a transcript that is stored between two readings."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ EDGE_BYTES = 4096  # of the beginning and of the end of what was read, that are 
 
 
 class ReadMark(msgspec.Struct, frozen=True):
-    """By what the part of a file that was read is known again: a few bytes at both its ends."""
+    """Identifies the part of a file that was read, by a few bytes at both ends."""
 
     length: int  # bytes
     head: bytes  # sha256 of the first EDGE_BYTES
@@ -23,7 +23,7 @@ class ReadMark(msgspec.Struct, frozen=True):
 
 
 class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reading leaves to the next one. Everything in it is redacted."""
+    """What a reading stores for the next one. All text in it is redacted."""
 
     version: int = VERSION
     inode: int
@@ -46,7 +46,7 @@ class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def content_hash(self) -> bytes:
-        """32 bytes that tell one state of the file from another."""
+        """A hash of 32 bytes of the state of the file."""
         mark = self.mark
         return hashlib.sha256(b"%d:%b:%b" % (mark.length, mark.head, mark.tail)).digest()
 
@@ -62,7 +62,7 @@ def encoded(progress: ReadProgress) -> bytes:
 
 
 def decoded(raw: bytes) -> ReadProgress | None:
-    """The progress that a store has kept; None where it is of another version, or cannot be read."""
+    """Decode a stored progress; None if it is of another version, or cannot be decoded."""
     try:
         progress = msgspec.msgpack.decode(raw, type=ReadProgress)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What was said in a transcript since it was last read."""
+"""Reads what was added to a transcript since the last reading."""
 
 import os
 from collections import Counter
@@ -22,14 +22,14 @@ _PIECE_BYTES = 1 << 20
 
 
 class UnchangedTranscript(msgspec.Struct, frozen=True):
-    """There is nothing new in it: only its stamp is to be kept."""
+    """There is nothing new: only the stamp is stored."""
 
     progress: ReadProgress
     stamp: Stamp
 
 
 class GrownTranscript(msgspec.Struct, frozen=True):
-    """The turns from turns_from on are now these; those before it are as they were."""
+    """These turns replace those from turns_from on."""
 
     turns_from: int
     turns: tuple[Turn, ...]
@@ -38,7 +38,7 @@ class GrownTranscript(msgspec.Struct, frozen=True):
 
 
 class WholeTranscript(msgspec.Struct, frozen=True):
-    """These are all its turns: it was read for the first time, or is another file than it was."""
+    """All turns: the file was read for the first time, or is another file than before."""
 
     turns: tuple[Turn, ...]
     progress: ReadProgress
@@ -57,22 +57,22 @@ def read_transcript(
     subagents: bool,
     now_ns: int,
 ) -> Reading:
-    """Read a transcript from where it was left, or from its beginning.
+    """Read a transcript from its last position, or from its beginning.
 
-    A last line without its end is left for the next reading, unless it is a whole JSON object: nothing can follow in
-    it, and a process that died writes no end any more.
+    A last line without its end is left for the next reading, unless it is a complete JSON object: nothing can follow in that line,
+    and a process that died writes no line end.
 
     Args:
         found: The file, as a scan saw it.
         roots: Of the agent.
-        progress: What the last reading left; None: everything is read.
-        redactor: Takes out what is secret; None: nothing is taken out.
+        progress: Of the last reading; None: read everything.
+        redactor: Removes secrets; None: nothing is removed.
         subagents: Whether what was said to another agent counts; else its transcript has no turns.
         now_ns: Unix time in nanoseconds; see notes.settled.
 
     Raises:
-        SourceError: it cannot be read, or not be decompressed; what is known of it stays true.
-        Exhausted: no more descriptors.
+        SourceError: it cannot be read or decompressed; what is indexed of it stays valid.
+        ProcessExhausted: no more descriptors.
     """
     with open_transcript(found, roots) as opened:
         try:
@@ -120,7 +120,7 @@ def _read(
 
 
 def _edges_if_same(opened: OpenTranscript, progress: ReadProgress) -> _Edges | None:
-    """The ends of what was read before; None where the file is not that one, or not any more."""
+    """The ends of what was read before; None if the file is another one now."""
     length = progress.mark.length
     if (opened.stamp.inode, opened.packed) != (progress.inode, progress.packed) or opened.stamp.size < length:
         return None
@@ -148,7 +148,7 @@ def _read_on(
     *,
     subagents: bool,
 ) -> tuple[int, tuple[Turn, ...], ReadProgress] | None:
-    """What came since: the first turn that is another, the turns from there on; None where a whole reading must tell."""
+    """Read what was added: the place of the first changed turn, and the turns from there on; None if the file must be read whole."""
     cutter = LineSplitter(
         offset=progress.offset,
         lines=progress.lines,
@@ -188,7 +188,7 @@ def _read_whole(
 
 
 def hear_all(hearing: TranscriptParser, cutter: LineSplitter, pieces: Iterator[bytes]) -> None:
-    """Hear all there is, or as much as shows that nobody can tell what it is."""
+    """Parse all lines, or as many as show that the format is unknown."""
     for piece in pieces:
         for number, line in cutter.feed(piece):
             hearing.hear(number, line)
@@ -206,7 +206,7 @@ def _is_hidden(learnt: Learnt, *, subagents: bool) -> bool:
 def _progress(
     opened: OpenTranscript, cutter: LineSplitter, hearing: TranscriptParser, turns: int, last: Turn | None
 ) -> ReadProgress:
-    """What the next reading goes on from."""
+    """The progress for the next reading."""
     assert hearing.format is not None
     return ReadProgress(
         inode=opened.stamp.inode,
@@ -227,12 +227,12 @@ def _progress(
 
 
 def _hidden(progress: ReadProgress) -> ReadProgress:
-    """The same of a transcript that does not count: its turns and what was counted in it are nobody's concern."""
+    """The progress of a hidden transcript, without its turns and counts."""
     return msgspec.structs.replace(progress, hidden=True, turns=0, last=None, tally={"sessions.subagent": 1})
 
 
 def _untold(opened: OpenTranscript, hearing: TranscriptParser) -> ReadProgress:
-    """Of a transcript in no format that is known: it is looked at again from its beginning when it has changed."""
+    """The progress of a transcript of unknown format: it is read again from its beginning when it has changed."""
     return ReadProgress(
         inode=opened.stamp.inode,
         mark=_mark_of_all(opened),

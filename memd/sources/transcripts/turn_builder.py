@@ -1,4 +1,4 @@
-"""From what the lines of a transcript say to the list of its turns."""
+"""Builds the list of turns from the events of a transcript."""
 
 import msgspec
 
@@ -17,11 +17,11 @@ from memd.sources.transcripts.events import (
 
 
 class UnresolvedReference(Exception):
-    """An event refers to what was read another time: only a reading from the first line on can tell."""
+    """An event refers to something that an earlier reading has read: the transcript must be read from its first line."""
 
 
 class _Ground:
-    """Where a list of turns begins: on so many turns that are not held here."""
+    """The beginning of a list of turns: so many turns come before it, which are not in memory."""
 
     __slots__ = ("height",)
 
@@ -30,9 +30,9 @@ class _Ground:
 
 
 class _Node:
-    """A turn on top of what led to it.
+    """A turn, with a link to the turn before it.
 
-    A branch is one more node on a node that has one already, so going back to a branch left earlier costs nothing.
+    A branch is a second node on the same node, so going back to an earlier branch costs nothing.
     """
 
     __slots__ = ("below", "is_gone", "turn")
@@ -44,21 +44,21 @@ class _Node:
 
 
 class TurnBuilder:
-    """The turns of a transcript, event by event.
+    """Builds the turns of a transcript, event by event.
 
-    One that goes on after an earlier reading ends where a reading from the first line on would have ended, or raises
-    Unfollowable. A reading from the first line on never does: what is unknown to it is unknown.
+    Continued after an earlier reading, it gives the same turns as a reading from the first line on, or raises UnresolvedReference. A
+    reading from the first line on never raises it.
     """
 
     def __init__(
         self, before: int | None = None, last: Turn | None = None, learnt: Learnt | None = None
     ) -> None:
-        """Begin with the first line of a transcript, or go on after an earlier reading.
+        """Begin with the first line of a transcript, or continue after an earlier reading.
 
         Args:
-            before: How many turns the earlier reading left, 0 being one that found none; None: there was none.
-            last: The last of these turns; None where there is none, or it is not known.
-            learnt: What the earlier reading left.
+            before: How many turns the earlier reading found; None: there was no earlier reading.
+            last: The last of these turns; None if there is none, or it is not known.
+            learnt: Facts about the session from the earlier reading.
         """
         self._goes_on = before is not None
         held = 0 if last is None else 1
@@ -71,10 +71,10 @@ class TurnBuilder:
             self._put(last)
 
     def take(self, number: int, event: Event) -> None:
-        """Go on by one event of the line of this number, from 1.
+        """Apply one event of the line of this number, from 1.
 
         Raises:
-            Unfollowable: the transcript must be read from its first line on; this fold is of no more use.
+            UnresolvedReference: the transcript must be read from its first line on; this builder is unusable now.
         """
         match event:
             case Said():
@@ -97,7 +97,7 @@ class TurnBuilder:
 
     @property
     def turns_from(self) -> int:
-        """The place of the first of `turns` in the session, from 0. What was known from there on is replaced."""
+        """The place of the first of `turns` in the session, from 0. Stored turns from there on are replaced."""
         return self._result()[0]
 
     @property
@@ -172,7 +172,7 @@ class TurnBuilder:
         self._fall_to(to)
 
     def _fall_to(self, to: _Node | _Ground) -> None:
-        """Make this the top; whatever stood above it is gone."""
+        """Make this node the top; nodes above it are removed."""
         at = self._top
         while isinstance(at, _Node) and at is not to:
             at.is_gone = True
@@ -180,7 +180,7 @@ class TurnBuilder:
         self._top = to
 
     def _place(self, identity: str) -> _Node | _Ground | None:
-        """The record of this id, or the turn it stands on. None: there is none."""
+        """The node of a record, or of the turn before it. None: there is none."""
         place = self._places.get(identity)
         if place is None and self._goes_on:
             raise UnresolvedReference
@@ -188,7 +188,7 @@ class TurnBuilder:
 
 
 def both(earlier: Learnt, later: Learnt) -> Learnt:
-    """What is known about a session after something more was learnt."""
+    """Merge facts about a session; later ones win."""
     return Learnt(
         session_id=earlier.session_id if later.session_id is None else later.session_id,
         cwd=earlier.cwd if later.cwd is None else later.cwd,

@@ -1,4 +1,4 @@
-"""A file compressed with zstd as pieces of what it holds, in bounded memory."""
+"""Decompresses a zstd file piece by piece, in bounded memory."""
 
 import io
 import os
@@ -24,7 +24,7 @@ _PACKED_PIECE_BYTES = 1 << 17
 
 
 class ZstdDamaged(FileUnreadable):
-    """It is no zstd file, or not as it was written."""
+    """The file is not a zstd file, or is damaged."""
 
 
 class _Beginning(io.RawIOBase):
@@ -47,11 +47,11 @@ class _Beginning(io.RawIOBase):
 
 
 def unpacked(descriptor: int, length: int, shown: str) -> Iterator[bytes]:
-    """What the first length bytes hold, of all frames; what is cut short gives what it can.
+    """Decompress the first length bytes, all frames; a truncated file gives what it can.
 
     Raises:
-        Damaged: it cannot be decompressed.
-        TooLarge: it holds more than anybody says, or than such a file may.
+        ZstdDamaged: it cannot be decompressed.
+        TooLarge: it contains more than the limit for such a file.
         OSError: it cannot be read.
     """
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
