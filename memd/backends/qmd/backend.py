@@ -200,7 +200,7 @@ class QmdBackend:
         )
         best = await self._all_words(asked, mode)
         own, own_answer = await self._own(question)
-        hits = _merged(best, own)
+        hits = locate_hits.merged(best, own)
         if mode == "search" and len(hits) < question.max_results:
             others = await self._any_words(asked, hits)
             hits = locate_hits.once([*hits, *others])
@@ -288,14 +288,9 @@ class QmdBackend:
             if before:
                 return []  # what was found is as good as before
             raise
-        most = min((hit.score for hit in before), default=1.0)
-        hits = [
-            msgspec.structs.replace(hit, score=round(min(most, share), 4))
-            for hit in await self._hits(asked, found)
-            if (share := _share(asked.query, hit.snippet)) > 0
-        ]
-        hits.sort(key=lambda hit: -hit.score)
-        return locate_hits.in_turns(locate_hits.once(hits))
+        shares = [(_share(asked.query, hit.snippet), hit) for hit in await self._hits(asked, found)]
+        ranked = sorted((one for one in shares if one[0] > 0), key=lambda one: -one[0])
+        return locate_hits.sources_alternating(locate_hits.once(hit for _, hit in ranked))
 
     async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
         """What qmd answers for some collections; one that has gone is added again, once."""
@@ -386,11 +381,6 @@ class _Arguments(Protocol):
     """Makes the arguments of a search in some collections."""
 
     def __call__(self, names: Sequence[str]) -> tuple[str, ...]: ...
-
-
-def _merged(of_qmd: Sequence[FoundHit], own: Sequence[FoundHit]) -> list[FoundHit]:
-    """Hits of both, best first, with the sources taking turns."""
-    return locate_hits.in_turns(locate_hits.once(sorted((*of_qmd, *own), key=lambda hit: -hit.score)))
 
 
 def _share(query: Query, text: str) -> float:

@@ -121,12 +121,24 @@ def _around(lines: Sequence[str], first: int, last: int, means: int, most: int) 
     return min(begin, max(first, means - _NEAR)), max(end, min(last, means + _NEAR))
 
 
-def in_turns(hits: Iterable[FoundHit]) -> list[FoundHit]:
-    """Hits with the sources taking turns, beginning with that of the best."""
+def merged(of_qmd: Sequence[FoundHit], of_builtin: Sequence[FoundHit]) -> list[FoundHit]:
+    """Hits of both backends by their places: first the best of each, then the second of each, and so on.
+
+    Their scores are on different scales, so that comparing them would say nothing.
+    """
+    return sources_alternating(once(_alternating([of_qmd, of_builtin])))
+
+
+def sources_alternating(hits: Iterable[FoundHit]) -> list[FoundHit]:
+    """Hits with the sources alternating, beginning with that of the first; within a source the order stays."""
     by_source: dict[str, list[FoundHit]] = {}
     for hit in hits:
         by_source.setdefault(hit.source, []).append(hit)
-    return [hit for hit in chain.from_iterable(zip_longest(*by_source.values())) if hit is not None]
+    return _alternating(by_source.values())
+
+
+def _alternating(lists: Iterable[Sequence[FoundHit]]) -> list[FoundHit]:
+    return [hit for hit in chain.from_iterable(zip_longest(*lists)) if hit is not None]
 
 
 def once(hits: Iterable[FoundHit]) -> list[FoundHit]:

@@ -54,6 +54,20 @@ async def test_a_question_is_found_by_a_part_of_its_words(tmp_path: Path, standi
         assert await bench.found("heron telescope budget quarterly") == []
 
 
+async def test_the_score_of_a_hit_of_qmd_is_unchanged(tmp_path: Path, standin: Standin) -> None:
+    """Also of one that has a part of the words alone, and beside a hit of the built-in index, which has its own."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("update", delayed(600))
+        bench.write("memory/new.md", "a heron at the telescope\n")
+        await bench.settle()
+        hits = (await bench.ask("heron waits telescope")).hits
+        assert {hit.path: hit.own_scale for hit in hits} == {
+            "memory/new.md": False,
+            "memory/birds.md": True,
+        }
+        assert {hit.score for hit in hits if hit.own_scale} == {0.5}
+
+
 async def test_an_old_qmd_is_asked_word_by_word(tmp_path: Path, standin: Standin) -> None:
     """One collection at a time, too: it cannot do better."""
     standin.play("--version", says("qmd 1.0.0\n"))

@@ -1,6 +1,7 @@
+import msgspec
 import pytest
 
-from memd.backends.qmd.locate_hits import in_turns, located, once, shown
+from memd.backends.qmd.locate_hits import located, merged, once, shown, sources_alternating
 from memd.backends.qmd.page import IndexedPage
 from memd.backends.qmd.parse import QmdEntry
 from memd.model import FoundHit
@@ -93,11 +94,11 @@ def hit(path: str, first: int, last: int, text: str, *, session: bool = False) -
     return FoundHit(path, first, last, 0.5, text, "sessions" if session else "memory")
 
 
-def test_sources_take_turns() -> None:
+def test_sources_alternate() -> None:
     """Beginning with that of the best hit; what is left of one comes at the end."""
     hits = [hit("a", 1, 1, "1"), hit("b", 1, 1, "2"), hit("c", 1, 1, "3"), hit("s", 1, 1, "4", session=True)]
-    assert [one.path for one in in_turns(hits)] == ["a", "s", "b", "c"]
-    assert in_turns([]) == []
+    assert [one.path for one in sources_alternating(hits)] == ["a", "s", "b", "c"]
+    assert sources_alternating([]) == []
 
 
 def test_nothing_is_shown_twice() -> None:
@@ -110,3 +111,19 @@ def test_nothing_is_shown_twice() -> None:
         hit("b", 1, 5, "4"),
     ]
     assert [(one.path, one.start_line) for one in once(hits)] == [("a", 1), ("a", 10), ("b", 1)]
+
+
+@pytest.mark.parametrize("scores", [(0.9, 0.02), (0.02, 0.9), (0.0, 0.0)])
+def test_hits_of_two_backends_are_merged_by_their_places(scores: tuple[float, float]) -> None:
+    """The scores of qmd and of the built-in index are on different scales: no order follows from them."""
+    of_qmd = [msgspec.structs.replace(hit(name, 1, 1, name), score=scores[0]) for name in ("q1", "q2", "q3")]
+    of_builtin = [msgspec.structs.replace(hit(name, 1, 1, name), score=scores[1]) for name in ("b1", "q2")]
+    assert [one.path for one in merged(of_qmd, of_builtin)] == ["q1", "b1", "q2", "q3"]
+
+
+def test_transcripts_of_one_backend_alternate_with_the_notes_of_the_other() -> None:
+    """Where qmd has notes alone, and the built-in index the transcripts."""
+    notes = [hit(name, 1, 1, name) for name in ("n1", "n2", "n3")]
+    talks = [hit(name, 1, 1, name, session=True) for name in ("s1", "s2")]
+    assert [one.path for one in merged(notes, talks)] == ["n1", "s1", "n2", "s2", "n3"]
+    assert [one.path for one in merged([], talks)] == ["s1", "s2"]
