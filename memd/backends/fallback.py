@@ -9,7 +9,6 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from memd.backends import fallback_state
 from memd.backends.backend import (
     MAX_CHARS,
     Backend,
@@ -20,7 +19,6 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
-from memd.backends.fallback_state import BuiltinInUse, PrimaryInUse
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.runtime.tasks import is_cancelled
@@ -33,6 +31,39 @@ CLOSE_S = 5.0  # for which the end of one engine keeps the next from its beginni
 # When an engine has kept an impatient caller, such as a hook that waits for a second in all, for so long, the others are not
 # kept waiting for it. Nor is the one whose search tries an engine again.
 SILENCE_S = 0.5
+
+
+class PrimaryInUse(msgspec.Struct, frozen=True):
+    """The engine that was chosen answers, as far as is known."""
+
+
+class BuiltinInUse(msgspec.Struct, frozen=True):
+    """The built-in engine answers, since the one that was chosen has failed."""
+
+    since: float  # of the clock: the first failure in a row
+    reason: str  # of the last one
+    retry_at: float  # of the clock: the first search from then on tries the chosen one
+
+
+FallbackState = PrimaryInUse | BuiltinInUse
+
+
+def failed(before: FallbackState, reason: str, now: float, cooldown_s: float) -> BuiltinInUse:
+    """The engine that was chosen did not answer, or could not be had.
+
+    Args:
+        before: The state so far.
+        reason: Why, for people.
+        now: Of the clock, in seconds.
+        cooldown_s: For how long it is left alone.
+    """
+    since = before.since if isinstance(before, BuiltinInUse) else now
+    return BuiltinInUse(since, reason, now + cooldown_s)
+
+
+def may_be_tried(state: FallbackState, now: float) -> bool:
+    """Whether a search may be put to the engine that was chosen."""
+    return isinstance(state, PrimaryInUse) or now >= state.retry_at
 
 
 class ChosenBackend(Protocol):
@@ -117,7 +148,7 @@ class Fallback:
         """
         self.name = name
         self.second = second
-        self.state: fallback_state.Standing = PrimaryInUse()
+        self.state: FallbackState = PrimaryInUse()
         self._agent = agent
         self._create = create
         self._timeouts = timeouts
@@ -300,7 +331,7 @@ class Fallback:
         if isinstance(self.state, PrimaryInUse):
             yield not self._is_closed
             return
-        is_mine = not self._is_tried and fallback_state.may_be_tried(self.state, self._clock())
+        is_mine = not self._is_tried and may_be_tried(self.state, self._clock())
         self._is_tried = self._is_tried or is_mine
         try:
             yield is_mine and not self._is_closed
@@ -364,7 +395,7 @@ class Fallback:
             self._fail(reason)
 
     def _fail(self, reason: str) -> None:
-        self._enter(fallback_state.failed(self.state, reason, self._clock(), self._timeouts.cooldown_s))
+        self._enter(failed(self.state, reason, self._clock(), self._timeouts.cooldown_s))
 
     def _drop(self) -> None:
         """Close the engine, while searches go on."""
@@ -387,7 +418,7 @@ class Fallback:
         except Exception:
             log.exception("backend.close_failed", agent=self._agent, backend=self.name)
 
-    def _enter(self, after: fallback_state.Standing) -> None:
+    def _enter(self, after: FallbackState) -> None:
         before, self.state = self.state, after
         match after:
             case BuiltinInUse(reason=reason):

@@ -1,6 +1,7 @@
-"""How much of an answer an agent reads at most: hits are cut to fit its context window, or dropped. Pure."""
+"""How hits are shown: cut to fit an agent's context window, or dropped, and with where they stand. Pure."""
 
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 import msgspec
 
@@ -57,3 +58,22 @@ def _end_line(hit: FoundHit, text: str) -> int:
     if hit.source == "sessions":
         return hit.end_line
     return min(hit.end_line, hit.start_line + text.count("\n"))
+
+
+Mode = Literal["auto", "on", "off"]
+
+
+def is_cited(mode: Mode, *, direct: bool) -> bool:
+    """Whether hits say where they stand: auto means in direct chats, and for the owner."""
+    return mode == "on" or (mode == "auto" and direct)
+
+
+def citation(hit: FoundHit) -> str:
+    """`path#L3-L9`, or `path#L3` for one line."""
+    lines = f"L{hit.start_line}" if hit.start_line == hit.end_line else f"L{hit.start_line}-L{hit.end_line}"
+    return f"{hit.path}#{lines}"
+
+
+def footer(hit: FoundHit) -> str:
+    """What the tools put below a snippet."""
+    return f"\n\nSource: {citation(hit)}"

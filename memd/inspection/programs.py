@@ -10,8 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.backends.qmd.error_text import plain
-from memd.backends.qmd.errors import QmdFailed
+from memd.backends.qmd.errors import QmdFailed, plain
 from memd.backends.qmd.installation import QmdPlaces, find_program, qmd_environ
 from memd.backends.qmd.process import run
 from memd.config.settings import AgentSettings

@@ -1,4 +1,4 @@
-"""Two engines as one, with engines and a clock that the test holds in its hands."""
+"""Two backends as one, with backends and a clock that the test controls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,8 +17,15 @@ from memd.backends.backend import (
     ProgramStatus,
     VectorSearchStatus,
 )
-from memd.backends.fallback import Fallback, FallbackTimeouts
-from memd.backends.fallback_state import BuiltinInUse, PrimaryInUse
+from memd.backends.fallback import (
+    BuiltinInUse,
+    Fallback,
+    FallbackState,
+    FallbackTimeouts,
+    PrimaryInUse,
+    failed,
+    may_be_tried,
+)
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.store.errors import StoreClosed, StoreUnavailable
@@ -603,3 +610,31 @@ async def test_a_silent_backend_is_in_the_status_beside_the_one_that_answers() -
     assert (status.backend, status.program) == ("second", PROGRAM)
     assert status.stand_in == BackendStandIn(instead_of="first", reason="first has not answered for 2.0 s")
     await bench.both.close()
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "after"),
+    [
+        (PrimaryInUse(), 100.0, BuiltinInUse(100.0, "gone", 160.0)),
+        (BuiltinInUse(100.0, "slow", 160.0), 170.0, BuiltinInUse(100.0, "gone", 230.0)),
+        (BuiltinInUse(100.0, "slow", 160.0), 110.0, BuiltinInUse(100.0, "gone", 170.0)),
+    ],
+    ids=["at first", "again after the cool-down", "again before its end"],
+)
+def test_a_failure_begins_a_cool_down(before: FallbackState, now: float, after: FallbackState) -> None:
+    """The reason is the last one, the beginning the first, and the cool-down begins anew."""
+    assert failed(before, "gone", now, 60.0) == after
+
+
+@pytest.mark.parametrize(
+    ("state", "now", "may"),
+    [
+        (PrimaryInUse(), 0.0, True),
+        (BuiltinInUse(100.0, "gone", 160.0), 159.9, False),
+        (BuiltinInUse(100.0, "gone", 160.0), 160.0, True),
+        (BuiltinInUse(100.0, "gone", 100.0), 100.0, True),
+    ],
+)
+def test_an_engine_that_failed_is_left_alone_for_a_while(state: FallbackState, now: float, may: bool) -> None:
+    """Until the cool-down is over; one of no length is over at once."""
+    assert may_be_tried(state, now) is may

@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.backends.citation import citation, footer, is_cited
-from memd.backends.truncate import STUMP_CHARS, clamp
+from memd.backends.truncate import STUMP_CHARS, citation, clamp, footer, is_cited
 from memd.model import FoundHit
 
 

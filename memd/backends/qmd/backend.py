@@ -16,12 +16,21 @@ from memd.backends.backend import (
     ProgramStatus,
 )
 from memd.backends.builtin import Builtin
-from memd.backends.qmd import commands, locate_hits, match_files, parse
-from memd.backends.qmd import query as asking
+from memd.backends.qmd import commands, parse
 from memd.backends.qmd.collections import WantedCollection
 from memd.backends.qmd.commands import Mode, Version
 from memd.backends.qmd.errors import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.export import Export
+from memd.backends.qmd.hits import (
+    deduplicated,
+    hit_of,
+    locate,
+    merged,
+    path_of_entry,
+    shown_lines,
+    similar_path_finder,
+    sources_alternating,
+)
 from memd.backends.qmd.installation import QmdPlaces, find_program, prepare, qmd_environ
 from memd.backends.qmd.page import PageReader
 from memd.backends.qmd.parse import QmdEntry
@@ -200,10 +209,10 @@ class QmdBackend:
         )
         best = await self._all_words(asked, mode)
         own, own_answer = await self._own(question)
-        hits = locate_hits.merged(best, own)
+        hits = merged(best, own)
         if mode == "search" and len(hits) < question.max_results:
             others = await self._any_words(asked, hits)
-            hits = locate_hits.once([*hits, *others])
+            hits = deduplicated([*hits, *others])
         return BackendAnswer(
             hits=tuple(hits[: question.max_results]),
             backend="qmd",
@@ -248,15 +257,15 @@ class QmdBackend:
 
     async def _all_words(self, asked: _Asked, mode: Mode) -> list[FoundHit]:
         """What qmd finds for all of a question."""
-        words = asking.words(asked.query)
-        text = words.all if mode == "search" else asking.sentence(asked.question.text)
+        words = commands.words(asked.query)
+        text = words.all if mode == "search" else commands.sentence(asked.question.text)
         if not text or not asked.collections:
             return []
         try:
             found = await self._ask(asked, lambda names: commands.search(mode, text, names, ASKED_FOR))
         except UnknownOption:
             other: Mode = "search" if mode == "query" else "query"
-            text = words.all if other == "search" else asking.sentence(asked.question.text)
+            text = words.all if other == "search" else commands.sentence(asked.question.text)
             if not text:
                 return []
             found = await self._ask(asked, lambda names: commands.search(other, text, names, ASKED_FOR))
@@ -268,7 +277,7 @@ class QmdBackend:
 
         qmd looks for documents that hold all the words of a question, which few do.
         """
-        words = asking.words(asked.query)
+        words = commands.words(asked.query)
         left_s = asked.deadline - time.monotonic()
         if len(words.each) < 2 or not asked.collections or left_s < _LEAST_S:
             return []
@@ -290,7 +299,7 @@ class QmdBackend:
             raise
         shares = [(_share(asked.query, hit.snippet), hit) for hit in await self._hits(asked, found)]
         ranked = sorted((one for one in shares if one[0] > 0), key=lambda one: -one[0])
-        return locate_hits.sources_alternating(locate_hits.once(hit for _, hit in ranked))
+        return sources_alternating(deduplicated(hit for _, hit in ranked))
 
     async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
         """What qmd answers for some collections; one that has gone is added again, once."""
@@ -308,7 +317,7 @@ class QmdBackend:
     async def _ask_once(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
         names = list(asked.collections)
         groups = [names] if commands.takes_several(self._version) else [[name] for name in names]
-        unsaid = asking.unsaid(asked.question.text)
+        unsaid = commands.unsaid(asked.question.text)
         left_s = max(_LEAST_S, asked.deadline - time.monotonic())
         runs = [
             asyncio.create_task(self._runner.search(arguments(group), timeout_s=left_s, unsaid=unsaid))
@@ -335,7 +344,7 @@ class QmdBackend:
         enough = 2 * asked.question.max_results + 10
         alike: Callable[[QmdEntry], str | None] | None = None
         for entry in found:
-            path = match_files.directly(entry, asked.collections, self._roots, self._export.made_of)
+            path = path_of_entry(entry, asked.collections, self._roots, self._export.made_of)
             known = None if path is None else await self._index.find(path)
             if known is None and (entry.file is None or not commands.tells_names(self._version)):
                 alike = alike or await self._likeness(asked)
@@ -355,7 +364,7 @@ class QmdBackend:
     async def _likeness(self, asked: _Asked) -> Callable[[QmdEntry], str | None]:
         # On a thread: it looks at the name of each file.
         return await self._threads.run(
-            match_files.by_likeness,
+            similar_path_finder,
             asked.collections,
             self._roots,
             (await self._index.known()).values(),
@@ -368,13 +377,11 @@ class QmdBackend:
             text = await self._pages.page(known.path, known.kind)
         if text is None:
             return None
-        place = locate_hits.located(text.lines, entry)
+        place = locate(text.lines, entry)
         if place is None:
             return None
-        shown = locate_hits.shown(
-            text, place, entry, asked.query.terms, self._settings.limits.max_snippet_chars
-        )
-        return None if shown is None else locate_hits.hit_of(known.path, known.kind, entry.score, shown)
+        shown = shown_lines(text, place, entry, asked.query.terms, self._settings.limits.max_snippet_chars)
+        return None if shown is None else hit_of(known.path, known.kind, entry.score, shown)
 
 
 class _Arguments(Protocol):

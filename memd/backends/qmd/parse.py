@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from memd.backends.qmd.commands import Version
-from memd.backends.qmd.error_text import last_words, plain
 from memd.backends.qmd.errors import (
     AlreadyExists,
     CollectionMissing,
@@ -17,6 +16,8 @@ from memd.backends.qmd.errors import (
     QmdBroken,
     QmdFailed,
     UnknownOption,
+    last_words,
+    plain,
 )
 from memd.backends.qmd.process import ProcessEnded
 

@@ -8,8 +8,7 @@ from datetime import date, datetime
 import msgspec
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
-from memd.backends.citation import citation, footer, is_cited
-from memd.backends.truncate import clamp
+from memd.backends.truncate import citation, clamp, footer, is_cited
 from memd.runtime.local_time import LocalZone
 from memd.runtime.timing import spent
 from memd.server.requests.caller import AllowedAgent, BadRequest, Caller

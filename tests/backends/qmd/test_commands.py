@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd import commands
+from memd.backends.qmd.commands import MOST_TERMS, sentence, unsaid, words
+from memd.search.query import parse
 
 
 def test_a_question_cannot_become_an_option() -> None:
@@ -40,3 +42,71 @@ def test_old_versions_are_asked_as_they_understand_it(
     assert commands.takes_several(version) is several
     assert commands.takes_alternatives(version) is alternatives
     assert commands.tells_names(version) is several
+
+
+@pytest.mark.parametrize(
+    ("question", "together"),
+    [
+        ("which database did we pick?", "database pick"),
+        ("-rf --help", "rf help"),
+        ("数据库选型", "数据 据库 库选 选型"),
+        ("memd.search failed", '"memd search" failed'),
+        ('what is "the plan" now', '"the plan" now'),
+        ("???", ""),
+        ("a\0b", "b"),
+    ],
+)
+def test_documents_are_to_hold_the_telling_words(question: str, together: str) -> None:
+    """Not those that questions are built of; single Chinese characters neither."""
+    assert words(parse(question)).all == together
+
+
+def test_there_are_at_most_twelve_words() -> None:
+    """The first ones; one by one the longest of them come first."""
+    asked = words(parse(" ".join("abcdefghijklmnop"[:n] for n in range(3, 16))))
+    assert len(asked.each) == MOST_TERMS
+    assert asked.each[0] == "abcdefghijklmn"
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("  where\n is\tit? ", "where is it?"),
+        ("-rf --help x -y", "rf help x y"),
+        ("a-b - c", "a-b - c"),
+        ("lex: x", "lex  x"),
+        ("Expand:x", "Expand x"),
+        ("a\0b", "a b"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_has_no_signs_of_qmds_own(question: str, asked: str) -> None:
+    """One line, without options, excluded words or typed lines."""
+    assert sentence(question) == asked
+
+
+def test_a_long_question_is_cut() -> None:
+    """An argument has a limit, and no model reads so much."""
+    assert len(sentence("x " * 100_000)) <= 2_000
+
+
+@pytest.mark.parametrize(
+    ("question", "secret"),
+    [
+        ("Is the Safe in 厨房的柜子?", {"the", "safe", "厨房", "房的", "的柜", "柜子"}),
+        ("王伟", {"王伟"}),
+        ("is it 42?", {"42"}),
+        ("\uff30\uff29\uff2e", {"pin", "\uff50\uff49\uff4e"}),
+        ("???", set()),
+    ],
+)
+def test_the_words_of_a_question_are_not_to_be_repeated(question: str, secret: set[str]) -> None:
+    """Whatever their case or width, and by pairs as qmd is asked for them; short ones say nothing, but numbers do."""
+    assert set(unsaid(question)) == secret
+
+
+def test_what_qmd_is_asked_for_holds_something_that_is_not_to_be_repeated() -> None:
+    """So that a message that quotes it is passed over."""
+    for question in ("谁负责数据库迁移", "王伟", "the PIN 42", "メモリの場所"):
+        said = words(parse(question)).all
+        assert any(secret in said.lower() for secret in unsaid(question))

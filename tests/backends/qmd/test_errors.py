@@ -1,6 +1,6 @@
 import pytest
 
-from memd.backends.qmd.error_text import last_words, plain
+from memd.backends.qmd.errors import last_words, plain
 
 
 @pytest.mark.parametrize(
