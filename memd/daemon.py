@@ -34,12 +34,13 @@ from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.registry import AgentProviders, Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError, MemdError
-from memd.index_service import IndexService
+from memd.index_service import WATCHING, IndexService, index_parts
 from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.changes.periodic_scan import scan_now_and_then
 from memd.indexing.changes.poll import look_by_scan
 from memd.indexing.changes.watch_changes import follow
 from memd.indexing.rules import treatment_of
+from memd.maintenance.loop import BackgroundTask
 from memd.memory_limit.limit import MemoryLimit
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import ChoiceInputs
@@ -401,9 +402,10 @@ async def _built_on(
         time.monotonic,
     )
     treatment = treatment_of(settings, roots)
-    sync = IndexService(
-        agent_id, settings, treatment, index, wanted, dirty=dirty, spaces=supply, rng=Random()
+    parts = index_parts(
+        agent_id, settings, treatment, index, wanted, pending=dirty, spaces=supply, rng=Random()
     )
+    sync = IndexService(agent_id, index, dirty, parts)
     if rebuild is not None:
         sync.rebuild(rebuild)
     searcher = Searcher(index, settings, supply, computing)
@@ -461,8 +463,11 @@ async def keep(agent: RunningAgent) -> None:
     """Everything that keeps one agent's index up to date, for ever."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(agent.sync.run())
-        tasks.create_task(_follow_files(agent))
-        tasks.create_task(_scan_now_and_then(agent))
+        for task in (
+            BackgroundTask(WATCHING, partial(_follow_files, agent)),
+            BackgroundTask("scanning now and then", partial(_scan_now_and_then, agent)),
+        ):
+            tasks.create_task(agent.sync.background.keep(task))
         tasks.create_task(agent.backend.warm())
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
 from memd.chunk import markdown
 from memd.index_service import IndexService
-from memd.maintenance.optimize_keywords import MANY
+from memd.maintenance.triggers import MANY
 from memd.model import Chunk, Document
 from memd.rebuild import rebuilder
 from memd.rebuild.build_and_swap import beside
@@ -59,7 +60,7 @@ async def test_a_broken_keyword_index_is_rebuilt_beside(bench: Bench) -> None:
     vandal = apsw.Connection(str(bench.index.file))
     vandal.execute("DROP TABLE keywords")
     vandal.close()
-    bench.loop.keyword_failed("no such table: keywords")
+    bench.index.damage.report_keyword("no such table: keywords")
     await until_async(lambda: bench.loop.health.rebuild is None, 10)
     assert bench.loop.health.keyword is None
     assert await bench.paths("apples") == {"memory/a.md"}
@@ -292,3 +293,35 @@ async def test_a_file_that_is_passed_over_is_counted_beside_one_that_has_its_nam
         await bench.settle()
         assert dict(bench.loop.health.skipped) == {SkipReason.SAME_FILE: 1}
     assert await bench.paths("apples") == {composed}
+
+
+async def test_a_background_task_that_memd_fails_at_is_told_and_the_index_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Passes and searches have nothing to do with it; status says which task it is, and that the log has the place."""
+    bench = Bench(tmp_path)
+    empty_log, failing = bench.index.empty_log, [True]
+
+    async def fails() -> bool:
+        if failing:
+            raise ValueError("nobody foresaw this")
+        return await empty_log()
+
+    monkeypatch.setattr(bench.index, "empty_log", fails)
+    monkeypatch.setattr(backoff, "delay_s", lambda *_, **__: 0.02)
+    with capture_logs() as logs:
+        async with running(bench):
+            await bench.settle()
+            bench.parts.triggers.left_over.set()
+            await until_async(lambda: bench.loop.health.maintenance is not None)
+            assert "emptying the log failed" in str(bench.loop.health.maintenance)
+            assert "ValueError" in str(bench.loop.health.maintenance)
+            assert bench.loop.health.store is None
+            bench.write("memory/a.md", "apples")
+            assert await bench.settle() == 1
+            assert await bench.paths("apples")
+            failing.clear()
+            await until_async(lambda: bench.loop.health.maintenance is None)
+    failures = [one for one in logs if one["event"] == "maintenance.failed"]
+    assert failures
+    assert {one["task"] for one in failures} == {"emptying the log"}

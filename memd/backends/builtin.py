@@ -90,7 +90,7 @@ class Builtin:
             log.warning("backend.warm_up_failed", agent=self._agent, backend="builtin", reason=str(failure))
             return
         if trouble is not None:
-            self._sync.keyword_failed(trouble)
+            self._index.damage.report_keyword(trouble)
             log.warning("backend.warm_up_failed", agent=self._agent, backend="builtin", reason=trouble)
         if self._index.extension_trouble is not None:
             log.warning(
@@ -144,14 +144,14 @@ class Builtin:
         try:
             yield
         except StoreDamaged as damage:
-            self._sync.damaged(str(damage))
+            self._index.damage.report(str(damage))
             raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
 
     def _answer(self, found: Searched, *, fresh: bool) -> BackendAnswer:
         if found.keyword_trouble is not None:
-            self._sync.keyword_failed(found.keyword_trouble)
+            self._index.damage.report_keyword(found.keyword_trouble)
         if found.vector_trouble is not None:
-            self._sync.damaged(found.vector_trouble)
+            self._index.damage.report(found.vector_trouble)
         return BackendAnswer(
             hits=found.hits,
             backend="builtin",

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import msgspec
@@ -10,12 +11,15 @@ import structlog
 
 from memd.errors import FatalError, TransientError
 from memd.indexing.changes.pending import PendingChanges, TakenChanges
-from memd.indexing.run_pass import PassResult
+from memd.indexing.run_pass import PassResult, PassRunner
 from memd.indexing.slow_passes import SlowPasses
+from memd.maintenance.triggers import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
+from memd.runtime.changed import ChangeNotifier
 from memd.runtime.safe_traceback import told
 from memd.runtime.timing import TimeTrace
 from memd.store.errors import StoreDamaged, StoreUnavailable
+from memd.store.index import Index
 
 log = structlog.get_logger()
 
@@ -43,37 +47,36 @@ class Passes:
     def __init__(
         self,
         agent: str,
+        index: Index,
         dirty: PendingChanges,
-        make: Callable[[TakenChanges], Awaitable[PassResult]],
+        runner: PassRunner,
+        triggers: MaintenanceTriggers,
         *,
-        lock: asyncio.Lock,
         rng: Random,
         clock: Callable[[], float],
-        damaged: Callable[[str], None],
-        succeeded: Callable[[TakenChanges, PassResult], None],
     ) -> None:
         """None is made yet.
 
         Args:
             agent: Its id, for the log.
+            index: Brought up to date; its damage is reported.
             dirty: What is marked.
-            make: Makes a pass over some marks; raises StoreUnavailable, StoreDamaged or another TransientError, or what
-                nobody foresaw.
-            lock: Held during each pass, but for those that go in between two groups of files of another one.
+            runner: Makes them.
+            triggers: Are told what has changed.
             rng: Source of the jitter of a backoff.
             clock: Seconds, monotonic, by which passes are measured.
-            damaged: Told when the index turns out to be damaged.
-            succeeded: Told of each pass that went well, before those who wait for it.
         """
         self.last: PassReport | None = None
         self.trouble: str | None = None  # why nothing was written to the store last time
+        self.succeeded = (
+            ChangeNotifier()
+        )  # also where nothing changed: chunks may wait since an earlier life of the daemon
         self._agent = agent
+        self._index = index
         self._dirty = dirty
-        self._make = make
-        self._lock = lock
+        self._runner = runner
+        self._triggers = triggers
         self._clock = clock
-        self._damaged = damaged
-        self._succeeded = succeeded
         self._slow = SlowPasses(agent)
         self._backoff = Backoff(rng, cap_s=LONGEST_WAIT_S)
         self._outcomes: dict[int, PassReport] = {}
@@ -108,11 +111,11 @@ class Passes:
         self._dirty.mark_all()
         while True:
             taken = await self._dirty.take()
-            async with self._lock:
+            async with self._runner.writing:
                 await self.attempt(taken)
 
-    async def attempt(self, taken: TakenChanges) -> None:
-        """One pass; what it was to do waits again if it fails.
+    async def attempt(self, taken: TakenChanges, *, is_short: bool = False) -> None:
+        """One pass; what it was to do waits again if it fails. A long one makes short ones in between.
 
         One that is cancelled ends for nobody: its agent is stopped, and Dirty.close sends away who waits for it.
         """
@@ -121,20 +124,20 @@ class Passes:
         account = TimeTrace(self._clock)
         try:
             with account:
-                done = await self._make(taken)
+                done = await self._make(taken, is_short=is_short)
             self._backoff.reset()
             self.trouble = None
             if (
                 not self._dirty.pending
             ):  # else a pass that went in between has failed, and its marks wait for the retry
                 self._take_back_retry()
-            self._succeeded(taken, done)
+            self._note_success(taken, done)
         except FatalError:
             raise
         except StoreDamaged as damage:
             failed = str(damage)
             self._dirty.put_back(taken)
-            self._damaged(failed)
+            self._index.damage.report(failed)
         except Exception as failure:
             if not isinstance(
                 failure, (TransientError, MemoryError)
@@ -158,6 +161,19 @@ class Passes:
                 removed=done.removed,
                 took_s=took_s,
             )
+
+    async def _make(self, taken: TakenChanges, *, is_short: bool) -> PassResult:
+        await self._index.settle()
+        done = await self._runner.run(taken, partial(self.attempt, is_short=True), is_short=is_short)
+        await self._index.mistrust()  # afterwards: what is new is found meanwhile, whatever the disk keeps
+        return done
+
+    def _note_success(self, taken: TakenChanges, done: PassResult) -> None:
+        if taken.everything:
+            self._triggers.whole.set()
+        if done.changed or done.removed:
+            self._triggers.note(done.changed + done.removed)
+        self.succeeded.notify()
 
     def stop(self) -> None:
         """Try nothing again."""

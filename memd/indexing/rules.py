@@ -5,7 +5,7 @@ from datetime import tzinfo
 
 import msgspec
 
-from memd.config.settings import AgentSettings, Chunking
+from memd.config.settings import AgentSettings, Chunking, SessionSettings
 from memd.redact.redactor import Redactor
 from memd.runtime.local_time import LocalZone
 from memd.text.memory_paths import Root
@@ -21,6 +21,7 @@ class IndexingRules(msgspec.Struct, frozen=True):
     sessions_redactor: Redactor | None = None
     subagents: bool = False
     zone: tzinfo = LocalZone()
+    sessions: SessionSettings = SessionSettings()  # when a transcript is due
 
 
 def treatment_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
@@ -39,4 +40,5 @@ def treatment_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRule
         notes_redactor=redactor if mode == "all" else None,
         sessions_redactor=redactor,
         subagents=settings.sessions.subagents,
+        sessions=settings.sessions,
     )

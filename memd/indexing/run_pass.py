@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from memd.config.settings import SessionSettings
+from memd.embedding.queue.agent_queues import AgentQueues
 from memd.indexing.changes.check_recent_files import RecentFileCheck
 from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
@@ -27,7 +27,6 @@ from memd.runtime.timing import spent
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot
 from memd.sources.scan import DOUBLES, BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
 from memd.sources.vanished import mounts_after, still_covered
-from memd.store.embeddings import KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.files import KnownFile
 from memd.store.index import Index
@@ -46,6 +45,13 @@ _JUST_NS = 10_000_000_000
 _MOST_JUST_CHANGED = 256
 
 
+Between = Callable[[TakenChanges], Awaitable[None]]
+"""Makes a short pass over what is urgent, in the middle of a long one."""
+
+# What a pass is about that fills an index built beside.
+_EVERYTHING = TakenChanges(0, frozenset(), everything=True, force=False, eager=True)
+
+
 class PassResult(msgspec.Struct, frozen=True):
     """What a pass has done."""
 
@@ -54,6 +60,15 @@ class PassResult(msgspec.Struct, frozen=True):
     late: bool = False  # transcripts wait for another pass to be done with one
     looked: int = 0  # files that were looked at
     read: int = 0  # files that were opened, or would have been had they been due
+
+
+class _Pass:
+    """One pass that is under way."""
+
+    def __init__(self, index: Index, between: Between | None = None, *, is_short: bool = False) -> None:
+        self.index = index
+        self.between = between  # None: it fills an index that is built beside
+        self.is_short = is_short  # it was let through by a long one
 
 
 class PassRunner:
@@ -66,7 +81,6 @@ class PassRunner:
     def __init__(
         self,
         agent: str,
-        settings: SessionSettings,
         treatment: IndexingRules,
         index: Index,
         *,
@@ -74,23 +88,21 @@ class PassRunner:
         peek: RecentFileCheck,
         backlog: EventBarrier,
         files: Threads,
-        vectors: Callable[[Space | None], KnownVectors | None],
-        let: Callable[[TakenChanges], Awaitable[None]],
+        queues: AgentQueues,
     ) -> None:
         """No pass runs yet.
 
         Args:
             agent: Its id.
-            settings: When a transcript is due.
             treatment: Of the agent's files.
             index: The one that serves.
             dirty: What has changed.
             peek: Remembers what the newest files looked like.
             backlog: Is told of files with several names.
             files: Where files are read.
-            vectors: What is cached of a space.
-            let: Makes a short pass over what is urgent, in the middle of a long one.
+            queues: Know what vectors are cached.
         """
+        self.writing = asyncio.Lock()  # held by whoever writes to the index that serves
         self._agent = agent
         self._treatment = treatment
         self._index = index
@@ -98,15 +110,10 @@ class PassRunner:
         self._peek = peek
         self._backlog = backlog
         self._files = files
-        self._vectors = vectors
-        self._let = let
-        self._growing = TranscriptSchedule(settings, index, treatment.roots, files, dirty.mark)
-        self._is_between = (
-            False  # a short pass goes in between: it lets nobody through, or they would nest without end
-        )
-        self._later: dict[
-            object, list[Scan]
-        ] = {}  # passes over the index that serves -> what others have seen since
+        self._queues = queues
+        self._growing = TranscriptSchedule(treatment.sessions, index, treatment.roots, files, dirty)
+        # Passes over the index that serves -> what others have seen since.
+        self._later: dict[_Pass, list[Scan]] = {}
         self._is_full = False  # the disk was, and no room has been given back since
         self._owes_room = False  # files were taken out since, and what they had is not given back yet
         self._is_hearing = False  # transcripts are being read for the index that serves
@@ -118,7 +125,7 @@ class PassRunner:
         ] = {}  # what a scan passed over -> why; another file may have that name in the index
         self._failed: dict[str, SkipReason] = {}  # path -> why it could not be read
         self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
-        self._reading: dict[object, tuple[int, int]] = {}  # of each pass that is under way
+        self._reading: dict[_Pass, tuple[int, int]] = {}  # of each pass that is under way
 
     @property
     def progress(self) -> tuple[int, int] | None:
@@ -143,9 +150,10 @@ class PassRunner:
         """Reason -> indexed files that were not read again for it: what they say now, nobody can tell."""
         return Counter(map(str, self._kept.values()))
 
-    def look_again(self) -> None:
-        """Another index is there, which may have been given all transcripts that grow."""
+    def index_replaced(self) -> None:
+        """Another index serves, which may have been given all transcripts that grow; what failed with the one before goes on."""
         self._growing.look_again()
+        self._dirty.hurry()
         self._mounts = None
         self._keep({path: why for path, why in self._kept.items() if why is BlindReason.CLOSED})
 
@@ -153,27 +161,36 @@ class PassRunner:
         """Wait for no transcript any more."""
         self._growing.stop()
 
-    async def run(self, index: Index, taken: TakenChanges) -> PassResult:
-        """Bring an index up to date with what is marked.
+    async def fill(self, beside: Index) -> None:
+        """Bring an index that is built beside the one that serves up to date with the disk.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, Exhausted: see run.
+        """
+        await self._run(_EVERYTHING, _Pass(beside))
+
+    async def run(self, taken: TakenChanges, between: Between, *, is_short: bool = False) -> PassResult:
+        """Bring the index that serves up to date with what is marked.
 
         Args:
-            index: The one that serves, or one that is built beside it.
             taken: What is marked.
+            between: Called with what is urgent between two groups of files, and while a transcript is read.
+            is_short: Whether it was let through by another one: then it lets nobody through between two groups, or they
+                would nest without end.
 
         Raises:
             StoreUnavailable, StoreDamaged: not all of it was done.
             ProcessExhausted: the process has no more descriptors.
         """
-        this = object()
-        if index is not self._index:
-            return await self._run(index, taken, this)
+        this = _Pass(self._index, between, is_short=is_short)
         self._later[this] = []
         try:
-            return await self._run(index, taken, this)
+            return await self._run(taken, this)
         finally:
             del self._later[this]
 
-    async def _run(self, index: Index, taken: TakenChanges, this: object) -> PassResult:
+    async def _run(self, taken: TakenChanges, this: _Pass) -> PassResult:
+        index = this.index
         with spent("looking"):
             before = await self._peek.look()
             seen = await self._look(taken)
@@ -261,7 +278,7 @@ class PassRunner:
             frozenset(Path(mount.place) for mount in away),
         )
 
-    async def _remove(self, index: Index, work: PassPlan, this: object) -> int:
+    async def _remove(self, index: Index, work: PassPlan, this: _Pass) -> int:
         """What is gone out of an index; how many files that were."""
         # What a pass that went in between has looked for is as that one saw it: a file may be back where it was.
         later = self._later.get(this, [])
@@ -281,7 +298,7 @@ class PassRunner:
             self._is_full = self._owes_room = False
 
     async def _read_notes(
-        self, index: Index, work: PassPlan, known: Mapping[str, KnownFile], this: object
+        self, index: Index, work: PassPlan, known: Mapping[str, KnownFile], this: _Pass
     ) -> int:
         """Notes that are new or changed into an index; how many were indexed anew."""
         changed = done = 0
@@ -289,8 +306,8 @@ class PassRunner:
             self._reading[this] = (done, len(work.read))
             changed += await self._take_in(index, group, known)
             done += len(group)
-            if index is self._index and not self._is_between:
-                await self._let_through()
+            if not this.is_short:
+                await self._let_through(this)
         return changed
 
     async def _read_sessions(
@@ -300,7 +317,7 @@ class PassRunner:
         known: Mapping[str, KnownFile],
         seen: Scan,
         taken: TakenChanges,
-        this: object,
+        this: _Pass,
     ) -> tuple[int, bool]:
         """Transcripts that are new or have changed, and are due, into an index.
 
@@ -317,10 +334,10 @@ class PassRunner:
         changed, done = 0, len(work.notes)
         for group in groups(due):
             self._reading[this] = (done, len(work.notes) + len(due))
-            changed += await self._take_in_sessions(index, group, known, force=taken.force)
+            changed += await self._take_in_sessions(this, index, group, known, force=taken.force)
             done += len(group)
-            if index is self._index and not self._is_between:
-                await self._let_through()
+            if not this.is_short:
+                await self._let_through(this)
         return changed, False
 
     async def _look(self, taken: TakenChanges) -> Scan:
@@ -339,16 +356,10 @@ class PassRunner:
         self._skipped.update(seen.skipped)
         return seen
 
-    async def _let_through(self) -> None:
-        urgent = self._dirty.take_due_paths()
-        if urgent is None:
-            return
-        was_between, self._is_between = self._is_between, True
-        try:
+    async def _let_through(self, this: _Pass) -> None:
+        if this.between is not None and (urgent := self._dirty.take_due_paths()) is not None:
             with spent("edits in between"):
-                await self._let(urgent)
-        finally:
-            self._is_between = was_between
+                await this.between(urgent)
 
     async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
         """Some files into an index; how many of them were indexed anew."""
@@ -359,7 +370,7 @@ class PassRunner:
                 some,
                 known,
                 treatment=self._treatment,
-                vectors=self._vectors(index.space),
+                vectors=self._queues.known(index.space),
                 threads=self._files,
             ),
         )
@@ -367,7 +378,13 @@ class PassRunner:
         return await self._account(index, applied, known)
 
     async def _take_in_sessions(
-        self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile], *, force: bool
+        self,
+        this: _Pass,
+        index: Index,
+        group: Sequence[FoundFile],
+        known: Mapping[str, KnownFile],
+        *,
+        force: bool,
     ) -> int:
         """Some transcripts into an index, while edits go on being taken in; how many of them were indexed anew."""
         work = each_by_itself(
@@ -376,7 +393,7 @@ class PassRunner:
                 index,
                 some,
                 treatment=self._treatment,
-                vectors=self._vectors(index.space),
+                vectors=self._queues.known(index.space),
                 threads=self._files,
                 force=force,
             ),
@@ -385,7 +402,7 @@ class PassRunner:
             return await self._account(index, await work, known)
         self._is_hearing = True
         try:
-            applied = await self._letting_through(work)
+            applied = await self._letting_through(this, work)
         finally:
             self._is_hearing = False
             unheard, self._unheard = self._unheard, set()
@@ -404,13 +421,13 @@ class PassRunner:
         if held:
             asyncio.get_running_loop().call_later(HELD_S, self._dirty.mark, held)
 
-    async def _letting_through(self, work: Coroutine[None, None, T]) -> T:
+    async def _letting_through(self, this: _Pass, work: Coroutine[None, None, T]) -> T:
         """What a long work gives, with short passes going on meanwhile."""
         task = asyncio.create_task(work)
         try:
             while not task.done():
                 await first_of(asyncio.wait([task]), self._dirty.paths_due())
-                await self._let_through()
+                await self._let_through(this)
             return task.result()
         finally:
             task.cancel()

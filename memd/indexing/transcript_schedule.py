@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from memd.config.settings import SessionSettings
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.transcript_due import due_at
 from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
@@ -36,7 +37,7 @@ class TranscriptSchedule:
         index: Index,
         roots: Sequence[Root],
         threads: Threads,
-        mark: Callable[[Iterable[Path]], None],
+        pending: PendingChanges,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -47,14 +48,14 @@ class TranscriptSchedule:
             index: Knows how far each was read.
             roots: Of the agent.
             threads: Where lines are counted.
-            mark: Has files looked at again.
+            pending: Where those that are due are marked.
             now: Unix time.
         """
         self._settings = settings
         self._index = index
         self._roots = roots
         self._threads = threads
-        self._mark = mark
+        self._pending = pending
         self._now = now
         self._later: dict[str, _Later] = {}
         self._alarm: asyncio.TimerHandle | None = None
@@ -148,7 +149,7 @@ class TranscriptSchedule:
     def _ring(self, files: Collection[Path]) -> None:
         self._alarm = None
         # Whatever the clock says by now: the pass over them decides again, and sets the next alarm.
-        self._mark(files)
+        self._pending.mark(files)
 
     async def forget(self, taken: Collection[str]) -> None:
         """Wait no longer for transcripts that were read to where they were seen to have grown, all the same.
@@ -173,7 +174,7 @@ class TranscriptSchedule:
     def look_again(self) -> None:
         """Another index is there, which may have been given all of them."""
         if self._later:
-            self._mark([one.file for one in self._later.values()])
+            self._pending.mark([one.file for one in self._later.values()])
 
     def stop(self) -> None:
         """Ring no more."""

@@ -1,17 +1,14 @@
 """Deletes the copy of a database of an older schema once what came of it is proven."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-import structlog
-
-from memd.errors import TransientError
+from memd.maintenance.loop import BackgroundTask
 from memd.store.backups import BackupCopy, is_old
-from memd.store.errors import StoreDamaged
-
-log = structlog.get_logger()
+from memd.store.index_damage import IndexDamage
 
 EVERY_S = 3600.0  # a copy is kept for a day: one look in an hour is soon enough
 
@@ -42,15 +39,15 @@ class UpgradedDatabase(Protocol):
         ...
 
 
-async def keep_proving(
+def delete_backups(
     store: UpgradedDatabase,
     whole: asyncio.Event,
-    damaged: Callable[[str], None],
+    damage: IndexDamage | None,
     *,
     every_s: float = EVERY_S,
     clock: Callable[[], float] = time.time,
-) -> None:
-    """Look now and then whether the copies of a database can go, for ever.
+) -> BackgroundTask:
+    """Look now and then whether the copies of a database can go.
 
     A copy goes when a pass over everything has succeeded with the database in this life of the daemon, SQLite finds nothing
     wrong with it, and the copy is old. An index that was built anew needs none in any case: nothing in it comes from it.
@@ -58,25 +55,34 @@ async def keep_proving(
     Args:
         store: Is open.
         whole: Set as soon as a pass over everything has succeeded with it.
-        damaged: Told what is wrong with it.
+        damage: Where damage is reported; None: the store replaces its file itself.
         every_s: Between two looks, in seconds.
         clock: Unix time.
     """
-    await whole.wait()
-    while True:
-        if store.copies:
-            await _prove(store, damaged, clock)
-        await asyncio.sleep(every_s)
+    is_first = True
 
+    async def due() -> None:
+        nonlocal is_first
+        await whole.wait()
+        while True:
+            if not is_first:
+                await asyncio.sleep(every_s)
+            is_first = False
+            if store.copies:
+                return
 
-async def _prove(store: UpgradedDatabase, damaged: Callable[[str], None], clock: Callable[[], float]) -> None:
-    try:
+    async def run() -> None:
         await store.check()
         now = clock()
         proven = [copy for copy in store.copies if is_old(now - copy.made_at)]
         if proven:
             await store.drop_copies(proven)
-    except StoreDamaged as damage:
-        damaged(str(damage))
-    except TransientError as trouble:
-        log.info("store.not_proven", reason=str(trouble))
+
+    return BackgroundTask(
+        "deleting old copies" + ("" if damage else " of the cache"),
+        run,
+        due,
+        put_off="store.not_proven",
+        level=logging.INFO,
+        damage=damage,
+    )

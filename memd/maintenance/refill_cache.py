@@ -4,6 +4,7 @@ from itertools import islice
 
 import structlog
 
+from memd.maintenance.loop import BackgroundTask
 from memd.store.embeddings import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
@@ -38,14 +39,21 @@ async def refill(index: Index, cache: EmbeddingStore) -> int:
     return done
 
 
-async def keep_filled(index: Index, cache: EmbeddingStore) -> None:
-    """Refill the cache where it is new or the daemon before was killed, and each time it had to begin anew, for ever.
+def refill_cache(index: Index, cache: EmbeddingStore) -> BackgroundTask:
+    """Refill the cache where it is new or the daemon before was killed, and each time it had to begin anew.
 
     After a power cut it may lack what the index has: nobody waits for the disk when a vector is cached.
     """
-    if not cache.ended_cleanly:
-        await refill(index, cache)
     seen = 0  # also what was lost before this index was opened
-    while True:
-        seen = await cache.renewed.since(seen)
+    is_first = not cache.ended_cleanly
+
+    async def due() -> None:
+        nonlocal seen, is_first
+        if not is_first:
+            seen = await cache.renewed.since(seen)
+        is_first = False
+
+    async def run() -> None:
         await refill(index, cache)
+
+    return BackgroundTask("refilling the cache", run, due)

@@ -2,10 +2,10 @@
 
 import contextlib
 import time
-from asyncio import Lock
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from memd.indexing.run_pass import PassRunner
 from memd.store import quarantine
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
@@ -46,8 +46,7 @@ def discard_all(directory: Path) -> None:
 async def rebuild(
     index: Index,
     fingerprint: Fingerprint,
-    fill: Callable[[Index], Awaitable[object]],
-    lock: Lock,
+    runner: PassRunner,
     *,
     embed: Callable[[Index], Awaitable[None]],
     swap: Callable[[], str | None],
@@ -59,9 +58,8 @@ async def rebuild(
     Args:
         index: The index that serves.
         fingerprint: What the new one is built for.
-        fill: Brings an index up to date with the disk. Called once at leisure, and once more with the lock held, for
-            what changed meanwhile.
-        lock: Held by whoever writes to the index that serves.
+        runner: Brings an index up to date with the disk: once at leisure, and once more while nobody writes to the index that
+            serves, for what changed meanwhile.
         embed: Has the new index embedded as far as it is worth waiting for.
         swap: Called when the new index is about to take its place, which nothing must interrupt: what is wrong with the
             file of the index that serves, which is then set aside.
@@ -78,10 +76,10 @@ async def rebuild(
         # Microseconds since 1970: above any id that the old index gave or gives, so that no late vector or search
         # takes one chunk for another.
         await new.start_ids_at(time.time_ns() // 1000)
-        await fill(new)
+        await runner.fill(new)
         await embed(new)
-        async with lock:
-            await fill(new)
+        async with runner.writing:
+            await runner.fill(new)
             await index.become(new, damage=swap())
     finally:
         await new.close()

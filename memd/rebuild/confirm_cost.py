@@ -2,31 +2,29 @@
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.rebuild.cost import RebuildCost
+from memd.rebuild.cost import CostEstimate
 from memd.store.meta import Fingerprint
 
 
 class RebuildPermission:
     """Whether a rebuild of one agent's index may begin."""
 
-    def __init__(
-        self, agent: str, embedders: AgentQueues, cost: Callable[[bool], Awaitable[RebuildCost]]
-    ) -> None:
+    def __init__(self, agent: str, embedders: AgentQueues, estimate: CostEstimate) -> None:
         """Nobody is asked yet.
 
         Args:
             agent: Its id.
             embedders: Of the agent.
-            cost: What a rebuild would have to embed, with cached vectors or without.
+            estimate: Of what a rebuild would have to embed.
         """
         self.asked: EmbeddingQueue | None = None  # through which a person is asked just now
         self._agent = agent
         self._embedders = embedders
-        self._cost = cost
+        self._estimate = estimate
 
     @contextlib.asynccontextmanager
     async def permitted(self, wanted: Fingerprint, force: bool) -> AsyncIterator[None]:
@@ -42,7 +40,7 @@ class RebuildPermission:
             return
         self.asked = queue
         try:
-            price = await self._cost(force)
+            price = await self._estimate.of_rebuild(force=force)
             async with queue.permitted(self._agent, price.to_embed, price.tokens):
                 self.asked = None
                 yield

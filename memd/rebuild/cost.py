@@ -4,15 +4,20 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from memd.config.settings import AgentSettings
+from memd.embedding.queue.agent_queues import AgentQueues
 from memd.errors import MemdError
 from memd.indexing.index_notes import read_and_cut, unexpected
 from memd.indexing.index_transcripts import read_and_cut_session
 from memd.indexing.rules import IndexingRules
 from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
+from memd.providers.provider import space_of
+from memd.rebuild.fingerprint import embeds_parts
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.safe_open import SourceError
 from memd.sources.scan import scan
 from memd.store.embeddings import KnownVectors
+from memd.store.index import Index
 from memd.store.parts import hash_of
 from memd.text.tokens import estimate_tokens
 
@@ -25,6 +30,54 @@ class RebuildCost(msgspec.Struct, frozen=True):
     cached: int  # chunks whose vector is known
     to_embed: int  # texts, each counted once
     tokens: int  # estimated, of the texts to embed
+
+
+class CostEstimate:
+    """What a rebuild of one agent's index would cost at this moment."""
+
+    def __init__(
+        self, settings: AgentSettings, rules: IndexingRules, index: Index, queues: AgentQueues, files: Threads
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            settings: Of the agent.
+            rules: How its files are cut.
+            index: The one that serves.
+            queues: Who would embed, and what is cached.
+            files: Where files are read.
+        """
+        self._settings = settings
+        self._rules = rules
+        self._index = index
+        self._queues = queues
+        self._files = files
+
+    async def of_rebuild(self, *, force: bool) -> RebuildCost:
+        """Read and cut every file, and count what no vector is known of.
+
+        Args:
+            force: Every chunk would be embedded again, cached or not.
+
+        Raises:
+            NoMemory, Exhausted, NoThread: see cost.
+            StoreUnavailable, StoreDamaged.
+        """
+        spaces = self._queues.spaces
+        wanted = None if spaces is None else spaces.wanted
+        space = None if wanted is None else space_of(wanted)
+        known = self._queues.known(space)
+        # A rebuild puts what the index has into the cache first.
+        is_kept = known is not None and not force and self._index.space == space
+        return await cost(
+            self._rules,
+            known,
+            held=frozenset(await self._index.embedded()) if is_kept else frozenset(),
+            force=force,
+            embeds=self._queues.embeds,
+            with_parts=wanted is not None and embeds_parts(self._settings, wanted.provider),
+            threads=self._files,
+        )
 
 
 async def cost(

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 
 from memd.embedding.queue.agent_queues import AgentQueues
+from memd.indexing.run_pass import PassRunner
+from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
 
 LOOK_S = 2.0  # between two looks at how far it is
@@ -14,20 +15,23 @@ CATCHING_UP = 3  # rounds of what changed while it was embedded
 class NewIndexEmbedding:
     """How far an index is that is embedded for another model while the old one answers by meaning."""
 
-    def __init__(
-        self, old: Index, embedders: AgentQueues, fill: Callable[[Index], Awaitable[object]]
-    ) -> None:
+    def __init__(self, old: Index, embedders: AgentQueues, runner: PassRunner) -> None:
         """None is built yet.
 
         Args:
             old: The index that serves.
             embedders: Of its agent.
-            fill: Brings an index up to date with the disk.
+            runner: Brings an index up to date with the disk.
         """
         self.progress: tuple[int, int] | None = None  # chunks with a vector, and all
         self._old = old
         self._embedders = embedders
-        self._fill = fill
+        self._runner = runner
+
+    @property
+    def cache(self) -> EmbeddingStore | None:
+        """Where vectors are kept by text; None: the agent has no cache."""
+        return self._embedders.cache
 
     async def embed(self, new: Index) -> None:
         """Embed a new index, as far as it is worth waiting for: as long as the old one answers by meaning.
@@ -51,7 +55,7 @@ class NewIndexEmbedding:
                                 waiting, _ = await queue.wait_for(new)
                     if waiting:
                         await asyncio.sleep(LOOK_S / 4)
-                await self._fill(new)
+                await self._runner.fill(new)
                 if not await self._left(new):
                     return
         finally:

@@ -8,6 +8,7 @@ from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.registry import AgentProviders
 from memd.errors import FatalError, MemdError
+from memd.indexing.passes import Passes
 from memd.providers.provider import space_of
 from memd.rebuild.confirm_cost import RebuildPermission
 from memd.rebuild.fingerprint import wanted_fingerprint
@@ -56,6 +57,17 @@ class ModelFollower:
         self._permission = permission
         self._wanted = asyncio.Event()
 
+    async def keep_queue_awake(self, passes: Passes) -> None:
+        """Have the queue look after each pass that went well and each new index, for ever."""
+        version, replaced = passes.succeeded.version, self._renewal.replaced.version
+        while True:
+            await first_of(passes.succeeded.since(version), self._renewal.replaced.since(replaced))
+            version = passes.succeeded.version
+            self.wake_queue()
+            if self._renewal.replaced.version != replaced:
+                replaced = self._renewal.replaced.version
+                self.look_again()
+
     def look_again(self) -> None:
         """What is to be embedded, or by whom, may have changed."""
         self._wanted.set()
@@ -71,7 +83,7 @@ class ModelFollower:
         is_kept = renewal.reason is None or renewal.trouble is not None or renewal.changes_space
         queue = self._embedders.queue(self._index.space)
         if queue is not None and (is_kept or queue.awaits_permission(self._agent)):
-            self._embedders.serve(queue, self._index, renewal.damaged)
+            self._embedders.serve(queue, self._index)
 
     async def run(self, spaces: AgentProviders) -> None:
         """Follow, for ever."""
@@ -83,7 +95,7 @@ class ModelFollower:
             except FatalError:
                 raise
             except StoreDamaged as damage:
-                self._renewal.damaged(str(damage))
+                self._index.damage.report(str(damage))
             except Exception as failure:
                 if not isinstance(failure, MemdError):  # it must be the trouble of no other agent
                     log.error("sync.adaptation_failed", agent=self._agent, exc_info=failure)

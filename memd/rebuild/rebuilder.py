@@ -4,19 +4,22 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from random import Random
 
 import structlog
 
 from memd.errors import FatalError, MemdError
+from memd.indexing.run_pass import PassRunner
 from memd.maintenance.refill_cache import refill
+from memd.maintenance.triggers import MaintenanceTriggers
 from memd.rebuild.build_and_swap import discard, rebuild
+from memd.rebuild.confirm_cost import RebuildPermission
+from memd.rebuild.embed_new_index import NewIndexEmbedding
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
+from memd.runtime.changed import ChangeNotifier
 from memd.runtime.malloc import give_back_beside
 from memd.runtime.safe_traceback import told
-from memd.runtime.tasks import is_cancelled
+from memd.runtime.tasks import first_of, is_cancelled
 from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
@@ -36,14 +39,11 @@ class Rebuilder:
         agent: str,
         index: Index,
         fingerprint: Fingerprint,
-        *,
-        fill: Callable[[Index], Awaitable[object]],
-        embed: Callable[[Index], Awaitable[None]],
-        permit: Callable[[Fingerprint, bool], AbstractAsyncContextManager[None]],
-        lock: asyncio.Lock,
-        cache: EmbeddingStore | None,
+        runner: PassRunner,
+        embedding: NewIndexEmbedding,
+        permission: RebuildPermission,
+        triggers: MaintenanceTriggers,
         rng: Random,
-        done: Callable[[], None],
     ) -> None:
         """Nothing is wanted yet.
 
@@ -51,26 +51,22 @@ class Rebuilder:
             agent: Its id, for the log.
             index: The index that serves.
             fingerprint: What a new one is built for.
-            fill: Brings an index up to date with the disk.
-            embed: Has a new index embedded, as far as it is worth waiting for.
-            permit: Waits until an index for a fingerprint may be built, all of it embedded again or not.
-            lock: Held by whoever writes to the index that serves.
-            cache: Where vectors are kept by text; None: the agent has no cache.
+            runner: Brings an index up to date with the disk.
+            embedding: Has a new index embedded, as far as it is worth waiting for.
+            permission: To embed all of it.
+            triggers: Are told when a new index is in place.
             rng: Source of the jitter of a backoff.
-            done: Called when a new index is in place.
         """
-        self.keyword: str | None = None  # what is wrong with the keyword index
+        self.replaced = ChangeNotifier()  # when a new index is in place
         self.trouble: str | None = None  # why the last attempt failed
         self._agent = agent
         self._index = index
         self._fingerprint = fingerprint
-        self._fill = fill
-        self._embed = embed
-        self._permit = permit
-        self._lock = lock
-        self._cache = cache
+        self._runner = runner
+        self._embedding = embedding
+        self._permission = permission
+        self._triggers = triggers
         self._rng = rng
-        self._done = done
         self._wanted = asyncio.Event()  # set when there may be a reason
         self._wish: str | None = None  # why it was asked for by want
         self._wishes = 0  # so often
@@ -82,7 +78,6 @@ class Rebuilder:
         self._space_reason: str | None = None  # why vectors of another model are wanted
         self._attempt: asyncio.Task[None] | None = None
         self._swapping: str | None = None  # why, once the attempt is given up no more
-        self._damage: str | None = None  # of the file, which is set aside when another is there
         self._calm = Backoff(rng, cap_s=CALM_S)  # of damages, one soon after the other
         self._mended_at: float | None = None
 
@@ -91,9 +86,9 @@ class Rebuilder:
         """Why the index is to be built anew; None: nobody wants that any more, and what was being built is given up."""
         if self._wish is not None:
             return self._wish
-        if self.keyword is not None:
+        if self._index.damage.keyword is not None:
             return "the keyword index is broken"
-        if self._damage is not None:
+        if self._index.damage.reason is not None:
             return "the index is damaged"
         return self._space_reason or self._swapping
 
@@ -140,20 +135,6 @@ class Rebuilder:
         if self._attempt is not None and self._swapping is None:
             self._attempt.cancel()
 
-    def damaged(self, reason: str) -> None:
-        """Something in the file is not what memd wrote there."""
-        if self._damage is None:
-            log.error("sync.index_damaged", agent=self._agent, reason=reason)
-            self._damage = reason
-        self._wanted.set()
-
-    def keyword_failed(self, reason: str) -> None:
-        """A search found the keyword index broken."""
-        if self.keyword is None:
-            self.keyword = reason
-            self._damage = self._damage or reason
-        self._wanted.set()
-
     def begin_again(self) -> None:
         """Give up what is being built, and build it from the beginning."""
         self._give_up()
@@ -169,10 +150,12 @@ class Rebuilder:
         backoff = Backoff(self._rng, cap_s=LONGEST_WAIT_S)
         while True:
             self._wanted.clear()
+            reported = self._index.damage.reported
+            version = reported.version
             if self.reason is None:
                 backoff.reset()
                 self.trouble = None
-                await self._wanted.wait()
+                await first_of(self._wanted.wait(), reported.since(version))
                 continue
             await self._let_calm_down()
             try:
@@ -186,9 +169,16 @@ class Rebuilder:
                 continue
             if is_done:
                 backoff.reset()
-                self._done()
+                self._note_replaced()
                 # What was built beside took as much memory again, which the allocator would keep for the next time.
                 await give_back_beside()
+
+    def _note_replaced(self) -> None:
+        self._triggers.whole.set()
+        self._triggers.left_over.set()
+        self._triggers.note()
+        self._runner.index_replaced()
+        self.replaced.notify()
 
     async def _try(self) -> bool:
         """Build the index once; False: that was given up."""
@@ -204,9 +194,9 @@ class Rebuilder:
             return False
         finally:
             self._attempt = self._swapping = None
-        self.trouble = self.keyword = None
-        if self._damage is not None:
-            self._damage, self._mended_at = None, time.monotonic()
+        self.trouble = None
+        if self._index.damage.mended():
+            self._mended_at = time.monotonic()
         if self._wishes == wishes:
             self._wish = None
         if self._fingerprint == target:
@@ -215,7 +205,7 @@ class Rebuilder:
         return True
 
     async def _let_calm_down(self) -> None:
-        if self._damage is None:
+        if self._index.damage.reason is None:
             return
         is_soon = self._mended_at is not None and time.monotonic() - self._mended_at < CALM_S
         if not is_soon:
@@ -260,18 +250,21 @@ class Rebuilder:
 
     async def _rebuild(self, target: Fingerprint) -> None:
         # What is damaged is mended unasked: its texts are searchable then, and what is sent is asked about by the queue.
-        is_unasked = self._damage is not None
-        async with contextlib.nullcontext() if is_unasked else self._permit(target, self._embed_again):
-            with contextlib.nullcontext() if self._cache is None else self._cache.needed():
-                if self._cache is not None:
-                    await self._prepare(self._cache, target.space)
-                await rebuild(
-                    self._index, target, self._fill, self._lock, embed=self._embed, swap=self._about_to_swap
-                )
-        if (
-            self._is_forgotten or target.space is None or self._cache is None
-        ):  # else it was wished again meanwhile
+        is_unasked = self._index.damage.reason is not None
+        cache = self._embedding.cache
+        asking = self._permission.permitted(target, self._embed_again)
+        async with contextlib.nullcontext() if is_unasked else asking:
+            with contextlib.nullcontext() if cache is None else cache.needed():
+                if cache is not None:
+                    await self._prepare(cache, target.space)
+                await self._build(target)
+        if self._is_forgotten or target.space is None or cache is None:  # else it was wished again meanwhile
             self._embed_again = self._is_forgotten = False
+
+    async def _build(self, target: Fingerprint) -> None:
+        await rebuild(
+            self._index, target, self._runner, embed=self._embedding.embed, swap=self._about_to_swap
+        )
 
     async def _prepare(self, cache: EmbeddingStore, space: Space | None) -> None:
         if not self._embed_again or space is None:
@@ -283,4 +276,4 @@ class Rebuilder:
 
     def _about_to_swap(self) -> str | None:
         self._swapping = self.reason
-        return self._damage
+        return self._index.damage.reason

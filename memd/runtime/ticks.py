@@ -1,5 +1,10 @@
 """Aligns periodic timers, so that the process wakes once for all of them."""
 
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+"""A clock that whoever is given it reads: seconds, monotonic or Unix time, as its parameter says."""
+
 # Milliseconds are what event loops count in. Whoever was woken by a beat, and rounds, must not wait for it again: a wait
 # of less is none, and would be repeated until the beat is past.
 _RESOLUTION_S = 0.001

@@ -25,6 +25,7 @@ from memd.store.backups import BackupCopy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
+from memd.store.index_damage import IndexDamage
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
 
 T = TypeVar("T")
@@ -71,9 +72,9 @@ class Index:
         self._under_way: set[asyncio.Task[Any]] = set()  # changes of the file and of what is in memory
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
-        self.changed = (
-            ChangeNotifier()
-        )  # whenever its files have changed; its versions are of this object alone
+        # Whenever its files have changed; the versions are of this object alone.
+        self.changed = ChangeNotifier()
+        self.damage = IndexDamage(file.stem)
 
     async def open(self) -> None:
         """Open the file; one that is damaged is set aside under another name, and a new one made.

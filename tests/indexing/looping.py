@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from memd.config.settings import AgentSettings, SyncSettings
-from memd.index_service import IndexService
+from memd.index_service import IndexService, index_parts
 from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
@@ -59,17 +59,18 @@ class Bench:
         self.index = index or Index(home / "main.sqlite")
         self.dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
         self.roots: tuple[Root, ...] = roots_of(self.settings)
-        self.loop = IndexService(
+        self.parts = index_parts(
             "main",
             self.settings,
             treatment_of(self.settings, self.roots),
             self.index,
             FINGERPRINT,
-            dirty=self.dirty,
+            pending=self.dirty,
             spaces=None,
             rng=Random(1),
             clock=clock,
         )
+        self.loop = IndexService("main", self.index, self.dirty, self.parts, clock)
 
     def write(self, name: str, text: str) -> Path:
         file = self.workspace / name

@@ -3,9 +3,11 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import apsw
 import pytest
@@ -13,9 +15,10 @@ from structlog.testing import capture_logs
 
 from memd.errors import MemdError
 from memd.indexing import run_pass
-from memd.indexing.changes.pending import PendingChanges, TakenChanges
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.passes import OUTCOMES, Passes, PassFailed
-from memd.indexing.run_pass import PassResult
+from memd.indexing.run_pass import PassResult, PassRunner
+from memd.maintenance.triggers import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.safe_traceback import told
@@ -23,9 +26,29 @@ from memd.sources.scan import Scan, scan
 from memd.store.errors import StoreClosed, StoreUnavailable
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
+from memd.store.index_damage import IndexDamage
 from tests.clock import Clock, Ticking
 from tests.indexing.looping import FINGERPRINT, Bench, HeldIndex, running
 from tests.wait import until_async
+
+
+def passes_of(
+    pending: PendingChanges, make: Callable[..., Coroutine[None, None, PassResult]], clock: Clock
+) -> Passes:
+    """The passes of an agent whose index is a stand-in."""
+    runner = SimpleNamespace(run=make, writing=asyncio.Lock())
+    at_once = partial(asyncio.sleep, 0)
+    index = SimpleNamespace(settle=at_once, mistrust=at_once, damage=IndexDamage("main"))
+    triggers = MaintenanceTriggers()
+    return Passes(
+        "main",
+        cast("Index", index),
+        pending,
+        cast("PassRunner", runner),
+        triggers,
+        rng=Random(3),
+        clock=clock,
+    )
 
 
 @pytest.fixture
@@ -249,17 +272,14 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
     """Up to the longest: a disk that stays full is not asked each second for days; nor is a machine without memory."""
     is_failing = True
 
-    async def make(_: TakenChanges) -> PassResult:
+    async def make(*_: object, **__: object) -> PassResult:
         if is_failing:
             raise kind
         return PassResult()
 
     clock = Clock()
     dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
-    passes = Passes(
-        "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
-        damaged=lambda _: None, succeeded=lambda _, __: None,
-    )  # fmt: skip
+    passes = passes_of(dirty, make, clock)
     failures = (*range(1, 9), 0, 1)
     with capture_logs() as logs:
         for failure in failures:
@@ -278,15 +298,12 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
 async def test_how_the_last_passes_ended_is_remembered() -> None:
     """So many: who waited for one of them is answered, and nothing grows for ever."""
 
-    async def make(_: TakenChanges) -> PassResult:
+    async def make(*_: object, **__: object) -> PassResult:
         return PassResult()
 
     clock = Clock()
     dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
-    passes = Passes(
-        "main", dirty, make, lock=asyncio.Lock(), rng=Random(3), clock=clock,
-        damaged=lambda _: None, succeeded=lambda _, __: None,
-    )  # fmt: skip
+    passes = passes_of(dirty, make, clock)
     for _ in range(OUTCOMES + 1):
         dirty.mark_all()
         await passes.attempt(await dirty.take())

@@ -1,13 +1,15 @@
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from memd.config.settings import SessionSettings
+from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.transcript_schedule import TranscriptSchedule
 from memd.model import FoundFile
+from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
 from memd.sources.scan import scan
 from memd.store.index import Index
@@ -25,6 +27,17 @@ async def index(tmp_path: Path) -> AsyncIterator[Index]:
         yield one
 
 
+class Marks(PendingChanges):
+    """What was marked, in order."""
+
+    def __init__(self, debouncer: Debouncer, clock: Callable[[], float]) -> None:
+        super().__init__(debouncer, clock)
+        self.marked: list[Path] = []
+
+    def mark(self, paths: Iterable[Path]) -> None:
+        self.marked += paths
+
+
 class Bench:
     """Transcripts that grow by a clock that a test sets."""
 
@@ -33,18 +46,19 @@ class Bench:
         self.roots = shelf(directory)
         self.index = index
         self.now = NOW
-        self.marked: list[Path] = []
+        self.pending = Marks(Debouncer(quiet_s=1.5, cap_s=6.0), lambda: self.now)
         self.growing = TranscriptSchedule(
             settings or SessionSettings(delta_bytes=2000, delta_messages=5, idle_seconds=60),
             index,
             self.roots,
             Threads(1, "counting"),
-            self.mark,
+            self.pending,
             now=lambda: self.now,
         )
 
-    def mark(self, files: Iterable[Path]) -> None:
-        self.marked += files
+    @property
+    def marked(self) -> list[Path]:
+        return self.pending.marked
 
     def say(self, name: str, turns: int, *, ago_s: float = 0.0) -> Path:
         file = self.directory / name

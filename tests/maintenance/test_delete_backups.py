@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from memd.maintenance.delete_backups import EVERY_S, UpgradedDatabase, keep_proving
+from memd.maintenance.delete_backups import EVERY_S, UpgradedDatabase, delete_backups
 from memd.model import TextHash
 from memd.store.backups import KEPT_S, BackupCopy
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
+from memd.store.index_damage import IndexDamage
 from tests.clock import for_s, hastily, now_s
 from tests.faults.vfs import Act, Operation, Sync, between
+from tests.maintenance.keeping import keep
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 from tests.store.golden.read import DIRECTORY, unpack
 from tests.store.older import made, run
@@ -34,14 +36,13 @@ async def brought_up_to_date(tmp_path: Path) -> AsyncIterator[Index]:
 @asynccontextmanager
 async def proving(
     store: UpgradedDatabase, whole: asyncio.Event, *, later_s: float = KEPT_S
-) -> AsyncIterator[list[str]]:
-    """Somebody who looks all the time, so long after the copy was made; the damage that is told."""
-    told: list[str] = []
-    task = asyncio.create_task(
-        keep_proving(store, whole, told.append, every_s=0.005, clock=lambda: time.time() + later_s)
-    )
+) -> AsyncIterator[IndexDamage]:
+    """Somebody who looks all the time, so long after the copy was made; the damage that is reported."""
+    damage = IndexDamage("main")
+    proof = delete_backups(store, whole, damage, every_s=0.005, clock=lambda: time.time() + later_s)
+    task = asyncio.create_task(keep(proof, first_wait_s=0.005))
     try:
-        yield told
+        yield damage
     finally:
         task.cancel()
         await asyncio.wait([task])
@@ -88,7 +89,7 @@ async def test_a_young_copy_stays(tmp_path: Path) -> None:
     async with brought_up_to_date(tmp_path) as index, proving(index, is_set(), later_s=KEPT_S - 600) as told:
         await looked(index)
         assert index.copies[0].path.exists()
-        assert told == []
+        assert told.reason is None
 
 
 async def test_damage_keeps_the_copy_and_is_told(tmp_path: Path) -> None:
@@ -96,8 +97,8 @@ async def test_damage_keeps_the_copy_and_is_told(tmp_path: Path) -> None:
     async with brought_up_to_date(tmp_path) as index:
         run(index.file, "UPDATE keywords_data SET block = zeroblob(length(block)) WHERE id > 1000")
         async with proving(index, is_set()) as told:
-            await until_async(lambda: told)
-            assert "fts5" in told[0]
+            await until_async(lambda: told.reason)
+            assert "fts5" in str(told.reason)
             assert index.copies[0].path.exists()
 
 
@@ -112,7 +113,7 @@ async def test_a_copy_that_cannot_be_deleted_is_tried_again(tmp_path: Path) -> N
             assert copy.path.is_dir()
             copy.path.rmdir()
             await until_async(lambda: not index.copies)
-            assert told == []
+            assert told.reason is None
 
 
 @pytest.mark.parametrize("is_damaged", [True, False])
@@ -127,7 +128,7 @@ async def test_the_copy_of_a_cache_goes_likewise(tmp_path: Path, *, is_damaged: 
         run(file, "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET rootpage = 999 WHERE name = 'cache'")
     async with proving(store, is_set()) as told:
         await until_async(lambda: not store.copies)
-        assert bool(told) is is_damaged
+        assert bool(told.reason) is is_damaged
     assert not copy.path.exists()
     assert await store.get(("p", "m", "k"), [TextHash(b"\x07")], 1.0) == {b"\x07": b"\x01\x02"}
     assert (len(store.damaged_files()) == 1) is is_damaged
@@ -165,5 +166,5 @@ def test_copies_are_looked_at_each_hour() -> None:
     """From the first whole pass on."""
     store, whole = Kept(), asyncio.Event()
     whole.set()
-    hastily(for_s(3.5 * EVERY_S, keep_proving(store, whole, lambda _: None, clock=lambda: 0.0)))
+    hastily(for_s(3.5 * EVERY_S, keep(delete_backups(store, whole, None, clock=lambda: 0.0))))
     assert store.checked == pytest.approx([EVERY_S * number for number in range(4)])

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from memd.maintenance.optimize_keywords import KeywordOptimizer
-from memd.maintenance.truncate_wal import keep_wiping
+from memd.maintenance.optimize_keywords import optimize_keywords
+from memd.maintenance.triggers import MaintenanceTriggers
+from memd.maintenance.truncate_wal import truncate_wal
 from memd.model import Chunk, Kind, Turn
 from memd.store.index import Index
 from memd.store.sessions import SessionChange
+from tests.maintenance.keeping import keep
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 
@@ -56,13 +58,12 @@ def left(directory: Path) -> set[str]:
 
 
 @asynccontextmanager
-async def remembered(directory: Path, *, late_s: float) -> AsyncIterator[tuple[Index, KeywordOptimizer]]:
+async def remembered(directory: Path, *, late_s: float) -> AsyncIterator[tuple[Index, MaintenanceTriggers]]:
     """An index of many notes, with one of each kind among them that is to be forgotten."""
     index = Index(directory / "main.sqlite")
     await index.open()
     await index.adopt(FINGERPRINT)
-    left_over = asyncio.Event()
-    tidy = KeywordOptimizer(index, lambda _: None, left_over.set, late_s=late_s)
+    tidy = MaintenanceTriggers(late_s=late_s)
     for number in range(60):
         if number == 30:
             note = secret_note()
@@ -76,8 +77,8 @@ async def remembered(directory: Path, *, late_s: float) -> AsyncIterator[tuple[I
     await index.empty_log()
     assert left(directory) == set(SAID)
     tasks = [
-        asyncio.create_task(tidy.run()),
-        asyncio.create_task(keep_wiping(index, left_over, again_s=0.01)),
+        asyncio.create_task(keep(optimize_keywords(index, tidy))),
+        asyncio.create_task(keep(truncate_wal(index, tidy, again_s=0.01))),
     ]
     try:
         yield index, tidy
@@ -109,7 +110,7 @@ async def test_a_few_changes_are_enough_after_a_while(tmp_path: Path) -> None:
         await until_async(lambda: left(tmp_path) == {"the name of a note"}, 20)
 
 
-def _is_idle(tidy: KeywordOptimizer) -> bool:
+def _is_idle(tidy: MaintenanceTriggers) -> bool:
     return not tidy.is_due
 
 

@@ -5,9 +5,11 @@ from typing import cast
 
 import apsw
 
-from memd.maintenance.integrity_check import EVERY_S, GONE_S, keep_checking
+from memd.maintenance.integrity_check import EVERY_S, GONE_S, check_integrity
 from memd.store.index import Index
+from memd.store.index_damage import IndexDamage
 from tests.clock import for_s, hastily, now_s
+from tests.maintenance.keeping import keep
 from tests.store.conftest import chunk_of, found_file, index
 from tests.wait import until_async
 
@@ -16,15 +18,13 @@ __all__ = ["index"]
 
 async def told(index: Index, *, every_s: float) -> str:
     """The first damage that is found."""
-    found: list[str] = []
-    checking = asyncio.create_task(
-        keep_checking(index, found.append, lambda: False, every_s=every_s, gone_s=0.01)
-    )
+    checking = asyncio.create_task(keep(check_integrity(index, bool, every_s=every_s, gone_s=0.01)))
     try:
-        await until_async(lambda: found, 10)
+        await until_async(lambda: index.damage.reason, 10)
     finally:
         checking.cancel()
-    return found[0]
+    assert index.damage.reason is not None
+    return index.damage.reason
 
 
 async def test_zeroed_keywords_are_found_while_nobody_searches(index: Index) -> None:
@@ -57,6 +57,7 @@ class Quiet:
     def __init__(self, gone_at: float = math.inf) -> None:
         self.checked: list[float] = []
         self._gone_at = gone_at
+        self.damage = IndexDamage("main")
 
     @property
     def is_gone(self) -> bool:
@@ -68,13 +69,14 @@ class Quiet:
 
 def test_an_index_is_looked_at_as_often_as_is_said() -> None:
     """Checked each hour, and not while it is busy; a file that is gone is found within seconds."""
-    index, busy_until, met = Quiet(), 2.5 * EVERY_S, list[float]()
-    check = keep_checking(cast("Index", index), lambda _: None, lambda: now_s() < busy_until)
-    hastily(for_s(4.5 * EVERY_S, check))
+    index, busy_until = Quiet(), 2.5 * EVERY_S
+    check = check_integrity(cast("Index", index), lambda: now_s() < busy_until)
+    hastily(for_s(4.5 * EVERY_S, keep(check)))
     assert len(index.checked) == 2
     assert 0 <= index.checked[0] - busy_until <= GONE_S
     assert EVERY_S <= index.checked[1] - index.checked[0] <= EVERY_S + GONE_S
     gone = Quiet(gone_at=100.5)
-    hastily(for_s(100.5 + GONE_S, keep_checking(cast("Index", gone), lambda _: met.append(now_s()), bool)))
-    [met_at] = met
-    assert 100.5 <= met_at <= 100.5 + GONE_S
+    hastily(for_s(100.4, keep(check_integrity(cast("Index", gone), bool))))
+    assert gone.damage.reason is None
+    hastily(for_s(100.5 + GONE_S, keep(check_integrity(cast("Index", gone), bool))))
+    assert gone.damage.reason is not None

@@ -7,29 +7,31 @@ from typing import cast
 import apsw
 import pytest
 
-from memd.maintenance.optimize_keywords import LATE_S, MANY, KeywordOptimizer
+from memd.maintenance.optimize_keywords import optimize_keywords
+from memd.maintenance.triggers import LATE_S, MANY, MaintenanceTriggers
 from memd.model import Kind
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
+from memd.store.index_damage import IndexDamage
 from tests.clock import hastily, now_s
+from tests.maintenance.keeping import keep
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 from tests.wait import until_async
 
 
 @asynccontextmanager
-async def tidied(file: Path) -> AsyncIterator[tuple[Index, KeywordOptimizer, list[str]]]:
-    """An index with a few parts, what keeps it in order, and the damage that this met."""
+async def tidied(file: Path) -> AsyncIterator[tuple[Index, MaintenanceTriggers]]:
+    """An index with a few parts, and what keeps it in order."""
     index = Index(file)
     await index.open()
     await index.adopt(FINGERPRINT)
     for number in range(6):
         text = " ".join(f"word{number}x{n}" for n in range(500))
         await index.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
-    met: list[str] = []
-    tidy = KeywordOptimizer(index, met.append, lambda: None)
-    running = asyncio.create_task(tidy.run())
+    tidy = MaintenanceTriggers()
+    running = asyncio.create_task(keep(optimize_keywords(index, tidy)))
     try:
-        yield index, tidy, met
+        yield index, tidy
     finally:
         running.cancel()
         await index.close()
@@ -46,42 +48,42 @@ def parts(index: Index) -> int:
 
 async def test_many_changes_put_the_keywords_in_order(tmp_path: Path) -> None:
     """Changes add up until there are enough; then one part is left of all."""
-    async with tidied(tmp_path / "main.sqlite") as (index, tidy, met):
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy):
         assert parts(index) > 1
         tidy.note(MANY - 1)
         await index.keywords('"word1x1"', 1, frozenset(Kind))
         assert parts(index) > 1
         tidy.note(1)
         await until_async(lambda: parts(index) == 1)
-        assert met == []
+        assert index.damage.reason is None
         assert len(await index.keywords('"word1x1"', 5, frozenset(Kind))) == 1
 
 
 async def test_an_index_that_is_put_in_place_is_put_in_order(tmp_path: Path) -> None:
     """All its files are new."""
-    async with tidied(tmp_path / "main.sqlite") as (index, tidy, _):
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy):
         tidy.note()
         await until_async(lambda: parts(index) == 1)
 
 
 async def test_damage_that_is_met_is_told(tmp_path: Path) -> None:
     """A keyword index that cannot be put in order is broken, and is built anew by whoever is told."""
-    async with tidied(tmp_path / "main.sqlite") as (index, tidy, met):
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy):
         connection = apsw.Connection(str(index.file))
         connection.execute("UPDATE keywords_data SET block = x'ff00ff00ff' WHERE id > 10")
         connection.close()
         tidy.note()
-        await until_async(lambda: met)
+        await until_async(lambda: index.damage.reason)
 
 
 async def test_an_index_that_closes_is_nobodys_damage(tmp_path: Path) -> None:
     """What cannot be done now is left for another time."""
-    async with tidied(tmp_path / "main.sqlite") as (index, tidy, met):
+    async with tidied(tmp_path / "main.sqlite") as (index, tidy):
         await index.close()
         tidy.note()
         for _ in range(5):
             await asyncio.sleep(0)
-        assert met == []
+        assert index.damage.reason is None
 
 
 async def test_a_few_changes_are_enough_after_a_while(tmp_path: Path) -> None:
@@ -93,14 +95,15 @@ async def test_a_few_changes_are_enough_after_a_while(tmp_path: Path) -> None:
         await index.replace(
             found_file(f"memory/{number}.md"), b"1", [chunk_of(f"word{number} " * 300)], {}, frozenset()
         )
-    done: list[int] = []
-    tidy = KeywordOptimizer(index, lambda _: None, lambda: done.append(parts(index)), late_s=0.02)
-    running = asyncio.create_task(tidy.run())
-    await until_async(lambda: done == [1])
+    tidy = MaintenanceTriggers(late_s=0.02)
+    running = asyncio.create_task(keep(optimize_keywords(index, tidy)))
+    await until_async(tidy.left_over.is_set)
+    assert parts(index) == 1
+    tidy.left_over.clear()
     await index.remove(["memory/1.md"])
     tidy.note(1)
-    await until_async(lambda: done == [1, 1])
-    assert not tidy.is_due
+    await until_async(tidy.left_over.is_set)
+    assert parts(index) == 1
     running.cancel()
     await asyncio.wait([running])
     await index.close()
@@ -121,11 +124,10 @@ async def test_what_could_not_be_put_in_order_is_put_in_order_later(tmp_path: Pa
     index = Locked(tmp_path / "main.sqlite")
     await index.open()
     await index.adopt(FINGERPRINT)
-    done = asyncio.Event()
-    tidy = KeywordOptimizer(index, lambda _: None, done.set, late_s=0.001)
-    running = asyncio.create_task(tidy.run())
+    tidy = MaintenanceTriggers(late_s=0.001)
+    running = asyncio.create_task(keep(optimize_keywords(index, tidy), first_wait_s=0.001))
     async with asyncio.timeout(20):
-        await done.wait()
+        await tidy.left_over.wait()
     assert index.attempts > 2
     running.cancel()
     await asyncio.wait([running])
@@ -137,6 +139,7 @@ class Orderly:
 
     def __init__(self) -> None:
         self.tidied: list[float] = []
+        self.damage = IndexDamage("main")
 
     async def tidy_keywords(self, *, begin: bool) -> bool:
         assert begin
@@ -152,8 +155,8 @@ def test_few_changes_wait_for_more_as_long_as_is_said_and_many_do_not() -> None:
     index = Orderly()
 
     async def main() -> None:
-        tidy = KeywordOptimizer(cast("Index", index), lambda _: None, lambda: None)
-        running = asyncio.create_task(tidy.run())
+        tidy = MaintenanceTriggers()
+        running = asyncio.create_task(keep(optimize_keywords(cast("Index", index), tidy)))
         await asyncio.sleep(2 * LATE_S)
         tidy.note(1)
         await asyncio.sleep(2 * LATE_S)

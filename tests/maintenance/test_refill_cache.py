@@ -8,10 +8,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.maintenance.refill_cache import keep_filled
+from memd.maintenance.refill_cache import refill_cache
 from memd.model import TextHash
 from memd.store.embeddings import EmbeddingStore
 from memd.store.index import Index
+from tests.maintenance.keeping import keep
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 
@@ -93,7 +94,7 @@ async def test_a_cache_that_may_lack_something_gets_it_from_the_index(
     await filled(file)
     end(file)
     async with opened(file) as cache:
-        filling = asyncio.create_task(keep_filled(index, cache))
+        filling = asyncio.create_task(keep(refill_cache(index, cache)))
         await until_async(lambda: count(file) == NOTES)
         assert await cache.get(SPACE, list(VECTORS), 0.0) == VECTORS
         filling.cancel()

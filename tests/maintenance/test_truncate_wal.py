@@ -6,12 +6,15 @@ from typing import cast
 import apsw
 import pytest
 
-from memd.maintenance.truncate_wal import keep_wiping
+from memd.maintenance.triggers import MaintenanceTriggers
+from memd.maintenance.truncate_wal import truncate_wal
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
+from memd.store.index_damage import IndexDamage
 from tests.bounds import shipped
 from tests.clock import for_s, hastily, now_s
 from tests.indexing.transcribed import opened
+from tests.maintenance.keeping import keep
 from tests.wait import until_async
 
 
@@ -23,15 +26,15 @@ async def test_the_log_is_emptied_as_soon_as_nobody_reads(tmp_path: Path) -> Non
     """Somebody in the middle of a search is not disturbed; afterwards the log has nothing in it."""
     file = tmp_path / "x.sqlite"
     async with opened(file) as index:
-        replaced = asyncio.Event()
-        wiping = asyncio.create_task(keep_wiping(index, replaced, again_s=0.01))
+        triggers = MaintenanceTriggers()
+        wiping = asyncio.create_task(keep(truncate_wal(index, triggers, again_s=0.01)))
         reader = apsw.Connection(str(file))
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM files").fetchall()
         await index.start_ids_at(1000)
         assert log_size(file) > 0
-        replaced.set()
-        await until_async(lambda: not replaced.is_set())
+        triggers.left_over.set()
+        await until_async(lambda: not triggers.left_over.is_set())
         assert await index.counts() is not None
         assert log_size(file) > 0
         reader.close()
@@ -44,6 +47,7 @@ class Failing:
     """An index whose log can never be emptied."""
 
     file = Path("main.sqlite")
+    damage = IndexDamage("main")
 
     def __init__(self, *, is_busy: bool) -> None:
         self.asked: list[float] = []
@@ -60,12 +64,12 @@ def test_a_log_is_tried_again_soon_and_less_and_less_often_where_the_disk_fails(
     """Where only somebody reads, it stays soon."""
     again, longest = (
         shipped("memd.maintenance.truncate_wal._AGAIN_S"),
-        shipped("memd.maintenance.truncate_wal._LONGEST_WAIT_S"),
+        shipped("memd.maintenance.loop.LONGEST_WAIT_S"),
     )
     for is_busy in (True, False):
-        index, left_over = Failing(is_busy=is_busy), asyncio.Event()
-        left_over.set()
-        hastily(for_s(20 * longest, keep_wiping(cast("Index", index), left_over)))
+        index, triggers = Failing(is_busy=is_busy), MaintenanceTriggers()
+        triggers.left_over.set()
+        hastily(for_s(20 * longest, keep(truncate_wal(cast("Index", index), triggers))))
         waits = [later - earlier for earlier, later in pairwise(index.asked)]
         if is_busy:
             assert waits == pytest.approx([again] * len(waits))

@@ -32,7 +32,7 @@ from tests.store.conftest import FINGERPRINT
 def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, is_again: bool) -> None:
     """Neither ends the task: it would take the other agents with it."""
     looks: list[float] = []
-    damages: list[str] = []
+    index = Index(Path("/nowhere/main.sqlite"))
 
     class Bench(ModelFollower):
         async def _adapt(self, spaces: AgentProviders) -> None:
@@ -44,10 +44,10 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
         made = Bench(
             "main",
             AgentSettings(workspace=Path("/nowhere")),
-            Index(Path("/nowhere/main.sqlite")),
+            index,
             FINGERPRINT,
             embedders=cast("AgentQueues", SimpleNamespace()),
-            renewal=cast("Rebuilder", SimpleNamespace(damaged=damages.append)),
+            renewal=cast("Rebuilder", SimpleNamespace()),
             permission=cast("RebuildPermission", SimpleNamespace()),
         )
         spaces = SimpleNamespace(version=0, changed_since=lambda _: asyncio.Event().wait())
@@ -60,4 +60,4 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
     with capture_logs():
         hastily(main())
     assert looks == pytest.approx([0.0, LONGEST_WAIT_S] if is_again else [0.0])
-    assert damages == ([] if is_again else [str(failure)])
+    assert index.damage.reason == (None if is_again else str(failure))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from memd.maintenance.triggers import MaintenanceTriggers
 from memd.model import TextHash
 from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import Rebuilder
@@ -31,6 +32,11 @@ assert FINGERPRINT.space is not None
 SPACE = FINGERPRINT.space
 
 
+def rebuilder_of(index: Index, fingerprint: Fingerprint, parts: Any) -> Rebuilder:
+    """A rebuilder whose runner, embedding and permission are one stand-in."""
+    return Rebuilder("main", index, fingerprint, parts, parts, parts, MaintenanceTriggers(), Random(1))
+
+
 class Bench:
     """An index with vectors, its renewal, and a provider that counts what it embeds."""
 
@@ -43,18 +49,14 @@ class Bench:
         self.failures = 0  # of attempts that are to fail before any is embedded
         self.meanwhile: Callable[[], object] = lambda: None  # called when the new index has its text
         self.reasons: list[str | None] = []  # why it is built again, at the end of each building
-        self.renewal = Rebuilder(
-            "main",
-            self.index,
-            FINGERPRINT,
-            fill=self.fill,
-            embed=self.embed,
-            permit=lambda _, __: nullcontext(),
-            lock=asyncio.Lock(),
-            cache=self.cache,
-            rng=Random(1),
-            done=lambda: self.reasons.append(self.renewal.reason),
-        )
+        self.writing = asyncio.Lock()
+        self.renewal = rebuilder_of(self.index, FINGERPRINT, self)
+
+    def index_replaced(self) -> None:
+        self.reasons.append(self.renewal.reason)
+
+    def permitted(self, *_: object) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
     async def fill(self, index: Index) -> None:
         if self.failures:
@@ -123,13 +125,13 @@ async def test_nothing_is_pruned_that_a_rebuild_is_about_to_take(tmp_path: Path)
     """However small the cache is to be, and whoever prunes it: the vectors of the old index come back from it."""
     async with running(tmp_path) as bench:
         pruned: list[int] = []
-        fill = bench.renewal._fill
+        fill = bench.fill
 
         async def after_another_agent_has_pruned(index: Index) -> None:
             pruned.append(await bench.known.prune(1))
             await fill(index)
 
-        bench.renewal._fill = after_another_agent_has_pruned
+        bench.fill = after_another_agent_has_pruned  # type: ignore[method-assign]
         assert await bench.rebuilt() == []
         assert pruned == [0, 0]
         assert await bench.known.prune(1) == len(HASHES) - 1
@@ -231,18 +233,17 @@ class Course:
         self.under_way = 0
         self.begun = 0
         self.built: list[tuple[int, Fingerprint]] = []  # the number of the attempt, and what it was for
-        self.renewal = Rebuilder(
-            "main",
-            Index(Path("/nowhere/main.sqlite")),
-            TARGETS[0],
-            fill=lambda _: asyncio.sleep(0),
-            embed=lambda _: asyncio.sleep(0),
-            permit=lambda _, __: nullcontext(),
-            lock=asyncio.Lock(),
-            cache=None,
-            rng=Random(1),
-            done=lambda: None,
-        )
+        self.cache = None
+        self.renewal = rebuilder_of(Index(Path("/nowhere/main.sqlite")), TARGETS[0], self)
+
+    def index_replaced(self) -> None:
+        pass
+
+    def permitted(self, *_: object) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def embed(self, _: Index) -> None:
+        raise AssertionError("nothing is built here")
 
     async def rebuild(
         self, _: Index, target: Fingerprint, *__: Any, swap: Callable[[], object], **___: Any
@@ -278,9 +279,9 @@ class Course:
             case "keep space":
                 self.renewal.keep_space(target)
             case "damaged":
-                self.renewal.damaged("a page is not what it was")
+                self.renewal._index.damage.report("a page is not what it was")
             case "keyword":
-                self.renewal.keyword_failed("malformed")
+                self.renewal._index.damage.report_keyword("malformed")
             case "begin again":
                 self.renewal.begin_again()
             case _:
@@ -305,7 +306,7 @@ class Course:
         self.check()
         assert not running.done()
         assert self.renewal.reason is None, "what is wanted is built"
-        assert self.renewal.keyword is None
+        assert self.renewal._index.damage.keyword is None
         assert not self.renewal.changes_space
         assert target is None or self.built[-1][1] == target
         if not is_wanted:
@@ -363,14 +364,14 @@ def test_what_is_wanted_is_built_and_nothing_else(
 async def test_what_was_begun_for_another_reason_is_begun_again(tmp_path: Path) -> None:
     """The provider turns out to give other vectors while the index is cut anew: it is cut for those."""
     async with running(tmp_path) as bench:
-        fill, begun = bench.renewal._fill, asyncio.Event()
+        fill, begun = bench.fill, asyncio.Event()
 
         async def held(_: Index) -> None:
-            bench.renewal._fill = fill
+            bench.fill = fill  # type: ignore[method-assign]
             begun.set()
             await asyncio.Event().wait()
 
-        bench.renewal._fill = held
+        bench.fill = held  # type: ignore[method-assign,assignment]
         bench.renewal.want("the chunking changed")
         await begun.wait()
         wanted = msgspec.structs.replace(FINGERPRINT, parts=not FINGERPRINT.parts)

@@ -189,7 +189,7 @@ class QmdBackend:
         try:
             return await self._search(question)
         except StoreDamaged as damage:
-            self._sync.damaged(str(damage))
+            self._index.damage.report(str(damage))
             raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
 
     async def _search(self, question: BackendQuestion) -> BackendAnswer:

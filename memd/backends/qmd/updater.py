@@ -91,7 +91,6 @@ class QmdUpdater:
         self._settings = settings
         self._runner = runner
         self._index = agent.index
-        self._sync = agent.sync
         self._roots = tuple(agent.rules.roots)
         self._sessions = "sessions" in agent.settings.sources
         self._places = QmdPlaces.of(agent.index.file)
@@ -257,7 +256,7 @@ class QmdUpdater:
             failed, passing = str(failure), isinstance(failure, Locked | QmdTimedOut)
         except StoreDamaged as damage:
             failed = str(damage)
-            self._sync.damaged(failed)
+            self._index.damage.report(failed)
         finally:
             self.updating = False
             took_s = self._clock() - began

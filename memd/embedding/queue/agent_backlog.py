@@ -1,7 +1,7 @@
 """An agent that is served by an embedding queue, and how far that is."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -21,7 +21,6 @@ class IndexToEmbed(msgspec.Struct, frozen=True):
     agent: str
     index: Index
     use_cache: bool
-    damaged: Callable[[str], None] | None = None  # told when the index turns out to be damaged
 
 
 class EmbedRequest:

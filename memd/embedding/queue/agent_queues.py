@@ -1,6 +1,6 @@
 """The embedding queues within one agent's reach, and which of them serve it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
@@ -50,17 +50,14 @@ class AgentQueues:
         cache = self.cache
         return None if cache is None or space is None else KnownVectors(cache, space)
 
-    def serve(
-        self, queue: EmbeddingQueue, index: Index, damaged: Callable[[str], None] | None = None
-    ) -> None:
+    def serve(self, queue: EmbeddingQueue, index: Index) -> None:
         """Have a queue embed what waits in an index.
 
         Args:
             queue: One of those within reach.
             index: The agent's, or one that is built beside it.
-            damaged: Told when the index turns out to be damaged.
         """
-        queue.serve(IndexToEmbed(self._agent, index, self._use_cache, damaged))
+        queue.serve(IndexToEmbed(self._agent, index, self._use_cache))
         self._queues.add(queue)
 
     async def leave(self, but: Collection[EmbeddingQueue | None] = ()) -> None:

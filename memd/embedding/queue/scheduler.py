@@ -300,8 +300,7 @@ class EmbeddingQueue:
             self._drop(served)  # the agent was stopped, which is no trouble of the provider's
         except StoreDamaged as damage:
             self._drop(served)
-            if served.customer.damaged is not None:
-                served.customer.damaged(str(damage))
+            served.customer.index.damage.report(str(damage))
         finally:
             await end_all(served.lanes)
 

@@ -132,7 +132,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         sources=list(agent.settings.sources),
         extra_paths=[str(path) for path in agent.settings.extra_paths],
         progress=None if progress is None else wire.Progress(done=progress[0], total=progress[1]),
-        store=_health(broken or health.store),
+        store=_health(broken or health.store or health.maintenance),
         damaged=[str(file) for file in agent.index.damaged_files()],
         embedding=None if agent.queue is None or agent.sync.vectors_rest else embedding(agent),
         endpoint=provider.endpoint(agent),
@@ -219,7 +219,7 @@ async def _held(agent: RunningAgent) -> _Held:
     except StoreClosed:
         raise
     except StoreDamaged as damage:
-        agent.sync.damaged(str(damage))
+        agent.index.damage.report(str(damage))
         broken = str(damage)
     except StoreUnavailable as trouble:
         broken = str(trouble)

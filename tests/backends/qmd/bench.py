@@ -15,7 +15,7 @@ from memd.backends.builtin import Builtin
 from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
-from memd.index_service import IndexService
+from memd.index_service import IndexService, index_parts
 from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.rules import treatment_of
 from memd.model import Kind
@@ -58,16 +58,17 @@ class Bench:
         self.treatment = treatment_of(self.settings, self.roots)
         self.index = Index(home / "main.sqlite")
         dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
-        self.sync = IndexService(
+        parts = index_parts(
             "main",
             self.settings,
             self.treatment,
             self.index,
             FINGERPRINT,
-            dirty=dirty,
+            pending=dirty,
             spaces=None,
             rng=Random(1),
         )
+        self.sync = IndexService("main", self.index, dirty, parts)
         searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()), Threads(1, "computing"))
         self.agent = IndexedAgent("main", self.settings, self.treatment, self.index, self.sync)
         self.builtin = Builtin(self.agent, searcher, silent(self.settings))

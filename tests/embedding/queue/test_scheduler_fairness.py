@@ -218,14 +218,14 @@ async def test_a_damaged_index_is_told_and_costs_nobody_else(tmp_path: Path, cac
     vandal = apsw.Connection(str(damaged.file))
     vandal.execute("DROP TABLE chunks")
     vandal.close()
-    told: list[str] = []
     queue = queue_of(provider, cache)
     async with running(queue, damaged, sound):
-        queue.serve(IndexToEmbed("damaged", damaged, use_cache=True, damaged=told.append))
+        queue.serve(IndexToEmbed("damaged", damaged, use_cache=True))
         queue.serve(IndexToEmbed("sound", sound, use_cache=True))
         assert await queue.wait_for(sound) == (0, None)
-        await until_async(lambda: told)
-    assert len(told) == 1
+        await until_async(lambda: damaged.damage.reason)
+        assert damaged.damage.reported.version == 1
+    assert sound.damage.reason is None
 
 
 async def test_what_nobody_foresaw_in_storing_is_the_trouble_of_one_agent_and_passes(
