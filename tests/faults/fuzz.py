@@ -47,7 +47,7 @@ from tests.client import (  # noqa: E402
 )
 from tests.config import test_check_redaction, test_load  # noqa: E402
 from tests.ctl.daemon import test_log  # noqa: E402
-from tests.ctl.integrations import test_hook_input  # noqa: E402
+from tests.ctl.integrations import test_hook_context  # noqa: E402
 from tests.faults import test_fuzz_files, test_fuzz_socket  # noqa: E402
 from tests.faults.house import housed  # noqa: E402
 from tests.redact import test_redactor  # noqa: E402
@@ -131,7 +131,7 @@ MORE: Mapping[str, tuple[Property, ...]] = MappingProxyType(
             Property(test_asking.test_what_is_nearly_a_call_is_read_or_refused),
             Property(test_telling.test_a_search_is_never_longer_than_it_may_be),
         ),
-        "hooks": (Property(test_hook_input.test_any_input_is_read_or_empty),),
+        "hooks": (Property(test_hook_context.test_any_input_is_read_or_empty),),
         "environment": (Property(test_paths.test_any_environment_names_places),),
         "redaction": (
             Property(test_redactor.test_no_text_takes_long),

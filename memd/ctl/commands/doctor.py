@@ -10,18 +10,7 @@ import msgspec
 
 from memd.config.settings import AgentSettings, Config
 from memd.ctl.call import Call
-from memd.ctl.doctor import (
-    agents,
-    configuration,
-    daemon,
-    installation,
-    limits,
-    report,
-    service,
-    socket,
-    state,
-    stores,
-)
+from memd.ctl.doctor import agents, daemon, installation, limits, report, service, socket, state, stores
 from memd.ctl.doctor.finding import Finding, Scene, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.output.screen import Outcome
@@ -92,7 +81,7 @@ def _scene(call: Call) -> Scene:
 def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
     """Everything that touches a disk, a socket or native code, in probes side by side."""
     places, late_s = scene.places, patience_s + _LATE_S
-    reading = Probe(lambda: [configuration.read(scene)], patience_s)
+    reading = Probe(lambda: [installation.read_configuration(scene)], patience_s)
     answer = Probe(lambda: [socket.ask(places.socket, patience_s)], late_s)
     place = Probe(lambda: [socket.look(places.socket)], patience_s)
     directory = Probe(lambda: _look_at_state(scene), patience_s)
@@ -180,7 +169,7 @@ def _check(seen: _Seen, scene: Scene) -> list[Finding]:
         installation.check_platform(installation.this_platform(), wants_model=_wants_model(seen.config)),
         *installation.check_sqlite(seen.sqlite, scene),
         installation.check_model(seen.model),
-        configuration.check(seen.configuration, scene),
+        installation.check_configuration(seen.configuration, scene),
         *_check_state(seen, scene),
         *socket.check(seen.place.first(socket.SocketPlace) or seen.place.trouble or "", told, scene),
         *daemon.check(told, process, seen.config, scene, now=time.time(), executable=sys.executable),

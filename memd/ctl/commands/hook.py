@@ -13,8 +13,15 @@ from typing import Any, TypedDict
 import msgspec
 
 from memd.ctl.call import Call
-from memd.ctl.integrations.hook_input import HookInput, parsed, received
-from memd.ctl.integrations.hook_recall import DailyNote, of_hits, of_notes, question
+from memd.ctl.integrations.hook_context import (
+    DailyNote,
+    HookInput,
+    of_hits,
+    of_notes,
+    parsed,
+    question,
+    received,
+)
 from memd.ctl.output.screen import Outcome
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
@@ -42,9 +49,9 @@ class _Asker(TypedDict):
 def run(call: Call) -> Outcome:
     """Do what the event asks for; install and uninstall answer like any other command."""
     if call.options.event in {"install", "uninstall"}:
-        from memd.ctl.integrations import hook_install  # noqa: PLC0415  a hook does not need it
+        from memd.ctl.integrations import claude_hooks  # noqa: PLC0415  a hook does not need it
 
-        return hook_install.run(call)
+        return claude_hooks.run(call)
     answer = None
     with suppress(Exception):  # the agent's turn is worth more than memory: see above
         answer = _answer(call, time.monotonic() + _PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The configuration that is in force as text: each value with where it comes from. Pure."""
+"""The settings that are in force, and where each comes from."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,11 +8,27 @@ import msgspec
 import tomlkit
 
 from memd.config.check import dotted
-from memd.config.origins import origin
 from memd.config.settings import Config
 from memd.config.toml_lines import Key
 from memd.ctl.output.humanize import width
 from memd.ctl.output.screen import Paint
+
+
+def origin(key: Key, known: Mapping[Key, int]) -> str:
+    """The line that says what a setting is, in words: ``line 4``, ``line 2, [defaults]``, or ``default``.
+
+    Args:
+        key: Of the whole configuration: ("agents", "main", "query", "max_results").
+        known: The lines of the keys of the file; see statements.lines.
+    """
+    own = known.get(key)
+    shared = known.get(("defaults", *key[2:])) if key[:1] == ("agents",) else None
+    if own is not None and shared is not None and key[2:] == ("extra_paths",):
+        return f"lines {own} and {shared}, [defaults]"  # they are those of both
+    if own is not None:
+        return f"line {own}"
+    return "default" if shared is None else f"line {shared}, [defaults]"
+
 
 _MASKED = "********"
 _SECRET = frozenset({"api_key", "headers"})  # headers carry keys too, and their names say so too seldom

@@ -345,7 +345,7 @@ def test_a_hook_loads_little(daemon: Daemon) -> None:
         assert "memd_client.blocking" in loaded
         assert not loaded & {*existing(
             "asyncio", "apsw", "httpx", "logging", "mcp", "memd.config.settings", "numpy", "platformdirs", "rich", "stamina",
-            "structlog", "subprocess", "tomlkit", "tomllib", "memd.ctl.integrations.hook_install", "memd.ctl.daemon.process",
+            "structlog", "subprocess", "tomlkit", "tomllib", "memd.ctl.integrations.claude_hooks", "memd.ctl.daemon.process",
         )}  # fmt: skip
 
 

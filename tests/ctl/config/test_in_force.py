@@ -1,10 +1,44 @@
+"""The settings in force, and where they come from."""
+
 import tomllib
 from typing import Any
 
 import pytest
 
-from memd.ctl.config.in_force import ValuePlace, masked, origins, text
+from memd.config.toml_lines import Key, lines
+from memd.ctl.config.in_force import ValuePlace, masked, origin, origins, text
 from memd.ctl.output.screen import uncoloured
+
+_LINES = lines("""\
+[daemon]
+log_level = "info"
+[defaults]
+query = { max_results = 3 }
+extra_paths = []
+exclude = []
+[agents.main]
+query.min_score = 0.1
+extra_paths = ["x"]
+exclude = ["y"]
+""")
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (("daemon", "log_level"), "line 2"),
+        (("agents", "main", "query", "max_results"), "line 4, [defaults]"),
+        (("agents", "main", "query", "min_score"), "line 8"),
+        (("agents", "main", "extra_paths"), "lines 9 and 5, [defaults]"),
+        (("agents", "main", "exclude"), "line 10"),
+        (("agents", "work", "exclude"), "line 6, [defaults]"),
+        (("agents", "main", "model"), "default"),
+    ],
+)
+def test_a_value_comes_from_the_nearest_place_that_says_it(key: Key, expected: str) -> None:
+    """The agent, then [defaults], then memd itself."""
+    assert origin(key, _LINES) == expected
+
 
 _MAIN: dict[str, Any] = {
     "workspace": "/笔记",

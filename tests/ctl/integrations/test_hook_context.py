@@ -1,13 +1,118 @@
-"""What a hook puts into a conversation."""
+"""What a hook is given, and what it hands on."""
+
+import os
+import threading
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.ctl.integrations.hook_recall import MOST_CHARS, DailyNote, of_hits, of_notes, question
+from memd.ctl.integrations.hook_context import (
+    MOST_CHARS,
+    DailyNote,
+    HookInput,
+    of_hits,
+    of_notes,
+    parsed,
+    question,
+    received,
+)
 from memd_client.marker import marked, unmarked
 from memd_client.messages import Hit
+from tests.awkward.programs import HOOK_INPUTS
 from tests.bounds import shipped
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (
+            b'{"session_id": "s-1", "prompt": "which?", "hook_event_name": "UserPromptSubmit", "cwd": "/"}',
+            HookInput("which?", "s-1", "UserPromptSubmit"),
+        ),
+        (b'{"conversation_id": "c", "user_prompt": "which?"}', HookInput("which?", "c")),
+        (b'{"prompt": 5, "message": "which?", "session_id": null}', HookInput("which?")),
+        (
+            b'{"session_id": "' + b"x" * 999 + b'"}',
+            HookInput(session="x" * shipped("memd.ctl.integrations.hook_context._NAME_CHARS")),
+        ),
+        (rb'{"prompt": "walnut \ud83d", "hook_event_name": "\ude00"}', HookInput("walnut ?", event="?")),
+        (b"{}", HookInput()),
+        (b"", HookInput()),
+        (b"nonsense", HookInput()),
+        (b"[1]", HookInput()),
+        (b"null", HookInput()),
+        (b'{"prompt": "half', HookInput()),
+        (b"\xff\xfe", HookInput()),
+        (b'{"prompt": "\xff", "session_id": "s"}', HookInput()),
+        (b"[" * 1_000_000, HookInput()),
+    ],
+)
+def test_what_matters_is_taken_and_the_rest_is_left(data: bytes, told: HookInput) -> None:
+    """Missing, of a wrong type, or no JSON at all."""
+    assert parsed(data) == told
+
+
+def test_all_that_comes_is_received() -> None:
+    """In whatever pieces."""
+    ours, theirs = os.pipe()
+
+    def write() -> None:
+        for piece in (b'{"prompt": ', b'"which?"', b"}"):
+            os.write(theirs, piece)
+        os.close(theirs)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert received(ours, time.monotonic() + 60) == b'{"prompt": "which?"}'
+    writer.join()
+    os.close(ours)
+
+
+def test_a_writer_that_does_not_end_is_not_waited_for() -> None:
+    """Longer than until the moment that was named; what came counts."""
+    ours, theirs = os.pipe()
+    os.write(theirs, b'{"prompt"')
+    assert received(ours, time.monotonic() + 0.05) == b'{"prompt"'
+    os.close(theirs)
+    os.close(ours)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_what_is_too_much_is_read_and_dropped(beyond: int) -> None:
+    """So that its writer does not fail."""
+    ours, theirs = os.pipe()
+    written = []
+    size = shipped("memd.ctl.integrations.hook_context._MOST_BYTES") + beyond
+
+    def write() -> None:
+        with os.fdopen(theirs, "wb") as stream:
+            written.append(stream.write(b"x" * size))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert len(received(ours, time.monotonic() + 60)) == (0 if beyond else size)
+    writer.join()
+    assert written == [size]
+    os.close(ours)
+
+
+def test_a_descriptor_that_is_closed_gives_nothing() -> None:
+    """As that of a program that has no input for its hooks."""
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    os.close(ours)
+    assert received(ours, time.monotonic() + 60) == b""
+
+
+@given(HOOK_INPUTS)
+def test_any_input_is_read_or_empty(data: bytes) -> None:
+    """Whatever a program passes, what is taken of it can be sent on."""
+    told = parsed(data)
+    (told.prompt + told.session + told.event).encode()
+    assert len(told.session) <= 64
+
 
 BEGIN, END = "<memd-recall 0123456789abcdef>", "</memd-recall 0123456789abcdef>"
 
@@ -134,8 +239,8 @@ def test_a_block_is_never_longer_than_it_may_be(hits: list[Hit], notes: list[str
 def test_a_question_has_so_many_characters() -> None:
     """One more, and what stands in its middle is left out."""
     most, least = (
-        shipped("memd.ctl.integrations.hook_recall._QUESTION_CHARS"),
-        shipped("memd.ctl.integrations.hook_recall._LEAST_ASKED"),
+        shipped("memd.ctl.integrations.hook_context._QUESTION_CHARS"),
+        shipped("memd.ctl.integrations.hook_context._LEAST_ASKED"),
     )
     assert question("x" * most) == "x" * most
     asked = question(f"a{'x' * most}b")
