@@ -20,7 +20,7 @@ _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Windows takes these for devices, whatever follows after a dot.
 _DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECASE)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-# What stands under these is not repeated: it may be a key to an account, or what somebody takes for a secret or for none.
+# Values of these keys are not quoted in messages: they may be API keys, or examples of secrets.
 _UNSHOWN = SECRETS | {"allow", "extra"}
 _ROOT: Mapping[str, type[msgspec.Struct] | None] = {
     "daemon": DaemonSettings,
@@ -162,7 +162,7 @@ def _agents_problems(given: Any) -> Iterator[ConfigProblem]:
                 at,
                 f"{dotted(at)} is not a name for an agent: it names a file, and {agent} is a device on Windows",
             )
-        # One file a name, and some file systems do not tell capitals apart.
+        # Each agent has files of its name, and some file systems ignore case.
         twin = seen.setdefault(agent.casefold(), agent)
         if twin != agent:
             yield ConfigProblem(
@@ -252,7 +252,7 @@ def _unknown(
     known: Iterable[str],
     tables: Mapping[str, type[msgspec.Struct]],
 ) -> ConfigProblem:
-    """The key means nothing here: what was meant, as far as one can tell.
+    """The message for an unknown key, with the known key that is most like it.
 
     Args:
         key: The key that was given.

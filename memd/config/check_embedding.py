@@ -98,7 +98,7 @@ def _key(remote: Remote) -> Iterator[Complaint]:
 
 
 def _owner(settings: AgentSettings) -> Iterator[Complaint]:
-    """A key, or a header that may be one, is sent to nobody whom the settings do not name."""
+    """A key, or a header that may hold one, needs a server that the settings name."""
     remote = settings.remote
     if settings.provider != "auto" or remote.base_url:
         return

@@ -84,7 +84,7 @@ _UNREAD = "cannot be looked through by memd under this version of Python, and so
 
 
 def _structural_fault(pattern: str) -> str | None:
-    """What the structure of a pattern tells.
+    """What follows from the parsed structure of a pattern.
 
     Raises:
         ImportError, AttributeError, LookupError, TypeError, ValueError: Python's parser is not what it was.

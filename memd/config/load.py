@@ -20,7 +20,7 @@ from memd_client import paths
 
 DEFAULT_WORKSPACE = "~/.openclaw/workspace"
 _MAX_BYTES = 1024 * 1024
-_MAX_PROBLEMS = 50  # that are told
+_MAX_PROBLEMS = 50  # in one message
 _MAX_COUNTED = 200  # for each unknown key the nearest known one is looked for, which takes a millisecond
 _MOST_PARTS = 64  # of a key
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*+"|'[^']*+'""")
@@ -61,7 +61,7 @@ def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
 def location(
     file: Path | None, environ: Mapping[str, str], home: Path, *, platform: str = sys.platform
 ) -> tuple[Path, bool]:
-    """The absolute path of the configuration file, and whether it must be there: somebody named it, in another place than the usual."""
+    """The absolute path of the configuration file, and whether it must exist: it is not the usual one, but was named."""
     usual = paths.config_file({**environ, "MEMD_CONFIG": ""}, platform, home)
     path = paths.config_file(environ, platform, home) if file is None else _expanded(str(file), home)
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps `..`
@@ -162,7 +162,7 @@ def _twice(given: Mapping[Key, list[int]], shown: str) -> str:
 
 
 def _stands(path: Path) -> bool:
-    """Whether something is there, be it a link to nowhere or behind a closed door: then reading it tells what."""
+    """Whether there is something to read: also a dangling symlink or an unreadable directory, whose error says what is wrong."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -278,7 +278,7 @@ def _normalised(settings: AgentSettings) -> AgentSettings:
 
 
 def _origin(keys: Iterable[Key], agent: str, tables: dict[str, Any]) -> Key:
-    """Where the first of an agent's keys that somebody wrote stands: in the agent's table or in [defaults]."""
+    """The line of the first of these keys in the file: in the agent's table or in [defaults]."""
     for above in (("agents", agent), ("defaults",)):
         for key in keys:
             value: Any = tables

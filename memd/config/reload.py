@@ -24,7 +24,7 @@ Apply = Callable[[Config, Config], Awaitable[None]]
 
 
 class Configuration:
-    """What is in force; it follows the file where that is harmless, and wholly when it is told to."""
+    """The configuration in force: harmless changes of the file are followed by themselves, all others on request."""
 
     def __init__(
         self,
@@ -90,12 +90,12 @@ class Configuration:
             return changed
 
     async def run(self) -> None:
-        """Look at the file now and then, for ever."""
+        """Look at the file at intervals until the task is cancelled."""
         while True:
             await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), self._look_s))
             with contextlib.suppress(
                 ConfigError, ResourceShortage
-            ):  # told in the log and in status; another time
+            ):  # the log and the status say so; the next look tries again
                 await self.look()
 
     async def look(self) -> None:

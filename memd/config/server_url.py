@@ -34,7 +34,7 @@ def is_readable(base_url: str) -> bool:
 
 
 def is_near(base_url: str) -> bool:
-    """Whether an address that has no fault is on this machine or in the local network, as far as its name tells."""
+    """Whether the host of a valid address is on this machine or in the local network, judged by its name alone."""
     host = (urlsplit(base_url).hostname or "").rstrip(".")
     try:
         address = ipaddress.ip_address(host)

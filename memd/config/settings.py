@@ -237,7 +237,7 @@ class AgentSettings(_Section, frozen=True):
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the daemon was told."""
+    """All settings: of the daemon, and of each agent."""
 
     daemon: DaemonSettings
     agents: dict[str, AgentSettings]

@@ -55,7 +55,7 @@ _LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that leaves it to its caller how a mistake is told."""
+    """A parser that raises its errors instead of printing them."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}.", f"See `{self.prog} --help`.")

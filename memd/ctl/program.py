@@ -72,7 +72,7 @@ def _home() -> Path:
     Raises:
         Failed: nobody knows one, and `~` is no directory to write to.
     """
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises where nobody knows a home
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises where there is none
     if not home.is_absolute():
         raise Failed(
             "bad_config",

@@ -25,14 +25,14 @@ class Model(Fact, frozen=True):
     dimensions: int = 0
     finite: bool = True
     length: float = 0.0  # of the vector that strays furthest from 1, as the engine gives it
-    related: float = 0.0  # cosine of a question with its answer, in the language that tells less well
+    related: float = 0.0  # cosine of a question with its answer, in the worse of the two languages
     unrelated: float = 0.0  # cosine of that question with a text that has nothing to do with it
     load_ms: float = 0.0
     embed_ms: float = 0.0  # of one sentence
 
 
 class Root(msgspec.Struct, frozen=True, kw_only=True):
-    """One path that an agent is told to index."""
+    """One path that an agent is configured to index."""
 
     path: str  # as configured, made absolute
     resolved: str  # symlinks followed
@@ -42,7 +42,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotesOf(msgspec.Struct, frozen=True, kw_only=True):
-    """Notes of another program that an agent is told to search."""
+    """Notes of another program that an agent is configured to search."""
 
     directory: str  # symlinks followed
     way: tuple[str, ...] = ()  # they lie below these directories alone
@@ -106,7 +106,7 @@ class Store(Fact, frozen=True):
 
 
 class Cache(Fact, frozen=True):
-    """embeddings.sqlite."""
+    """The cache of vectors, embeddings.sqlite."""
 
     file: str
     exists: bool = True
@@ -123,7 +123,7 @@ class Cache(Fact, frozen=True):
 
 
 class Program(Fact, frozen=True):
-    """The program that an agent is told to search with."""
+    """The program that an agent is configured to search with."""
 
     agent: str
     file: str = ""

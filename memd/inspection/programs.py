@@ -51,15 +51,15 @@ def look_at_qmd(
     home: Path,
     patience_s: float,
 ) -> Program:
-    """Whether the qmd of an agent is found, and tells its version; nothing of the agent is given to it.
+    """Find the qmd of an agent and ask for its version; nothing of the agent is given to it.
 
     Args:
-        agent: Its id.
-        settings: Of the agent.
+        agent: The id of the agent.
+        settings: The agent's settings.
         state: Where the daemon keeps its things.
         environ: Of this process, which may be another than the daemon's.
         home: What ~ stands for.
-        patience_s: What has not told by then is killed.
+        patience_s: Seconds until it is killed.
     """
     try:
         file = find_program(settings.qmd.command, workspace=settings.workspace, environ=environ, home=home)

@@ -18,7 +18,7 @@ from memd.text.memory_paths import Root as Place
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.watch_plan import survey
 
-_NAMED = 3  # files that are told by name; the others are counted
+_NAMED = 3  # files that are named; the others are counted
 _AHEAD_S = 300  # a clock that is set right now and then may go so far wrong
 
 
@@ -26,7 +26,7 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
     """Look at each root of an agent, then scan them all; a path is yielded before it is touched, the scan at last.
 
     Args:
-        agent: Its id.
+        agent: The id of the agent.
         settings: Its settings.
         now: Unix time.
         state: The state directory: what memd keeps there is no source.
@@ -103,7 +103,7 @@ def _unread(settings: AgentSettings) -> tuple[str, ...]:
 
 
 def disk_of(path: Path) -> Disk | None:
-    """What a directory is on, or would be; None where the system does not tell."""
+    """What a directory is on, or would be; None where the system does not say."""
     mount = _mount_of(Path(os.path.realpath(path)))
     return None if mount is None else Disk(kind=mount.kind, point=str(mount.point), is_remote=mount.is_remote)
 

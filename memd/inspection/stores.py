@@ -49,7 +49,7 @@ def look_at_store(state: Path, agent: str, settings: AgentSettings | None, patie
 
     Args:
         state: The state directory.
-        agent: Its id.
+        agent: The id of the agent.
         settings: Its settings; None where the configuration does not have it.
         patience_s: How long it may take.
     """
@@ -79,7 +79,7 @@ def look_at_cache(state: Path, patience_s: float) -> Cache:
 def _found(
     file: Path, look: Callable[[Path, float], T], patience_s: float, told: Callable[[T], dict[str, object]]
 ) -> dict[str, object]:
-    """What there is to tell of a database: what a look at it tells, or why there is none."""
+    """The fields of a Store or Cache: what a look at the database finds, or why there was none."""
     damaged = tuple(path.name for path in quarantine.kept(file))
     kept = tuple(
         KeptBackup(name=copy.path.name, bytes=copy.bytes, schema=copy.schema, made_at=copy.made_at)
@@ -118,7 +118,7 @@ def _rebuild(seen: read_only.IndexCondition, settings: AgentSettings | None) -> 
 
 
 def _reason(trouble: Exception, file: Path) -> str:
-    """What went wrong, without the name of the file that is told anyway."""
+    """What went wrong, without the name of the file, which is reported beside it."""
     if isinstance(trouble, OSError):
         return trouble.strerror or type(trouble).__name__
     return str(trouble).removeprefix(f"{file}: ")

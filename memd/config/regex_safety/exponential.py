@@ -108,7 +108,7 @@ class _States:
         """A repeat at the end of the pattern: once it has come often enough, nothing fails any more."""
         least, _, inside = arguments
         if inside.getwidth()[1] == 0:
-            raise _TooMany  # rounds of nothing, as many as somebody likes to nest
+            raise _TooMany  # nested loops around an empty match
         made = _NOTHING
         for count in range(max(least, 1), 0, -1):
             made = self._after(made, self.whole(inside, ignores_case=ignores_case, ends=count == 1))

@@ -67,7 +67,7 @@ def _remarks(config: Config, home: Path) -> Iterator[str]:
 
 
 def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
-    """Of the two limits of a chunk the one that was set and is never met."""
+    """A remark where one of the two limits of a chunk was set and can never be reached."""
     tokens, chars = chunking.tokens, chunking.max_chars
     if tokens == Chunking().tokens or 4 * tokens <= chars:
         return

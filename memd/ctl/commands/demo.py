@@ -32,7 +32,7 @@ _EDIT_S = 20.0  # until an edit must be found
 def run(call: Call) -> Outcome:
     """Make a workspace, index it, ask, edit, and leave nothing behind."""
     keep = call.options.keep
-    today = date.today()  # noqa: DTZ011  notes are named by the day of whoever writes them
+    today = date.today()  # noqa: DTZ011  notes are named by the local day
     with scratch(call.places.home, keep=keep) as made:
         number = write(made.workspace, today)
         call.screen.say(f"{counted(number, 'note')} in English and Chinese, with a daemon of their own.")

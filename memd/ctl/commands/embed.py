@@ -22,7 +22,7 @@ def run(call: Call) -> Outcome:
 
 
 def text(report: EmbedReport) -> str:
-    """How each agent stands now."""
+    """The state of embedding of each agent, a line each."""
     return "\n".join(
         f"{visible(agent)}: {visible(one_line(embedding_text.state_in_words(embedding)))}"
         for agent, embedding in sorted(report.agents.items())

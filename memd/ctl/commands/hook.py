@@ -61,7 +61,7 @@ def run(call: Call) -> Outcome:
 
 
 def _answer(call: Call, until: float) -> dict[str, Any] | None:
-    """What the program is to be told, in its own words; None for nothing."""
+    """The reply in the form that the program expects; None for no reply."""
     told = parsed(b"" if os.isatty(0) else received(0, until))
     match call.options.event:
         case "session-start":

@@ -1,4 +1,4 @@
-"""memd-ctl mcp: tell an MCP client of memd's tools."""
+"""memd-ctl mcp: add memd's tools to an MCP client, and take them out."""
 
 import importlib.util
 import sys

@@ -26,7 +26,7 @@ _BEFORE_FOLLOWING = 10  # lines, as tail has it
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the service is."""
+    """The state of the service, as --json prints it."""
 
     supervisor: str
     installed: bool

@@ -36,7 +36,7 @@ from memd_client import paths
 from memd_client.messages import StatusReport, SyncReport
 
 _ANSWERS_S = 60.0  # until a daemon that was started has to answer
-_TIMES = 9  # that the configuration is read again, because somebody else has written it
+_TIMES = 9  # that the configuration is read again because another program has written it
 
 
 class WantedAgent(msgspec.Struct, frozen=True):
@@ -213,7 +213,7 @@ def _check_socket(places: Places) -> None:
 
 
 def _remember(process: Started) -> None:
-    # It is to go on when this process ends: nobody will ask for its exit status.
+    # It goes on when this process ends, which does not wait for its exit status.
     process.process.returncode = process.process.returncode or 0
 
 

@@ -118,7 +118,7 @@ def change_for(
 
     Args:
         directory: To be searched.
-        agent: Its id.
+        agent: The id of the agent.
         agents: All there are.
         default_workspace: Which nobody chose, so that it need not stay if it is not there.
 

@@ -54,7 +54,7 @@ def _count(roots: Iterable[Root]) -> int:
 
 
 class SourceChoice(msgspec.Struct, frozen=True):
-    """What is to be searched besides the workspace; None: nobody was asked."""
+    """What is to be searched besides the workspace; None: the person was not asked."""
 
     memory: tuple[PresetName, ...] = ()
     sessions: tuple[PresetName, ...] | None = None

@@ -35,7 +35,7 @@ def exposed(config: Config) -> Iterator[tuple[Path, int]]:
     for file in (*files, *named):
         try:
             mode = stat.S_IMODE(file.stat().st_mode)
-        except OSError:  # what cannot be read is told elsewhere
+        except OSError:  # `config check` reports unreadable files by itself
             continue
         if mode & (stat.S_IRGRP | stat.S_IROTH):
             yield file, mode

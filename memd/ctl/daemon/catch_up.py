@@ -1,4 +1,4 @@
-"""Bringing the index up to date while somebody watches."""
+"""Bringing the index up to date, with a progress bar."""
 
 import time
 from collections.abc import Callable

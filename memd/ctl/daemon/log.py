@@ -99,7 +99,7 @@ def start_of_last(stream: BinaryIO, count: int) -> int:
 
 
 def follow(file: Path, stream: BinaryIO) -> Generator[bytes, None, None]:
-    """What is in a file from the stream's place on, and whatever is added, for ever.
+    """What is in a file from the stream's place on, and whatever is appended, without end.
 
     A file that is replaced, as a rotation does, is read to its end before the one that came after it; one that is cut
     is read from its beginning.

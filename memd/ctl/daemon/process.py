@@ -26,7 +26,7 @@ _PID_APPEARS_S = 1.0  # where only the file tells: a daemon takes the lock, then
 
 
 def find_holder(lock: Path) -> int | None:
-    """The pid of the living process that holds a lock file; None where nobody does, or one that cannot be seen from here."""
+    """The pid of the process that holds a lock file; None where none does, or only one of another pid namespace."""
     if _LOCKS.exists():
         return _holder_of(lock)
     deadline = time.monotonic() + _PID_APPEARS_S
@@ -41,7 +41,7 @@ def find_holder(lock: Path) -> int | None:
 
 
 def is_held(lock: Path) -> bool:
-    """Whether somebody holds a lock file, be it a process of another pid namespace."""
+    """Whether a process holds a lock file, also one of another pid namespace."""
     if _LOCKS.exists() and _holder_of(lock) is not None:
         return True
     try:
@@ -60,7 +60,7 @@ def is_held(lock: Path) -> bool:
 
 
 def _holder_of(lock: Path) -> int | None:
-    """Who holds it, as /proc/locks tells: ``7: FLOCK ADVISORY WRITE 4711 fe:00:5310732 0 EOF``, of the reader's namespace."""
+    """The pid that /proc/locks gives for it, in lines such as ``7: FLOCK ADVISORY WRITE 4711 fe:00:5310732 0 EOF``, of the reader's namespace."""
     try:
         status = lock.lstat()
         lines = _LOCKS.read_text(encoding="ascii").splitlines()
@@ -185,7 +185,7 @@ def unanswered(places: Places, hint: str) -> str | None:
     """A remark that no daemon answers, or not this memd-ctl; None: one does.
 
     Args:
-        places: Of the daemon.
+        places: Configuration, state directory and socket of the daemon.
         hint: What follows from there being none.
     """
     try:
@@ -257,7 +257,7 @@ def stop(lock: Path, patience_s: float) -> bool:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended, be it that nobody has asked for its exit status yet."""
+    """Whether a process has ended; a zombie has."""
     try:
         os.kill(pid, 0)
         # The state follows the name, which is in brackets and may hold anything.

@@ -55,7 +55,7 @@ class GroupComparison(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All of it."""
+    """Everything the demo found, as --json prints it."""
 
     indexed: IndexingTime
     questions: list[DemoAnswer]
@@ -116,7 +116,7 @@ def edit_text(edit: EditFound, paint: Paint) -> str:
 
 
 def group_text(group: GroupComparison, paint: Paint) -> str:
-    """Who sees what."""
+    """What the same question finds in a private chat and in a group."""
     head = f"{paint('A group chat', 'bold')} asks: {group.query}"
     if group.sees_private:
         return f"{head}\n   {paint('it gets lines of MEMORY.md or USER.md', 'red')}"

@@ -178,7 +178,7 @@ def _clock(ground: RootsScan) -> Finding:
 def check_overlap(
     grounds: Sequence[RootsScan], agents: Mapping[str, AgentSettings], scene: Scene
 ) -> list[Finding]:
-    """Whether an agent reads the memory of another, which is told and is no fault.
+    """Whether an agent reads the memory of another, which is reported and is no fault.
 
     A path that both were given besides their workspaces is shared on purpose.
     """
@@ -198,7 +198,7 @@ def check_overlap(
             continue
         others = ", ".join(sorted({other for other, _ in found}))
         root = found[0][1]
-        # The owner may want that. It is told, since nothing else would show it.
+        # The owner may want that; it is reported because nothing else shows it.
         findings.append(
             right(
                 name,
@@ -257,11 +257,11 @@ def check_qmd(
     """What the daemon says of an agent's qmd, or without one what was found; nothing for an agent without qmd.
 
     Args:
-        agent: Its id.
-        settings: Of the agent.
+        agent: The id of the agent.
+        settings: The agent's settings.
         status: What the daemon says of it; None: there is none, or it does not say.
         program: What was found from here; None: that could not be looked at.
-        scene: Where this takes place.
+        scene: Places, platform and user.
     """
     if settings.backend != "qmd":
         return []

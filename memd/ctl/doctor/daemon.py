@@ -30,7 +30,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
     state_holder: int | None = None  # the pid that holds the state directory, where it can be seen from here
     socket_holder: int | None = None  # the pid that holds the socket, likewise
-    is_state_held: bool = False  # by whomever, be it in another pid namespace
+    is_state_held: bool = False  # also by a process of another pid namespace
     others: tuple[int, ...] | None = None  # all daemons of this user; None: the system does not tell
     interpreters: Mapping[int, str] = {}  # of daemons, by pid
     code_at: float = 0.0  # Unix time of the newest code of this installation
@@ -76,7 +76,7 @@ def check(
         answer: What came from the socket; None: the attempt had no end.
         process: What the system knows.
         config: The configuration as it is on the disk; None where it is wrong.
-        scene: Of the checkup.
+        scene: Places, platform and user.
         now: Unix time.
         executable: The interpreter of this process.
     """

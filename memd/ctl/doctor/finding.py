@@ -25,17 +25,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def right(name: str, detail: str) -> Finding:
-    """All is well."""
+    """A passed check."""
     return Finding(name=name, ok=True, detail=detail)
 
 
 def wrong(name: str, detail: str, fix: str) -> Finding:
-    """Something is to be done."""
+    """A failed check, with what to do about it."""
     return Finding(name=name, ok=False, detail=detail, fix=fix)
 
 
 def unchecked(name: str, why: str) -> Finding:
-    """The check could not be made, and nobody is to blame."""
+    """The check could not be made, which is no fault."""
     return Finding(name=name, ok=True, detail=f"not checked: {why}")
 
 

@@ -1,4 +1,4 @@
-"""What /proc tells of the processes of a user."""
+"""The processes of a user, read from /proc."""
 
 import os
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def interpreter(pid: int, proc: Path = PROC) -> str | None:
 
 
 def open_files_limit(pid: int, proc: Path = PROC) -> int | None:
-    """How many files a process may have open; None where nobody tells."""
+    """How many files a process may have open; None where that is not known."""
     try:
         lines = (proc / str(pid) / "limits").read_text("utf-8").splitlines()
     except OSError:

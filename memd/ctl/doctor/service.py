@@ -21,7 +21,7 @@ class SeenService(msgspec.Struct, frozen=True):
     """What there is of a service."""
 
     here: ServiceInstallation | None  # None: memd knows no service manager on this platform
-    lingers: bool | None = None  # None: nobody tells
+    lingers: bool | None = None  # None: not known
     keys: Path | None = None  # the file that the service gets keys from
     keys_mode: int | None = None  # its mode; None: it is not there
     fault: str | None = None  # why no units can be made for these places

@@ -1,4 +1,4 @@
-"""Whether clients can find the daemon at its socket, and nobody else is there."""
+"""Whether clients reach the daemon at its socket, and no other program listens there."""
 
 import socket
 import stat
@@ -36,7 +36,7 @@ class SocketAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     report: StatusReport | None = None
     error: MemdClientError | None = None
-    peer: Peer | None = None  # None: nobody listens, or the system does not tell
+    peer: Peer | None = None  # None: no process listens, or the system does not say which
 
 
 def ask(path: Path, patience_s: float) -> SocketAnswer:
@@ -107,7 +107,7 @@ def check(place: SocketPlace | str, answer: SocketAnswer | None, scene: Scene) -
     Args:
         place: As look found it; or why it could not, as the predicate of a sentence.
         answer: What came from there; None: not even the attempt had an end.
-        scene: Of the checkup.
+        scene: Places, platform and user.
     """
     path = _path(scene)
     if isinstance(place, str):

@@ -65,7 +65,7 @@ def check(state: StateDirectory, disk: Disk | None, scene: Scene) -> list[Findin
     Args:
         state: As look found it.
         disk: What it is on; None where the system does not tell.
-        scene: Of the checkup.
+        scene: Places, platform and user.
     """
     if not state.exists:
         return [

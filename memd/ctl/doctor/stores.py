@@ -14,7 +14,7 @@ def check_store(store: Store, scene: Scene, *, is_ours: bool, knows_config: bool
 
     Args:
         store: As it was found.
-        scene: Of the checkup.
+        scene: Places, platform and user.
         is_ours: Whether the state directory is this user's.
         knows_config: Whether the configuration could be read.
     """

@@ -103,7 +103,7 @@ def question(prompt: str) -> str | None:
 
 
 def of_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None:
-    """The hits as a block; those that have no room are left out whole. None where there is nothing to tell."""
+    """The hits as a block; those that have no room are left out whole. None where there are none."""
     block = None
     told = _FOUND
     for hit in hits:

@@ -19,7 +19,7 @@ def total_vectors(report: StatusReport) -> Vectors:
 
 
 def vectors_in_words(vectors: Vectors) -> str:
-    """How many are there, how many wait, and how long that takes."""
+    """Done and waiting vectors, with an estimate of the time that those take."""
     if vectors.note is not None and not vectors.waiting:
         return f"{vectors.done:,} done; {vectors.note}" if vectors.done else vectors.note
     where = "; on disk, to keep below memory_limit_mb" if vectors.on_disk else ""
@@ -41,7 +41,7 @@ _IN_WORDS = {
 
 
 def state_in_words(embedding: Embedding) -> str:
-    """How it stands, in one line."""
+    """The state, when the next attempt is, and the reason, in one line."""
     said = _IN_WORDS.get(embedding.state, embedding.state)
     if embedding.next_try_s is not None:
         said = f"{said} in {estimate(embedding.next_try_s)}"
@@ -52,7 +52,7 @@ def troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str
     """What a person should know of, or do something about: the part, and what.
 
     Args:
-        embedding: How it stands.
+        embedding: Its state, as the daemon reports it.
         provider_told: Whether why the provider does not work is said elsewhere.
     """
     if embedding.state in {"paused", "waiting_for_confirmation"}:
@@ -72,10 +72,10 @@ def troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str
 
 
 def batch_in_words(status: BatchStatus, now: float) -> str:
-    """How batch jobs do, in one line.
+    """Whether batch jobs are used, what runs and what failed, in one line.
 
     Args:
-        status: What the daemon said.
+        status: As the daemon reports it.
         now: Unix time.
     """
     if status.files_left:

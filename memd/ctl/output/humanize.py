@@ -39,7 +39,7 @@ def estimate(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How long something is past; a clock that was set back makes it just now."""
+    """A time past in words; a negative one, as after a clock was set back, is just now."""
     return "just now" if seconds < 1.5 else f"{duration(round(seconds))} ago"
 
 

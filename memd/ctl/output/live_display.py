@@ -20,7 +20,7 @@ _FALLBACK_ROWS = 24
 
 
 def show_page(screen: Screen, draw: Callable[[], str], step_s: float) -> NoReturn:
-    """Draw for ever.
+    """Draw until Ctrl-C.
 
     Args:
         screen: A terminal.
@@ -71,11 +71,11 @@ T = TypeVar("T")
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """How far the work is."""
+    """The progress of some work."""
 
     label: str
     done: int = 0
-    total: int | None = None  # None: nobody knows
+    total: int | None = None  # None: not known
     remark: str = ""
 
 

@@ -26,7 +26,7 @@ def ansi(text: str, look: Look) -> str:
 
 
 def choose_paint(environ: Mapping[str, str], *, terminal: bool, wanted: bool) -> Paint:
-    """How to paint on a stream.
+    """Colours for a stream, or none.
 
     Args:
         environ: NO_COLOR (https://no-color.org) and TERM are looked at.
@@ -91,12 +91,12 @@ class Screen:
 
     @property
     def columns(self) -> int | None:
-        """Of the terminal that stdout is; None where it is none, or does not say."""
+        """The width of the terminal; None where stdout is none, or its size is not known."""
         return self._size()[0] or None
 
     @property
     def rows(self) -> int | None:
-        """Likewise."""
+        """The height of the terminal; None as for columns."""
         return self._size()[1] or None
 
     @property
@@ -115,7 +115,7 @@ class Screen:
         _write(self._out, text)
 
     def say(self, text: str) -> None:
-        """Tell a person, at once; nothing where the answer is to be JSON."""
+        """Print a text at once; nothing where the answer is to be JSON."""
         if not self.json:
             _write(self._out, text if text.endswith("\n") else f"{text}\n")
 
@@ -126,7 +126,7 @@ class Screen:
         self._out.buffer.flush()
 
     def note(self, text: str) -> None:
-        """Remark on something."""
+        """Write a remark to stderr."""
         _write(self.err, f"{text}\n")
 
     def finish(self, outcome: Outcome) -> int:
@@ -151,7 +151,7 @@ class Screen:
         return failed.exit_code
 
     def give_up(self) -> None:
-        """Nobody reads any more: what Python still holds to write at its end must not fail there."""
+        """Discard what is still buffered: the reader of the pipe is gone, and flushing at exit would fail."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (self._out, self.err):
             os.dup2(nowhere, stream.fileno())

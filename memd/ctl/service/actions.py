@@ -39,7 +39,7 @@ def carry_out(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[st
     Args:
         plan: What to do.
         found: The service.
-        environ: Of the process.
+        environ: The environment of the process.
 
     Raises:
         Failed: the manager refuses, or memd ended as soon as it was started.

@@ -26,7 +26,7 @@ class ServiceInstallation(msgspec.Struct, frozen=True):
     launch: StartCommand
     units: tuple[ServiceUnit, ...]
     installed: tuple[InstalledUnits, ...]
-    names_usual_file: bool  # nobody has named another configuration
+    names_usual_file: bool  # no other configuration was named
 
     @property
     def main(self) -> InstalledUnits:
@@ -35,7 +35,7 @@ class ServiceInstallation(msgspec.Struct, frozen=True):
 
     @property
     def is_installed(self) -> bool:
-        """Whether there is a service at all, whoever wrote it."""
+        """Whether there is a service at all, also one that memd did not write."""
         return self.main.state != "missing"
 
     @property
@@ -46,7 +46,7 @@ class ServiceInstallation(msgspec.Struct, frozen=True):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What the installed service runs; empty where that cannot be told."""
+        """What the installed service runs; empty where that is not known."""
         return self.supervisor.command_in(self.main.text)
 
     @property
@@ -62,8 +62,8 @@ def supervisor_of(platform: str, environ: Mapping[str, str], places: Places) -> 
 
     Args:
         platform: As in sys.platform.
-        environ: Of the process.
-        places: Of the daemon.
+        environ: The environment of the process.
+        places: Configuration, state directory and socket of the daemon.
     """
     match platform:
         case "darwin":
@@ -80,8 +80,8 @@ def here(
     """What is installed; None where there is nothing to install with.
 
     Args:
-        environ: Of the process.
-        places: Of the daemon.
+        environ: The environment of the process.
+        places: Configuration, state directory and socket of the daemon.
         platform: As in sys.platform.
         hardened: Whether the drop-in is wanted; one that is there stays wanted.
 
@@ -105,7 +105,7 @@ def here(
 
 
 def _interpreter() -> str:
-    """The Python of this installation, under the same name for whoever asks: python, python3 and python3.11 are one."""
+    """The Python of this installation, under one name, whichever it was started by: python, python3 or python3.11."""
     usual = Path(sys.prefix) / "bin" / "python3"
     try:
         return str(usual) if usual.samefile(sys.executable) else sys.executable
@@ -126,7 +126,7 @@ def installed_here(environ: Mapping[str, str], places: Places) -> ServiceInstall
 
 
 def managed_here(found: ServiceInstallation | None, environ: Mapping[str, str]) -> ManagedService | None:
-    """How that service is; None where there is none, or nobody who could be asked."""
+    """The state of that service; None where there is none, or no manager to ask."""
     if found is None:
         return None
     try:

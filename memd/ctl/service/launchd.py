@@ -24,7 +24,7 @@ class Launchd(msgspec.Struct, frozen=True):
 
     Args:
         directory: Where they are.
-        uid: Of the user.
+        uid: The id of the user.
     """
 
     directory: Path
@@ -58,11 +58,11 @@ class Launchd(msgspec.Struct, frozen=True):
         return (ServiceUnit(self.directory / _FILE, marked(text, opening="<!-- ", closing=" -->", line=2)),)
 
     def unit_paths(self) -> tuple[Path, ...]:
-        """There is one."""
+        """The one property list."""
         return (self.directory / _FILE,)
 
     def command_in(self, text: str) -> tuple[str, ...]:
-        """ProgramArguments."""
+        """The ProgramArguments of a property list."""
         words = _job(text).get("ProgramArguments")
         return tuple(map(str, words)) if isinstance(words, list) else ()
 
@@ -106,7 +106,7 @@ class Launchd(msgspec.Struct, frozen=True):
         return (*before, ManagerCommand(("launchctl", "enable", self._target)), self._load())
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Loading runs it."""
+        """Load it, which runs it as well."""
         return (
             (ManagerCommand(("launchctl", "kickstart", self._target)),) if managed.loaded else (self._load(),)
         )
@@ -128,7 +128,7 @@ class Launchd(msgspec.Struct, frozen=True):
         return self.stop(managed)
 
     def forgotten(self) -> tuple[ManagerCommand, ...]:
-        """Nothing is left of it."""
+        """Unload it."""
         return ()
 
     def _load(self) -> ManagerCommand:

@@ -41,7 +41,7 @@ class NoManager(Failed):
 
 
 def reached(supervisor: Supervisor, environ: Mapping[str, str]) -> ManagedService:
-    """How the service is, from a manager that can be given orders.
+    """The state of the service, from a manager that takes orders.
 
     Raises:
         NoManager: it cannot.
@@ -123,7 +123,7 @@ _LINGER_S = 5.0
 
 
 def lingers(uid: int, environ: Mapping[str, str]) -> bool | None:
-    """Whether it does; None where nobody tells."""
+    """Whether it does; None where systemd does not say."""
     order = ManagerCommand(("loginctl", "show-user", str(uid), "--property=Linger"))
     try:
         done = run(order, environ, _LINGER_S)
@@ -136,7 +136,7 @@ def journal_lines(environ: Mapping[str, str], *, lines: int | None, follow: bool
     """The lines of the service, with what systemd says of it, as they come.
 
     Args:
-        environ: Of the process.
+        environ: The environment of the process.
         lines: Only the last ones; None: all that are kept.
         follow: Whether to wait for more, for ever.
 

@@ -29,7 +29,7 @@ def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places)
     Args:
         command: What runs it.
         environ: Of this process.
-        places: Of the daemon.
+        places: Configuration, state directory and socket of the daemon.
 
     Raises:
         Failed: a path holds what cannot stand in a unit.

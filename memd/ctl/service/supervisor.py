@@ -16,7 +16,7 @@ class ServiceUnit(msgspec.Struct, frozen=True):
 
 
 class ManagerCommand(msgspec.Struct, frozen=True):
-    """A command that tells the manager something."""
+    """A command of the service manager's own tool."""
 
     words: tuple[str, ...]
     may_fail: bool = False  # it only says what may be so already
@@ -43,7 +43,7 @@ class Supervisor(Protocol):
 
     @property
     def name(self) -> str:
-        """As people call it: systemd, launchd."""
+        """The name of the manager: systemd or launchd."""
 
     @property
     def tool(self) -> str:
@@ -59,7 +59,7 @@ class Supervisor(Protocol):
         """The command that the first of the units runs; empty where that cannot be made out."""
 
     def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
-        """The names of the settings in which two texts of a unit differ. Values may be secret: they are not told."""
+        """The names of the settings in which two texts of a unit differ. Values may be secret and are left out."""
 
     def reach(self) -> ManagerCommand:
         """What succeeds if, and only if, the manager can be given orders here."""
@@ -68,19 +68,19 @@ class Supervisor(Protocol):
         """What prints how the service is; it may fail where the manager does not know it."""
 
     def understand(self, code: int, printed: str) -> ManagedService:
-        """What that printed."""
+        """The state in what `ask` printed."""
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """After the files were written: start it now, and at each login."""
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Run it now."""
+        """The orders that start it."""
 
     def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Run it no more until the next login, whoever connects."""
+        """Stop it until the next login, also where a client connects."""
 
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Run it anew."""
+        """The orders that restart it."""
 
     def forget(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Before the files are removed: stop it, and start it no more."""

@@ -73,7 +73,7 @@ class Systemd(msgspec.Struct, frozen=True):
         return tuple(ServiceUnit(self.directory / name, marked(text)) for name, text in texts.items())
 
     def unit_paths(self) -> tuple[Path, ...]:
-        """The service first."""
+        """The files of the service and its socket, the service first."""
         return tuple(self.directory / name for name in (SERVICE, SOCKET, _HARDENING))
 
     def command_in(self, text: str) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class Systemd(msgspec.Struct, frozen=True):
         return _order("show", "--property=Version")
 
     def ask(self) -> ManagerCommand:
-        """Of both units."""
+        """Asks for the state of both units."""
         return _order("show", SERVICE, SOCKET, f"--property={','.join(_ASKED)}")
 
     def understand(self, code: int, printed: str) -> ManagedService:

@@ -38,7 +38,7 @@ def template(name: str) -> str:
 
 
 Author = Literal["memd", "edited", "other"]
-"""Who a file is from: as memd wrote it, changed by somebody since, or by somebody else from the start."""
+"""Of a file: as memd wrote it, changed since, or never written by memd."""
 
 _WORDS = "Written by memd-ctl service install; sha256 of the other lines:"
 _MARK = re.compile(rf"^.*{re.escape(_WORDS)} ([0-9a-f]{{64}}).*\n", re.MULTILINE)
@@ -59,7 +59,7 @@ def marked(text: str, *, opening: str = "# ", closing: str = "", line: int = 0) 
 
 
 def author(text: str) -> Author:
-    """Who a text is from."""
+    """Whether memd wrote a text, and whether it is unchanged since."""
     found = _MARK.search(text)
     if found is None:
         return "other"
