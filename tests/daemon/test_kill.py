@@ -120,7 +120,8 @@ def run_and_kill(daemon: Daemon, workspace: Workspace, rng: Random) -> bool:
     wanted = workspace.on_disk()
     logged = len(daemon.printed())
     daemon.start(wait=False)
-    until(lambda: "agent.started" in daemon.printed()[logged:], 20)
+    until(lambda: "agent.started" in daemon.printed()[logged:] or daemon.process.poll() is not None, 20)
+    assert daemon.process.poll() is None, daemon.printed()[logged:]
     onlooker = Onlooker(daemon.state / "agents" / "main.sqlite")
     try:
         before = onlooker.files()
@@ -145,10 +146,9 @@ def run_and_kill(daemon: Daemon, workspace: Workspace, rng: Random) -> bool:
     return "sync.finished" not in daemon.printed()[logged:]
 
 
-def test_ten_kills_leave_the_index_of_a_fresh_start(home: Path) -> None:
+def test_ten_kills_leave_the_index_of_a_fresh_start(home: Path, daemon: Daemon) -> None:
     """After kills in the middle of indexing, with edits in between, a clean start equals a fresh index in every row."""
     rng = Random(20)
-    daemon = Daemon(home)
     workspace = Workspace(daemon.workspace, rng)
     in_a_pass = 0
     for _ in range(KILLS):
