@@ -46,7 +46,8 @@ def test_the_demo_shows_what_it_says(ours: House) -> None:
     # On a busy machine a question's vector may come too late, which the answer says.
     whole = [one for one in data["questions"] if not one["degraded"]]
     assert [one["about"] for one in whole if not one["as_it_should"]] == []
-    assert {one["mode"] for one in whole} == {"hybrid"}
+    assert {one["mode"] for one in whole} <= {"hybrid"}
+    assert {each["part"] for one in data["questions"] for each in one["degraded"]} <= {"query_embedding"}
     assert data["questions"][-1]["hits"] == []
     assert 0 < data["edit"]["took_ms"] < 10_000
     assert "9:40" in data["edit"]["hits"][0]["snippet"]

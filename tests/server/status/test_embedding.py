@@ -1,0 +1,54 @@
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from memd.agent.agents import RunningAgent
+from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.queue.states import Paused, State, WaitingForConfirmation
+from memd.server.status.embedding import embedding
+from memd_client.messages import Embedding
+
+
+def agent_in(state: State | None) -> RunningAgent:
+    """An agent whose queue is in a state; None: without a queue."""
+    queue = SimpleNamespace(
+        state_of=lambda _: state,
+        trouble_of=lambda _: None,
+        note_of=lambda _: "a note",
+        next_try_s=lambda _: 4.5,
+        bulk=SimpleNamespace(batches=None),
+    )
+    return cast(
+        "RunningAgent",
+        SimpleNamespace(
+            id="main",
+            queue=None if state is None else queue,
+            supply=SimpleNamespace(trouble="provider = none"),
+            settings=SimpleNamespace(cache=SimpleNamespace(enabled=True)),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "name", "chunks", "tokens"),
+    [
+        (Healthy(), "working", None, None),
+        (Retrying(1.0, 6.0, 2, "no answer"), "backing_off", None, None),
+        (Refusing(1.0, "no quota"), "stopped", None, None),
+        (Paused(), "paused", None, None),
+        (WaitingForConfirmation(21, 8400), "waiting_for_confirmation", 21, 8400),
+    ],
+)
+def test_each_state_has_a_name_and_what_is_asked_about_its_figures(
+    state: State, name: str, chunks: int | None, tokens: int | None
+) -> None:
+    """How much would be embedded stands where somebody is asked to confirm it."""
+    assert embedding(agent_in(state)) == Embedding(
+        state=name, reason="a note", next_try_s=4.5, chunks=chunks, tokens=tokens, batch=None
+    )
+
+
+def test_without_a_queue_the_reason_is_that_of_the_provider() -> None:
+    """Nothing is embedded."""
+    assert embedding(agent_in(None)) == Embedding(state="none", reason="provider = none")
