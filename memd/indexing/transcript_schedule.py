@@ -13,7 +13,7 @@ from memd.indexing.transcript_due import due_at
 from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import SourceError
-from memd.sources.transcripts.growth import growth
+from memd.sources.transcripts.open_transcript import growth
 from memd.sources.transcripts.progress import ReadProgress, decoded
 from memd.store.files import KnownFile
 from memd.store.index import Index

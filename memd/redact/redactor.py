@@ -12,7 +12,6 @@ from memd.config.settings import Redact
 from memd.redact import (
     assignments,
     commands,
-    function_calls,
     headers,
     private_keys,
     prose_chinese,
@@ -40,7 +39,6 @@ RULES: tuple[Rule, ...] = (
     *prose_english.RULES,
     *prose_chinese.RULES,
     *commands.RULES,
-    *function_calls.RULES,
 )
 """All built-in rules."""
 

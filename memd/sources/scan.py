@@ -19,7 +19,6 @@ from typing import assert_never
 import msgspec
 
 from memd.model import FoundFile, Kind, Stamp
-from memd.sources.mount_point import is_mount_point
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import (
     FileHeld,
@@ -30,6 +29,7 @@ from memd.sources.safe_open import (
     ProcessExhausted,
     SourceError,
     UnexpectedFailure,
+    is_mount_point,
     is_spelled_so,
     on_disk,
     open_directory,

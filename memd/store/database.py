@@ -18,7 +18,6 @@ import structlog
 
 from memd.runtime.threads import ResourceShortage, Threads
 from memd.store import backups, database_files, integrity, migrations
-from memd.store import newer_schema as newer
 from memd.store.errors import (
     StoreClosed,
     StoreDamaged,
@@ -147,7 +146,7 @@ class Database:
     def _open(self, *, create: bool) -> None:
         """Open the writer, or else at least the readers; nothing has the file open."""
         database_files.require_files(self.file)
-        newer.require_known(self.file, self._schema)
+        migrations.require_known(self.file, self._schema)
         # Its log goes with the last who closes it. One of no bytes may be all that a power cut has left of it.
         self.ended_cleanly = database_files.identity(Path(f"{self.file}-wal")) is None
         try:
@@ -176,7 +175,7 @@ class Database:
             try:
                 # Closing must not fold the log of a newer memd into its file.
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-                newer.require_version(self.file, connection.pragma("user_version"), self._schema)
+                migrations.require_version(self.file, connection.pragma("user_version"), self._schema)
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                 if not connection.pragma("user_version"):
                     connection.pragma(

@@ -339,7 +339,7 @@ def test_mount_points(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those above a root, at it and below it are told with what lies below them, by a partial scan too."""
     write(base, "ws/memory/sub/a.md", "vault/a.md")
     mounted = {(base / place).stat().st_ino for place in ("", "ws/memory", "ws/memory/sub", "vault")}
-    for module in ("mount_point", "scan"):
+    for module in ("safe_open", "scan"):
         monkeypatch.setattr(
             f"memd.sources.{module}.is_mount_point", lambda opened: os.fstat(opened).st_ino in mounted
         )

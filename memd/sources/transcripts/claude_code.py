@@ -6,8 +6,7 @@ import msgspec
 
 from memd.model import Role
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.events import Branched, Cleared, Event, Learnt, Passed, Said, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Branched, Cleared, Event, Format, Learnt, Passed, Said, Unread
 
 _TEXT = frozenset({"text"})
 _NO_SPEECH = frozenset(

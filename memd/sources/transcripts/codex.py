@@ -6,8 +6,7 @@ import msgspec
 
 from memd.model import Role
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.events import Dropped, Event, Learnt, Said, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Dropped, Event, Format, Learnt, Said, Unread
 
 _TEXT = frozenset({"text", "input_text", "output_text"})
 _NO_SPEECH = frozenset(

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from memd.sources.transcripts import claude_code, codex, gemini, lenient_json, openclaw, plain
-from memd.sources.transcripts.events import Event, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Event, Format, Unread
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {

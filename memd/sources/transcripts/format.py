@@ -1,11 +1,69 @@
-"""The interface of a transcript format."""
+"""The interface of a transcript format, and the events that its parser makes of each line."""
 
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from memd.sources.transcripts.events import Event
+from memd.model import Role
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """Somebody said something: a new turn, unless it belongs to one that was said before."""
+
+    id: str  # empty: the format has none
+    role: Role
+    at: float | None  # unix time
+    text: str  # without scaffolding, not redacted yet, never blank
+    joins: bool = False  # another part of the turn with this id, if that is the last one
+    again: bool = False  # takes the place of the earlier turn with this id
+
+
+class Passed(msgspec.Struct, frozen=True, gc=False):
+    """A record that is no turn, but that a later event may refer to."""
+
+    id: str
+
+
+class Rewound(msgspec.Struct, frozen=True, gc=False):
+    """The turn or record of this id is removed, with everything after it. If there is none, everything is removed."""
+
+    id: str
+
+
+class Branched(msgspec.Struct, frozen=True, gc=False):
+    """The conversation continues after this record and its ancestors. None: it begins again."""
+
+    after: str | None  # the id of a record, be it a turn or none
+
+
+class Dropped(msgspec.Struct, frozen=True, gc=False):
+    """The last turns of the user are removed, with everything after the first of them."""
+
+    turns: int
+
+
+class Cleared(msgspec.Struct, frozen=True, gc=False):
+    """All turns are removed; those that stay follow again."""
+
+
+class Learnt(msgspec.Struct, frozen=True, gc=False):
+    """Something about the session as a whole; None: nothing about that."""
+
+    session_id: str | None = None
+    cwd: str | None = None  # where the agent worked
+    started_at: float | None = None  # unix time
+    subagent: bool | None = None  # it worked for another session
+
+
+class Unread(msgspec.Struct, frozen=True, gc=False):
+    """The line was not understood."""
+
+    why: str  # broken | unknown
+
+
+Event = Said | Passed | Rewound | Branched | Dropped | Cleared | Learnt | Unread
+
 
 # Of the parsers and of what counts as speech. To be raised where the same lines would give other turns: transcripts
 # that are in an index already are read again then.

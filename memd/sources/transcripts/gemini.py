@@ -6,8 +6,7 @@ import msgspec
 
 from memd.model import Role
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.events import Cleared, Event, Learnt, Passed, Rewound, Said, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Cleared, Event, Format, Learnt, Passed, Rewound, Said, Unread
 
 _TEXT = frozenset({None})
 _ROLES: dict[Any, Role] = {"user": "user", "gemini": "assistant"}

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memd.model import Role
-from memd.sources.transcripts.events import Event, Unread
+from memd.sources.transcripts.format import Event, Unread
 
 NO_JSON = msgspec.Raw()  # the default of a field that is read later, or not at all
 NULL = msgspec.Raw(b"null")  # likewise, of one that must be there

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.events import Branched, Event, Learnt, Passed, Said, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Branched, Event, Format, Learnt, Passed, Said, Unread
 
 _TEXT = frozenset({"text", None})
 _SILENT = frozenset(

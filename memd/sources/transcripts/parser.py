@@ -9,8 +9,7 @@ import msgspec
 
 from memd.runtime.timing import spent
 from memd.sources.transcripts import detect
-from memd.sources.transcripts.events import Event, Learnt, Said, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Event, Format, Learnt, Said, Unread
 from memd.sources.transcripts.progress import ReadProgress
 from memd.sources.transcripts.turn_builder import TurnBuilder
 

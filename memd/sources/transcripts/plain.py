@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.events import Event, Said, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Event, Format, Said, Unread
 
 _TEXT = frozenset({"text", "input_text", "output_text", None})
 

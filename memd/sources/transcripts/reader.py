@@ -9,7 +9,7 @@ import msgspec
 from memd.model import FoundFile, Stamp, Turn
 from memd.sources.notes import settled
 from memd.sources.safe_open import refusal
-from memd.sources.transcripts.events import Learnt
+from memd.sources.transcripts.format import Learnt
 from memd.sources.transcripts.lines import LineContinued, LineSplitter
 from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript
 from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor

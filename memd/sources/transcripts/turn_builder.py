@@ -3,7 +3,7 @@
 import msgspec
 
 from memd.model import Turn
-from memd.sources.transcripts.events import (
+from memd.sources.transcripts.format import (
     Branched,
     Cleared,
     Dropped,

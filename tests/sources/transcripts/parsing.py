@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from memd.sources.transcripts.events import Event
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Event, Format
 from memd.sources.transcripts.turn_builder import TurnBuilder
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from memd.sources.transcripts import claude_code
 from memd.sources.transcripts.claude_code import FORMAT
-from memd.sources.transcripts.events import Cleared, Learnt, Passed, Said, Unread
+from memd.sources.transcripts.format import Cleared, Learnt, Passed, Said, Unread
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memd.sources.transcripts.codex import FORMAT
-from memd.sources.transcripts.events import Dropped, Learnt, Said, Unread
+from memd.sources.transcripts.format import Dropped, Learnt, Said, Unread
 from tests.sources.transcripts.parsing import events, turns
 
 

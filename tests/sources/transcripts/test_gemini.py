@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.sources.transcripts.events import Learnt, Passed, Rewound, Said, Unread
+from memd.sources.transcripts.format import Learnt, Passed, Rewound, Said, Unread
 from memd.sources.transcripts.gemini import FORMAT
 from tests.sources.transcripts.parsing import events, turns
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from memd.sources.transcripts import lenient_json
 from memd.sources.transcripts.detect import FORMATS, format_of
-from memd.sources.transcripts.events import Learnt, Said, Unread
-from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.format import Format, Learnt, Said, Unread
 from tests.awkward.transcripts import lines
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events

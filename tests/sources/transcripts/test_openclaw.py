@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.sources.transcripts.events import Branched, Learnt, Passed, Said, Unread
+from memd.sources.transcripts.format import Branched, Learnt, Passed, Said, Unread
 from memd.sources.transcripts.openclaw import FORMAT
 from tests.sources.transcripts.parsing import events, turns
 

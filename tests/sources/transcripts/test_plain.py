@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.sources.transcripts.events import Said, Unread
+from memd.sources.transcripts.format import Said, Unread
 from memd.sources.transcripts.plain import FORMAT
 from tests.sources.transcripts.parsing import events
 

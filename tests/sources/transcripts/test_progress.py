@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from memd.model import Turn
-from memd.sources.transcripts.events import Learnt
+from memd.sources.transcripts.format import Learnt
 from memd.sources.transcripts.progress import VERSION, ReadProgress, decoded, encoded, mark_of
 
 PROGRESS = ReadProgress(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.model import Role, Turn
-from memd.sources.transcripts.events import (
+from memd.sources.transcripts.format import (
     Branched,
     Cleared,
     Dropped,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.sources import mount_point
-from memd.sources.mount_point import is_mount_point
+from memd.sources import safe_open
+from memd.sources.safe_open import is_mount_point
 
 
 def asked(directory: Path) -> bool:
@@ -22,11 +22,11 @@ def asked(directory: Path) -> bool:
 def test_what_is_mounted_is_told_from_what_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the kernel, and by devices where it does not tell."""
     assert (asked(Path("/proc")), asked(tmp_path)) == (True, False)
-    monkeypatch.setattr(mount_point, "_statx", None)
+    monkeypatch.setattr(safe_open, "_statx", None)
     assert (asked(Path("/proc")), asked(tmp_path)) == (True, False)
 
 
-@pytest.mark.skipif(mount_point._statx is None, reason="this system tells by devices alone")
+@pytest.mark.skipif(safe_open._statx is None, reason="this system tells by devices alone")
 def test_a_directory_on_a_device_of_its_own_is_no_mount_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from memd.sources.safe_open import FileMissing
-from memd.sources.transcripts.growth import Growth, growth
+from memd.sources.transcripts.open_transcript import Growth, growth
 from tests.sources.transcripts.transcripts import Follower, append, replace, said
 
 MANY = 1 << 30
