@@ -128,7 +128,7 @@ class Launchd(msgspec.Struct, frozen=True):
         return self.stop(managed)
 
     def forgotten(self) -> tuple[ManagerCommand, ...]:
-        """Unload it."""
+        """No orders: launchd keeps nothing of a job that is not loaded."""
         return ()
 
     def _load(self) -> ManagerCommand:

@@ -14,6 +14,7 @@ from memd_client.messages import ExplainedHit, Explanation, Found
 from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering
 from tests.ctl.conftest import Run
+from tests.ctl.pages import check_page
 
 
 def _candidate(place: int, **changed: Any) -> ExplainedHit:
@@ -99,60 +100,7 @@ def test_each_candidate_shows_what_it_got(run: Run, address: Path) -> None:
     with serving(address, answering(_EXPLAINED)):
         code, out, err = run("explain", "how many retries?")
     assert (code, err) == (0, "")
-    assert (
-        out
-        == """\
-words       retries  数据
-phrases     "retry max"
-left out    how  什么
-mode        hybrid, local e5
-score       tanh(1.00 x (closeness - 0.650) / 0.300 + 1.00 x 0.8 x share of the
-            words)
-min_score   0.35, the least score of a hit
-candidates  9: 3 by words, 8 by meaning; told of 8
-
- 1  memory/2026-02-09.md:3-5
-    score       0.761 = tanh(0.767 by meaning + 0.600 by words)
-    meaning     cosine 0.830 of the whole, 0.910 of its best part, number 2
-    words       share 0.750, r 1.500, number 1
-    window      the part of the chunk, 1-20, with most of the words
-                retries :3  数据 :3,5
-
- 2  b.md:1-20
-    score       0.750 = tanh(0.667 by meaning + 0.300 by words)
-    meaning     no vector yet: closeness taken to be 0.800, as others have it
-    words       none found here
-                75% in another script: taken towards a share of 0.500, as others
-                have it
-    window      the whole chunk
-
- 3  c.md:4-6
-    score       0.470 = tanh(0.365 by meaning + 0.000 by words)
-    meaning     cosine 0.500, not among the best
-    words       share 0.500, r 0.667, not among the best
-    window      what 1, 2 do not show of the chunk, 1-20
-
-Beyond max_results 3: 1
-    score  meaning  words
- 4  0.350    0.365      -  memory/2026-02-09.md:7-9
-
-The same text as a better one: 1
-    score  meaning  words
- 5  0.350    0.365      -  d.md:1-20  as 2
-
-No line that a better one does not show: 1
-    score  meaning  words
- 6  0.350    0.365      -  旅行/很长的名字/很很很很很很很很很很很很很很很很很很很很很很很很很很很很很很.md:1-20  in 1, 3
-
-Below min_score 0.35: 1
-    score  meaning  words
- 7  0.350    0.365  0.088  memory/2026-02-09.md:1-20
-
-Cut by something_new: 1
-    score  meaning  words
- 8  0.350    0.365      -  memory/2026-02-09.md:1-20
-"""
-    )
+    check_page("explain", out)
 
 
 def test_a_terminal_gets_lines_that_fit() -> None:

@@ -3,6 +3,7 @@
 from memd.ctl.doctor.finding import right, unchecked, wrong
 from memd.ctl.doctor.report import text
 from memd.ctl.output.screen import ansi, uncoloured
+from tests.ctl.pages import check_page
 
 _FINDINGS = [
     right("installation.memd", "0.1.0"),
@@ -14,19 +15,7 @@ _FINDINGS = [
 
 def test_findings_stand_under_their_group() -> None:
     """A line each, what to do about it below, and a summary at the end."""
-    assert text(_FINDINGS[:3], 1.234, uncoloured) == (
-        "Installation\n"
-        "  ok     memd         0.1.0\n"
-        "\n"
-        "State directory\n"
-        "  WRONG  directory    ~/state has mode 0755\n"
-        "         -> chmod 700 ~/state\n"
-        "\n"
-        "Daemon\n"
-        "  ok     version      not checked: it does not answer\n"
-        "\n"
-        "1 of 3 checks is wrong, 1 could not be made (1.2 s)."
-    )
+    check_page("doctor", text(_FINDINGS, 1.234, uncoloured))
 
 
 def test_long_details_are_wrapped_at_80_columns() -> None:
