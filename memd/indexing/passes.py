@@ -12,11 +12,12 @@ import structlog
 from memd.errors import FatalError, TransientError
 from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.run_pass import PassResult, PassRunner
-from memd.indexing.slow_passes import SlowPasses
+from memd.indexing.slow_passes import log_slow_pass
 from memd.maintenance.triggers import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.changed import ChangeNotifier
 from memd.runtime.safe_traceback import told
+from memd.runtime.slow_log import SlowLog
 from memd.runtime.timing import TimeTrace
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
@@ -77,7 +78,7 @@ class Passes:
         self._runner = runner
         self._triggers = triggers
         self._clock = clock
-        self._slow = SlowPasses(agent)
+        self._slow_log = SlowLog()
         self._backoff = Backoff(rng, cap_s=LONGEST_WAIT_S)
         self._outcomes: dict[int, PassReport] = {}
         self._retry: asyncio.TimerHandle | None = None  # of a pass that failed
@@ -152,7 +153,7 @@ class Passes:
         report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
         self._remember(taken.number, report)
         await self._dirty.finish(taken)
-        self._slow.note(account, done, failed, self._clock())
+        log_slow_pass(self._slow_log, self._agent, account, done, failed, self._clock())
         if done.changed or done.removed:
             log.info(
                 "sync.finished",

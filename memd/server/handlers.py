@@ -10,6 +10,7 @@ import structlog
 
 from memd.agent.agents import Agents, AgentUnavailable, UnknownAgent
 from memd.errors import TransientError
+from memd.server.request_times import RequestTimes
 from memd.server.requests.caller import BadRequest, Caller, DeniedSession
 from memd.server.requests.control import DaemonControl, control_daemon
 from memd.server.requests.embed import embed
@@ -20,7 +21,6 @@ from memd.server.requests.search import ConnectedClient, search
 from memd.server.requests.status import status
 from memd.server.requests.sync import sync
 from memd.server.requests.warm import WarmedSessions
-from memd.server.slow_requests import SlowRequests
 from memd.server.status.report import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd_client import messages as wire
@@ -35,12 +35,12 @@ class Handlers:
     """Answers requests from what the daemon built."""
 
     def __init__(
-        self, agents: Agents, facts: ProcessFacts, control: DaemonControl, slow: SlowRequests | None = None
+        self, agents: Agents, facts: ProcessFacts, control: DaemonControl, times: RequestTimes | None = None
     ) -> None:
         self._agents = agents
         self._facts = facts
         self._control = control
-        self._slow = SlowRequests() if slow is None else slow
+        self._times = RequestTimes() if times is None else times
         self._warmed = WarmedSessions()
         self._changes: set[asyncio.Task[wire.Reply]] = set()  # that are under way, whoever asked for them
         self._is_closed = False
@@ -120,11 +120,11 @@ class Handlers:
     async def _dispatch(self, request: wire.Request, caller: Caller, client: ConnectedClient) -> wire.Reply:
         match request:
             case wire.Search():
-                return await search(request, caller, client, self._slow)
+                return await search(request, caller, client, self._times)
             case wire.Explain():
                 return await explain(request, caller, client)
             case wire.Get():
-                return await get(request, caller, self._slow)
+                return await get(request, caller, self._times)
             case wire.Sync():
                 return await sync(request, caller, self._agents)
             case wire.Warm():
@@ -134,7 +134,7 @@ class Handlers:
             case wire.Embed():
                 return await embed(request, caller)
             case wire.Status():
-                return await status(request, caller, self._agents, self._facts, self._slow)
+                return await status(request, caller, self._agents, self._facts, self._times)
             case wire.Reload() | wire.Stop():
                 return await control_daemon(request, caller, self._control, self._facts.config)
             case _:

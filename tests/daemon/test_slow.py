@@ -6,7 +6,7 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from memd.providers.provider import Vector
-from memd.server.slow_requests import SLOW_S
+from memd.server.request_times import SLOW_S
 from tests.daemon.inprocess import running, write
 from tests.fakes import HashingProvider
 

@@ -5,7 +5,8 @@ from structlog.testing import capture_logs
 
 from memd.indexing import slow_passes
 from memd.indexing.run_pass import PassResult
-from memd.indexing.slow_passes import SlowPasses, allowed_s
+from memd.indexing.slow_passes import allowed_s, log_slow_pass
+from memd.runtime.slow_log import SlowLog
 from memd.runtime.timing import TimeTrace, spent
 from tests.clock import Clock
 
@@ -40,17 +41,17 @@ def test_a_pass_is_slow_beyond_what_is_allowed() -> None:
     allowed = slow_passes.PASS_S + 3 * slow_passes.READ_S + 20 * slow_passes.LOOKED_S
     for took_s, lines in ((allowed - 0.01, 0), (allowed + 0.01, 1)):
         with capture_logs() as logs:
-            SlowPasses("main").note(took(clock, took_s), done, None, clock.now)
+            log_slow_pass(SlowLog(), "main", took(clock, took_s), done, None, clock.now)
         assert len(logs) == lines
 
 
 def test_a_slow_pass_is_told_with_its_slowest_file() -> None:
     """By its name, and where the time went; a quick one is not."""
     clock = Clock()
-    passes = SlowPasses("main")
+    slow_log = SlowLog()
     with capture_logs() as logs:
-        passes.note(took(clock, 0.5), PassResult(1, 0, looked=2, read=2), None, clock.now)
-        passes.note(took(clock, 8.0), PassResult(1, 1, looked=2, read=2), None, clock.now)
+        log_slow_pass(slow_log, "main", took(clock, 0.5), PassResult(1, 0, looked=2, read=2), None, clock.now)
+        log_slow_pass(slow_log, "main", took(clock, 8.0), PassResult(1, 1, looked=2, read=2), None, clock.now)
     assert logs == [
         {
             "event": "sync.was_slow",
@@ -73,10 +74,10 @@ def test_a_slow_pass_is_told_with_its_slowest_file() -> None:
 def test_many_slow_passes_are_one_line_in_ten_seconds() -> None:
     """The next one says how many there were; a failure is told with its reason."""
     clock = Clock()
-    passes = SlowPasses("main")
+    slow_log = SlowLog()
     with capture_logs() as logs:
         for _ in range(5):
-            passes.note(took(clock, 3.0), PassResult(), "the disk is full", clock.now)
+            log_slow_pass(slow_log, "main", took(clock, 3.0), PassResult(), "the disk is full", clock.now)
     assert [(one["left_out"], one["failed"]) for one in logs] == [
         (0, "the disk is full"),
         (3, "the disk is full"),

@@ -29,9 +29,9 @@ from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
 from memd.server.handlers import CHANGES, RELOADS, Handlers
+from memd.server.request_times import RequestTimes
 from memd.server.requests.control import DaemonControl
 from memd.server.requests.search import AT_WORK, ConnectedClient
-from memd.server.slow_requests import SlowRequests
 from memd.server.status.report import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
@@ -771,7 +771,7 @@ async def slowly(bench: Bench) -> tuple[Handlers, Slowly, Clock]:
     await bench.close()
     await bench.serve()
     facts = ProcessFacts("1.2.3", Path("/s"), unchanging())
-    return Handlers(bench.agents, facts, Bidden().control, SlowRequests(clock=clock)), backend, clock
+    return Handlers(bench.agents, facts, Bidden().control, RequestTimes(clock=clock)), backend, clock
 
 
 async def test_waiting_for_other_searches_of_a_client_is_told(bench: Bench) -> None:

@@ -1,15 +1,15 @@
 """Answers `get`: lines of an indexed file."""
 
 from memd.backends.backend import MAX_CHARS
+from memd.server.request_times import RequestTimes
 from memd.server.requests.caller import BadRequest, Caller
-from memd.server.slow_requests import SlowRequests
 from memd_client import messages as wire
 
 MAX_LINES = 120
 LEAST_CHARS = 100  # of an excerpt: fewer would take forever to read on
 
 
-async def get(request: wire.Get, caller: Caller, slow: SlowRequests) -> wire.Note:
+async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.Note:
     """Read lines; a file that is not there and one that the caller may not see get the same reply.
 
     Raises:
@@ -21,7 +21,7 @@ async def get(request: wire.Get, caller: Caller, slow: SlowRequests) -> wire.Not
     if request.max_chars is not None and request.max_chars < LEAST_CHARS:
         raise BadRequest(f"max_chars is {request.max_chars}; it must be {LEAST_CHARS} or more")
     missing = wire.Note(path=request.path, missing=True, start_line=request.start_line)
-    with slow.timed("get") as timed:
+    with times.timed("get") as timed:
         allowed = await caller.agent(request.agent)
         if allowed is None:
             return missing

@@ -11,8 +11,8 @@ from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.backends.truncate import citation, clamp, footer, is_cited
 from memd.runtime.local_time import LocalZone
 from memd.runtime.timing import spent
+from memd.server.request_times import RequestTimes
 from memd.server.requests.caller import AllowedAgent, BadRequest, Caller
-from memd.server.slow_requests import SlowRequests
 from memd_client import messages as wire
 
 MAX_RESULTS = 50
@@ -41,10 +41,10 @@ class ConnectedClient:
 
 
 async def search(
-    request: wire.Search, caller: Caller, client: ConnectedClient, slow: SlowRequests
+    request: wire.Search, caller: Caller, client: ConnectedClient, times: RequestTimes
 ) -> wire.Found:
     """Answer a search; a session that may not search gets no hits and `scope_denied`."""
-    with slow.timed("search", question_chars=len(request.query)) as timed:
+    with times.timed("search", question_chars=len(request.query)) as timed:
         allowed = await caller.agent(request.agent, request.source)
         if allowed is None:
             return wire.Found(scope_denied=True)

@@ -1,4 +1,4 @@
-"""Searches and readings that took long."""
+"""How long requests take, and which of them are logged."""
 
 import asyncio
 
@@ -6,8 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from memd.runtime.timing import spent
-from memd.server.slow_requests import SlowRequests, What
+from memd.runtime.timing import TimeTrace, spent
+from memd.server.request_times import LAST, WORTH_S, RequestTimes, SearchTimes, What
 from tests.clock import Clock
 
 
@@ -16,7 +16,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.slow = SlowRequests(clock=self.clock, now=lambda: 5.0)
+        self.slow = RequestTimes(clock=self.clock, now=lambda: 5.0)
 
     def ask(self, seconds: float, *, what: What = "search", agent: str | None = "main") -> list[EventDict]:
         """Answer one; what was logged of it."""
@@ -70,7 +70,7 @@ def test_a_clock_that_is_set_makes_nothing_slow() -> None:
     """Neither forwards nor backwards: what is told is measured by one that nobody sets."""
     hours = iter((0.0, 7200.0, -7200.0))
     clock = Clock()
-    slow = SlowRequests(clock=clock, now=lambda: next(hours))
+    slow = RequestTimes(clock=clock, now=lambda: next(hours))
     with capture_logs() as logs:
         for _ in range(3):
             with slow.timed("search") as timed:
@@ -128,3 +128,61 @@ def test_status_hears_of_searches_alone(bench: Bench) -> None:
     assert work is not None
     assert (main.count, main.median_ms, main.slowest.took_ms) == (2, 300, 400)
     assert (work.count, work.slowest.at) == (1, 5.0)
+
+
+def took(seconds: float) -> TimeTrace:
+    """The account of a search that took so long."""
+    clock = Clock()
+    with TimeTrace(clock) as account, spent("ranking"):
+        clock.run(seconds)
+    return account
+
+
+def test_nothing_is_told_before_the_first() -> None:
+    """There is no middle of nothing."""
+    assert SearchTimes().report() is None
+
+
+def test_the_middle_and_the_slowest_are_told() -> None:
+    """With the moment of the latter, and where its time went."""
+    times = SearchTimes()
+    for number, seconds in enumerate((0.004, 0.006, 1.9, 0.005, 0.007)):
+        times.add(took(seconds), 100.0 + number)
+    report = times.report()
+    assert report is not None
+    assert (report.count, report.median_ms) == (5, 6)
+    assert (report.slowest.at, report.slowest.took_ms) == (102, 1900)
+    assert report.slowest.parts == {"ranking": 1900}
+
+
+def test_a_quick_one_has_no_parts_worth_telling() -> None:
+    """Nobody asks where six milliseconds went."""
+    times = SearchTimes()
+    times.add(took(0.006), 100.0)
+    report = times.report()
+    assert report is not None
+    assert (report.slowest.took_ms, report.slowest.parts) == (6, {})
+
+
+def test_what_was_slow_long_ago_is_forgotten() -> None:
+    """The last hundred count."""
+    times = SearchTimes()
+    times.add(took(30.0), 1.0)
+    for number in range(LAST):
+        times.add(took(0.01), 2.0 + number)
+    report = times.report()
+    assert report is not None
+    assert (report.count, report.slowest.took_ms) == (LAST, 10)
+
+
+@pytest.mark.parametrize(("took_s", "is_worth"), [(WORTH_S, True), (WORTH_S - 0.001, False)])
+def test_where_time_went_is_told_from_a_length_on(took_s: float, is_worth: bool) -> None:
+    """What is shorter is nobody's question."""
+    clock, last = Clock(), SearchTimes()
+    clock.now = 0.0
+    with TimeTrace(clock) as account, spent("keywords"):
+        clock.run(took_s)
+    last.add(account, 1.0)
+    report = last.report()
+    assert report is not None
+    assert bool(report.slowest.parts) is is_worth

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.runtime.rate_limit import RateLimiter
+from memd.runtime.slow_log import RateLimiter
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,13 @@ from memd.runtime.rate_limit import RateLimiter
 )
 def test_one_is_told_in_ten_seconds(times: list[float], expected: list[int | None]) -> None:
     """The next one says how many were left out in between."""
-    seldom = RateLimiter(10.0)
-    assert [seldom.left_out("search", at) for at in times] == expected
+    limiter = RateLimiter(10.0)
+    assert [limiter.suppressed("search", at) for at in times] == expected
 
 
 def test_kinds_do_not_hide_one_another() -> None:
     """A flood of one is no reason not to hear of another."""
-    seldom = RateLimiter()
-    assert [seldom.left_out("search", 1.0) for _ in range(5)] == [0, None, None, None, None]
-    assert seldom.left_out("get", 1.0) == 0
-    assert seldom.left_out("search", 12.0) == 4
+    limiter = RateLimiter()
+    assert [limiter.suppressed("search", 1.0) for _ in range(5)] == [0, None, None, None, None]
+    assert limiter.suppressed("get", 1.0) == 0
+    assert limiter.suppressed("search", 12.0) == 4
