@@ -42,9 +42,8 @@ from memd.indexing.changes.watch_changes import follow
 from memd.indexing.rules import treatment_of
 from memd.maintenance.loop import BackgroundTask
 from memd.memory_limit.limit import MemoryLimit
-from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys.key_file import read_small, with_credentials
 from memd.providers.api_keys.logins import ChoiceInputs
-from memd.providers.api_keys.systemd_credentials import with_credentials
 from memd.providers.choose import ProviderChoice, choose
 from memd.rebuild.build_and_swap import discard_all
 from memd.rebuild.fingerprint import wanted_fingerprint

@@ -1,49 +1,83 @@
-"""A remote model that memd knows, or gets to know."""
+"""What is known of a remote model: asked for once, and kept, so that a start waits for no answer."""
 
-from memd.embedding.model_info import ModelInfoStore
+import msgspec
+import structlog
+
 from memd.providers.provider import Provider
 from memd.providers.remote.identify_model import ModelIdentity, identify
-from memd.providers.remote.open_client import asker
-from memd.providers.remote.provider import RemoteProvider
+from memd.providers.remote.provider import RemoteProvider, key_of
 from memd.providers.remote.retry import RetryPolicy, log_retries
+from memd.providers.remote.retrying_client import open_client
 from memd.providers.remote.spec import ProviderSpec
+from memd.store.embeddings import EmbeddingStore
+from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.provider_records import ProviderStore
+
+log = structlog.get_logger()
+
+_NAME = "portrait"
+_UNUSABLE = (StoreUnavailable, StoreDamaged, StoreNewer)
 
 ONCE = RetryPolicy(attempts=1, first_s=0.1, cap_s=0.1, longest_asked_s=0.1, timeouts=1)
-"""Whoever asks waits and asks again by itself, and says meanwhile why."""
+"""A probe that fails is repeated by its caller, who says meanwhile why."""
+
+
+class ModelInfoStore:
+    """Keeps what a model is like, by its name and address. Without a store that works, the model is asked at each start."""
+
+    def __init__(self, cache: EmbeddingStore, spec: ProviderSpec) -> None:
+        # Under the key of the first generation: the identity that is kept says which generation the model is.
+        space = (spec.provider, spec.model, key_of(spec.account, spec.dialect, 0))
+        self._store = ProviderStore(cache, space)
+
+    async def recall(self) -> ModelIdentity | None:
+        """The identity that was kept last; None: none that can be read."""
+        try:
+            content = await self._store.document(_NAME)
+            return None if content is None else msgspec.json.decode(content, type=ModelIdentity)
+        except (*_UNUSABLE, msgspec.DecodeError) as trouble:
+            log.warning("embed.portrait_not_read", reason=str(trouble))
+            return None
+
+    async def keep(self, identity: ModelIdentity) -> None:
+        """Keep an identity; a store that fails is logged."""
+        try:
+            await self._store.put_document(_NAME, msgspec.json.encode(identity))
+        except _UNUSABLE as trouble:
+            log.warning("embed.portrait_not_kept", reason=str(trouble))
 
 
 class ModelProbe:
-    """One model behind one address, its connections, and what is remembered of it."""
+    """Asks one model at one address what it is like."""
 
-    def __init__(self, recipe: ProviderSpec, portraits: ModelInfoStore) -> None:
-        """Nothing is sent yet."""
+    def __init__(self, spec: ProviderSpec, store: ModelInfoStore) -> None:
         log_retries()
-        self._recipe = recipe
-        self._portraits = portraits
-        self._portrait: ModelIdentity | None = None
-        self._asker = asker(recipe)
+        self._spec = spec
+        self._store = store
+        self._identity: ModelIdentity | None = None
+        self._client = open_client(spec)
 
     async def recall(self) -> Provider | None:
-        """The provider as it was last, without asking it; None: it never was."""
-        self._portrait = await self._portraits.recall()
-        return None if self._portrait is None else self._provider(self._portrait)
+        """The provider as it was at the last probe, without a request; None: it was never probed."""
+        self._identity = await self._store.recall()
+        return None if self._identity is None else self._provider(self._identity)
 
     async def ask(self) -> Provider | None:
-        """Another provider than the one before, if what answers is another model; None: it is the same.
+        """The provider of the model that answers, if it is another one than at the last probe; None: it is the same.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: nothing was found out.
+            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: the model is not known.
         """
-        found = await identify(self._asker, self._portrait, retries=ONCE)
-        if found == self._portrait:
+        found = await identify(self._client, self._identity, retries=ONCE)
+        if found == self._identity:
             return None
-        await self._portraits.keep(found)
-        self._portrait = found
+        await self._store.keep(found)
+        self._identity = found
         return self._provider(found)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._asker.session.close()
+        await self._client.session.close()
 
-    def _provider(self, portrait: ModelIdentity) -> Provider:
-        return RemoteProvider(self._asker, portrait, query_timeout_s=self._recipe.query_timeout_s)
+    def _provider(self, identity: ModelIdentity) -> Provider:
+        return RemoteProvider(self._client, identity, query_timeout_s=self._spec.query_timeout_s)

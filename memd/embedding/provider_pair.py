@@ -1,4 +1,4 @@
-"""What embeds for all agents with equal settings: a provider, maybe a fallback, and which of the two is used."""
+"""What embeds for all agents with equal settings: a provider and maybe its fallback."""
 
 from collections.abc import Iterator
 
@@ -16,36 +16,36 @@ log = structlog.get_logger()
 
 
 class ProviderPair:
-    """A choice of providers, alive."""
+    """The provider of some settings, and its fallback, both running."""
 
     def __init__(
         self,
         settings: AgentSettings,
         choice: ProviderChoice,
-        tools: ProviderParts,
+        parts: ProviderParts,
     ) -> None:
-        """Nothing is asked yet.
+        """Nothing runs before `begin`.
 
         Args:
-            settings: Of one of the agents that it is for.
+            settings: Of one of the agents that the pair embeds for.
             choice: What these settings mean just now.
-            tools: What members are made with.
+            parts: What running providers are made with.
         """
         self.settings = settings
         self.choice = choice
-        self._tools = tools
+        self._parts = parts
         self._primary: RunningProvider | None = None
         self._fallback: RunningProvider | None = None
 
     async def begin(self) -> None:
-        """Live, as far as that takes no request; what takes one is done behind."""
+        """Start both, as far as that takes no request; requests follow in tasks."""
         choice = self.choice
         standby: Standby | None = None
         if choice.fallback is not None:
-            self._fallback = RunningProvider(choice.fallback, self._tools, self.settings)
-            standby = Standby(self._fallback.name, self._fallback.health.probe_wanted, self._tools.patience)
+            self._fallback = RunningProvider(choice.fallback, self._parts, self.settings)
+            standby = Standby(self._fallback.name, self._fallback.health.probe_wanted, self._parts.thresholds)
         if choice.primary is not None:
-            self._primary = RunningProvider(choice.primary, self._tools, self.settings, standby)
+            self._primary = RunningProvider(choice.primary, self._parts, self.settings, standby)
             await self._primary.begin(at_once=True)
         if self._fallback is not None:
             await self._fallback.begin(at_once=False)
@@ -57,20 +57,20 @@ class ProviderPair:
             because=choice.because or None,
             reason=choice.reason,
         )
-        self._tools.changes.notify()
+        self._parts.changes.notify()
 
     async def renew(self, choice: ProviderChoice) -> None:
         """Begin anew with what the settings mean now, unless nothing has changed and all is well.
 
         What was terminal gets another chance, and a fallback is left. Whatever this fails with, what embedded before goes on.
         """
-        is_same = _alike(choice.primary, self.choice.primary) and _alike(
+        is_same = _is_same_candidate(choice.primary, self.choice.primary) and _is_same_candidate(
             choice.fallback, self.choice.fallback
         )
         is_well = not self.is_on_fallback and all(one.health.reason is None for one in self.members)
         if is_same and is_well:
             for made in (choice.primary, choice.fallback):
-                await _give_up(made, self.choice)
+                await _close_unused(made, self.choice)
             self.choice = _with_reasons(self.choice, choice)
             self.ask_again()  # what was refused, though the provider has answered something else since
             return
@@ -85,8 +85,8 @@ class ProviderPair:
             self.choice, self._primary, self._fallback = before
             for made in (choice.primary, choice.fallback):
                 if all(member.candidate is not made for member in ending):
-                    await _give_up(made, self.choice)
-            self._tools.changes.notify()
+                    await _close_unused(made, self.choice)
+            self._parts.changes.notify()
             raise
         finally:
             for member in ending:
@@ -98,21 +98,21 @@ class ProviderPair:
             member.ask_again()
 
     async def close(self) -> None:
-        """End everything."""
+        """Close both."""
         for member in self.members:
             await member.close()
 
-    # --- who embeds
+    # --- which of the two
 
     @property
     def members(self) -> Iterator[RunningProvider]:
-        """All there are, the one that is used first."""
+        """Both, as far as they are there; the one that is used comes first."""
         both = (self._primary, self._fallback)
         yield from (one for one in (both if not self.is_on_fallback else both[::-1]) if one is not None)
 
     @property
     def used(self) -> RunningProvider | None:
-        """The one whose vectors new indexes are to have."""
+        """The provider whose vectors new indexes are to have; None: there is none."""
         return next(self.members, None)
 
     @property
@@ -122,33 +122,33 @@ class ProviderPair:
 
     @property
     def wanted(self) -> Identity | None:
-        """What vectors an index is to have; None: nothing embeds, or it is not known yet what it is like."""
+        """The vectors that an index is to have; None: there is no provider, or its model is not known yet."""
         return None if self.used is None else self.used.identity
 
     def member_of(self, space: Space) -> RunningProvider | None:
-        """The one whose vectors these are."""
+        """The provider whose vectors are of a space."""
         return next((one for one in self.members if one.space == space), None)
 
     @property
     def primary(self) -> RunningProvider | None:
-        """The first provider."""
+        """The provider that the settings mean."""
         return self._primary
 
     @property
     def fallback(self) -> RunningProvider | None:
-        """The second one."""
+        """Its fallback."""
         return self._fallback
 
     # --- in words
 
     @property
     def name(self) -> str:
-        """Of the provider that is used."""
+        """Name of the provider that is used; `none` where there is none."""
         return "none" if self.used is None else self.used.name
 
     @property
     def model(self) -> str:
-        """Of the provider that is used."""
+        """Name of its model; empty where there is no provider."""
         return "" if self.used is None else self.used.model
 
     @property
@@ -167,18 +167,18 @@ class ProviderPair:
 
     @property
     def why_fallback(self) -> str | None:
-        """Why the first provider is not used, as far as is known just now; None: it is."""
+        """Why the fallback is used instead of its provider; None: it is not."""
         primary = self._primary
         if primary is None or (left := primary.health.now.left) is None:
             return None
         if not primary.health.returns:
             return left.reason
-        stay = f"{self._tools.patience.stay_s / 60:.0f} minutes"
+        stay = f"{self._parts.thresholds.stay_s / 60:.0f} minutes"
         return f"{primary.name} answers again, and is used again {stay} after it was left"
 
     @property
     def instead_of(self) -> tuple[str, str] | None:
-        """The provider that settings name and that could not be had, and why; None: it is the one they name."""
+        """The provider that the settings name and that could not be had, and why; None: the one they name is there."""
         wanted = self.settings.provider
         if wanted in {"auto", "none"} or self._primary is None or self.choice.fallback is not None:
             return None
@@ -186,15 +186,15 @@ class ProviderPair:
         return None if passed_over is None else (wanted, passed_over.reason)
 
 
-def _alike(one: Candidate | None, other: Candidate | None) -> bool:
-    """Whether two candidates are asked in the same way, with the same key."""
+def _is_same_candidate(one: Candidate | None, other: Candidate | None) -> bool:
+    """Whether requests to two candidates are the same, the key included."""
     if isinstance(one, ProviderSpec) or isinstance(other, ProviderSpec) or one is None or other is None:
         return one == other
     return one.identity == other.identity
 
 
-async def _give_up(made: Candidate | None, used: ProviderChoice) -> None:
-    """Close what was made to compare with, and is not needed."""
+async def _close_unused(made: Candidate | None, used: ProviderChoice) -> None:
+    """Close a candidate that was made for a comparison and is not used."""
     is_used = made is used.primary or made is used.fallback
     if made is not None and not isinstance(made, ProviderSpec) and not is_used:
         await made.close()

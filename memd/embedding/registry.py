@@ -29,41 +29,39 @@ Choose = Callable[[AgentSettings], ProviderChoice]
 
 
 class ProviderRegistry:
-    """Engines, and the agents they are for."""
+    """The pairs of providers of a daemon, and the agents that they embed for."""
 
-    def __init__(self, tools: ProviderParts, choose: Choose) -> None:
-        """There are none yet.
+    def __init__(self, parts: ProviderParts, choose: Choose) -> None:
+        """Empty.
 
         Args:
-            tools: What they are made with.
+            parts: What running providers are made with.
             choose: What settings mean; may read files, and is called on a thread.
         """
-        self.changes = tools.changes  # of any of them
-        self._tools = msgspec.structs.replace(tools, bound=CacheBound(self._max_entries))
+        self.changes = parts.changes  # of any provider
+        self._parts = msgspec.structs.replace(parts, bound=CacheBound(self._max_entries))
         self._choose = choose
-        self._engines: dict[str, ProviderPair] = {}
+        self._pairs: dict[str, ProviderPair] = {}
         self._supplies: set[AgentProviders] = set()
         self._making = asyncio.Lock()
         self._kept = 0
         self._sweeping: asyncio.Task[None] | None = None
-        self._is_swept = True  # nobody has let go of any since a sweep looked
+        self._is_swept = True  # no agent has given up a provider since the last sweep
 
     async def supply(self, settings: AgentSettings) -> "AgentProviders":
-        """What embeds for one more agent."""
+        """Make what embeds for one more agent."""
         wanted = shared(settings)
         async with self._making:
-            if wanted not in self._engines:
+            if wanted not in self._pairs:
                 choice = await beside(self._choose, settings)
-                engine = ProviderPair(settings, choice, self._tools)
+                pair = ProviderPair(settings, choice, self._parts)
                 try:
-                    await engine.begin()
-                except (
-                    BaseException
-                ):  # half begun, it would be found here for as long as anybody asks for the same
-                    await engine.close()
+                    await pair.begin()
+                except BaseException:  # half begun, it would be given to every agent with the same settings
+                    await pair.close()
                     raise
-                self._engines[wanted] = engine
-        supply = AgentProviders(settings, self._engines[wanted], self, self._tools.cache)
+                self._pairs[wanted] = pair
+        supply = AgentProviders(settings, self._pairs[wanted], self, self._parts.cache)
         self._supplies.add(supply)
         return supply
 
@@ -73,8 +71,8 @@ class ProviderRegistry:
 
     @property
     def worker_pids(self) -> list[int]:
-        """The processes that embed for any of them."""
-        each = (member.worker_pid for engine in self._engines.values() for member in engine.members)
+        """The processes that embed for any provider."""
+        each = (member.worker_pid for pair in self._pairs.values() for member in pair.members)
         return [pid for pid in each if pid is not None]
 
     async def renew(self) -> None:
@@ -85,9 +83,9 @@ class ProviderRegistry:
         """
         failures: list[Exception] = []
         async with self._making:
-            for engine in list(self._engines.values()):
+            for pair in list(self._pairs.values()):
                 try:
-                    await engine.renew(await beside(self._choose, engine.settings))
+                    await pair.renew(await beside(self._choose, pair.settings))
                 except Exception as failure:  # noqa: BLE001 - raised when the others have had their turn
                     failures.append(failure)
         self._is_swept = False
@@ -96,17 +94,17 @@ class ProviderRegistry:
             raise failures[0]
 
     async def close(self) -> None:
-        """End all of them at once."""
-        self._kept += 1  # from here on nobody else closes any
+        """Close all pairs, at once."""
+        self._kept += 1  # from here on no sweep closes any
         if self._sweeping is not None:
             await asyncio.wait([self._sweeping])
-        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        await asyncio.gather(*(pair.close() for pair in self._pairs.values()))
 
-    # --- who needs which
+    # --- which are needed
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Close none meanwhile: an agent that changes its settings still needs what its index was made with."""
+        """Close no provider within the block: an agent that changes its settings still needs the one that its index was made with."""
         self._kept += 1
         try:
             yield
@@ -115,18 +113,18 @@ class ProviderRegistry:
             self.sweep_soon()
 
     def release(self, supply: "AgentProviders") -> None:
-        """An agent needs nothing any more."""
+        """Forget an agent that has ended."""
         self._supplies.discard(supply)
         self.sweep_soon()
 
     def sweep_soon(self) -> None:
-        """Close those that no agent needs any more."""
+        """Close the pairs that no agent needs any more, in a task."""
         self._is_swept = False
         if not self._kept and (self._sweeping is None or self._sweeping.done()):
-            self._sweeping = self._tools.tasks.create_task(self._sweep())
+            self._sweeping = self._parts.tasks.create_task(self._sweep())
 
     async def _sweep(self) -> None:
-        # To close one takes its time, in which others may be let go of.
+        # While one is closed, which takes its time, others may be given up.
         while not (self._is_swept or self._kept):
             await self._close_unneeded()
 
@@ -135,27 +133,27 @@ class ProviderRegistry:
             if self._kept:
                 return
             self._is_swept = True
-            needed = {supply.engine for supply in self._supplies}
+            needed = {supply.pair for supply in self._supplies}
             for supply in self._supplies:
                 for space in supply.held:
-                    owner = self._owner_of(space, supply.engine)
+                    owner = self._owner_of(space, supply.pair)
                     needed |= set() if owner is None else {owner}
-            for wanted, engine in list(self._engines.items()):
-                if engine not in needed:
-                    del self._engines[wanted]
-                    log.info("embed.engine_closed", provider=engine.name)
-                    await engine.close()
+            for wanted, pair in list(self._pairs.items()):
+                if pair not in needed:
+                    del self._pairs[wanted]
+                    log.info("embed.engine_closed", provider=pair.name)
+                    await pair.close()
 
-    # --- who has which space
+    # --- which provider has which space
 
     def running_in(self, space: Space, first: ProviderPair) -> RunningProvider | None:
         """The provider whose vectors are of a space: one of this pair, else of another one that is still there."""
-        each = (pair.member_of(space) for pair in (first, *self._engines.values()))
+        each = (pair.member_of(space) for pair in (first, *self._pairs.values()))
         return next((one for one in each if one is not None), None)
 
     def _owner_of(self, space: Space, first: ProviderPair) -> ProviderPair | None:
-        engines = (first, *self._engines.values())
-        return next((engine for engine in engines if engine.member_of(space) is not None), None)
+        pairs = (first, *self._pairs.values())
+        return next((pair for pair in pairs if pair.member_of(space) is not None), None)
 
 
 class AgentProviders:
@@ -164,12 +162,12 @@ class AgentProviders:
     def __init__(
         self,
         settings: AgentSettings,
-        engine: ProviderPair,
+        pair: ProviderPair,
         registry: ProviderRegistry,
         cache: EmbeddingStore,
     ) -> None:
         self.settings = settings
-        self.engine = engine
+        self.pair = pair
         self.held: frozenset[Space] = frozenset()
         self._registry = registry
         self.cache = cache if settings.cache.enabled else None
@@ -179,17 +177,17 @@ class AgentProviders:
     @property
     def wanted(self) -> Identity | None:
         """The vectors that the agent's index is to have; None: there is no provider, or its model is not known yet."""
-        return self.engine.wanted
+        return self.pair.wanted
 
     @property
     def embeds(self) -> bool:
         """Whether there is a provider, even if it is not known yet what its model is like."""
-        return self.engine.used is not None
+        return self.pair.used is not None
 
     @property
     def is_being_found_out(self) -> bool:
         """Whether a model is being probed, so that what is wanted is known soon."""
-        used = self.engine.used
+        used = self.pair.used
         return used is not None and used.provider is None and used.health.reason is None
 
     @property
@@ -235,7 +233,7 @@ class AgentProviders:
 
     def ask_again(self) -> None:
         """Have a provider that does not answer, or refuses, probed now."""
-        self.engine.ask_again()
+        self.pair.ask_again()
 
     def release(self) -> None:
         """Give up all providers: the agent has ended."""
@@ -245,24 +243,24 @@ class AgentProviders:
         # Where nothing is to embed, vectors of other agents' providers are of no use.
         if space is None or not self.embeds:
             return None
-        return self._registry.running_in(space, self.engine)
+        return self._registry.running_in(space, self.pair)
 
     # --- in words
 
     @property
     def provider_name(self) -> str:
         """Of the provider that is used."""
-        return self.engine.name
+        return self.pair.name
 
     @property
     def model_name(self) -> str:
         """Of its model."""
-        return self.engine.model
+        return self.pair.model
 
     @property
     def trouble(self) -> str | None:
         """Why nothing embeds, or less well than it could; None: all is well."""
-        return self.engine.trouble
+        return self.pair.trouble
 
     def unavailable(self, space: Space | None) -> DegradedPart | None:
         """Why no provider embeds questions for the vectors of a space; None: one does, or none is to.
@@ -273,9 +271,9 @@ class AgentProviders:
         if self.settings.provider == "none" or self._running(space) is not None:
             return None
         if not self.embeds:
-            return DegradedPart("provider", self.engine.trouble or "there is no embedding provider")
+            return DegradedPart("provider", self.pair.trouble or "there is no embedding provider")
         if self.wanted is None:
-            return DegradedPart("provider", self.engine.trouble or f"{self.engine.name} has not answered yet")
+            return DegradedPart("provider", self.pair.trouble or f"{self.pair.name} has not answered yet")
         if space is None:
             return None  # its first vectors are under way
         provider, model, _ = space
@@ -287,15 +285,15 @@ class AgentProviders:
 
     def fallback_use(self, space: Space | None) -> FallbackUse | None:
         """Which provider an answer by vectors of a space stands in for, and why; None: it is that of the settings."""
-        engine = self.engine
-        chosen = engine.instead_of
+        pair = self.pair
+        chosen = pair.instead_of
         if chosen is not None:
             return FallbackUse(*chosen)
-        fallback, primary = engine.fallback, engine.primary
+        fallback, primary = pair.fallback, pair.primary
         if fallback is None or primary is None:
             return None
-        if engine.why_fallback is not None:
-            return FallbackUse(primary.name, engine.why_fallback)
+        if pair.why_fallback is not None:
+            return FallbackUse(primary.name, pair.why_fallback)
         if space is not None and fallback.space == space and primary.space != space:
             return FallbackUse(
                 primary.name,

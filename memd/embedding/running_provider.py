@@ -1,4 +1,4 @@
-"""One provider of an engine, from what is known of it at the start to what embeds."""
+"""One provider that is in use: its health, its queues, and the probes that find out what its model is like."""
 
 import asyncio
 import contextlib
@@ -46,28 +46,28 @@ PROBE_CAP_S = 60.0  # between two probes of a provider that is used and does not
 
 
 class ProviderParts(msgspec.Struct, frozen=True):
-    """What members are made with."""
+    """What running providers are made with; all of a daemon share it."""
 
     cache: EmbeddingStore
     tasks: asyncio.TaskGroup
     rng: Random
-    patience: FallbackThresholds
+    thresholds: FallbackThresholds
     clock: Callable[[], float] = time.monotonic
     bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: CacheSettings().max_entries))
-    # What those have in common whose settings differ, and whose vectors do not.
+    # By space: agents with different settings may have vectors of the same one.
     under_way: dict[Space, InFlight] = {}
     jobs: dict[Space, "SharedBatchJobs"] = {}
-    # Of who embeds, and of whether they answer: agents look again what they embed with.
+    # Notified when another provider is used, or one begins or ceases to answer.
     changes: ChangeNotifier = msgspec.field(default_factory=ChangeNotifier)
 
 
 class RunningProvider:
-    """One provider with its queue. What it is like is asked for once, remembered, and looked at again now and then."""
+    """One provider with its queues. What its model is like is asked for once, kept, and checked again from time to time."""
 
     def __init__(
         self,
         candidate: Candidate,
-        tools: ProviderParts,
+        parts: ProviderParts,
         settings: AgentSettings,
         standby: Standby | None = None,
     ) -> None:
@@ -75,31 +75,31 @@ class RunningProvider:
 
         Args:
             candidate: As it was chosen.
-            tools: What it is made with.
+            parts: What it is made with.
             settings: Of an agent that it is for.
             standby: Its fallback; None: there is none.
         """
         self.candidate = candidate
         self.provider: Provider | None = None  # None: what its model is like is not known yet
-        self.questions: QuestionQueue | None = None  # to the provider
+        self.questions: QuestionQueue | None = None
         self.queue: EmbeddingQueue | None = None
         self.health = ProviderHealth(
             self.name,
-            tools.rng,
-            tools.clock,
+            parts.rng,
+            parts.clock,
             is_remote=isinstance(candidate, ProviderSpec),
             key_places=candidate.key_places if isinstance(candidate, ProviderSpec) else "",
             standby=standby,
-            changes=tools.changes,
+            changes=parts.changes,
         )
-        self._tools = tools
+        self._parts = parts
         self._settings = settings
-        self._living: list[asyncio.Task[None]] = []  # of the provider that there is
-        self._task: asyncio.Task[None] | None = None
+        self._work: list[asyncio.Task[None]] = []  # of self.provider
+        self._probing: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
-        """Of the provider."""
+        """Name of the provider in the configuration."""
         return (
             self.candidate.provider
             if isinstance(self.candidate, ProviderSpec)
@@ -108,7 +108,7 @@ class RunningProvider:
 
     @property
     def model(self) -> str:
-        """Of the provider."""
+        """Name of its model."""
         return (
             self.candidate.model
             if isinstance(self.candidate, ProviderSpec)
@@ -117,27 +117,27 @@ class RunningProvider:
 
     @property
     def host(self) -> str | None:
-        """Who hears what is sent; None: nobody."""
+        """The host that texts are sent to; None: they stay on this machine."""
         return self.candidate.account.host if isinstance(self.candidate, ProviderSpec) else None
 
     @property
     def identity(self) -> Identity | None:
-        """Of its vectors; None: not known yet."""
+        """The identity of its vectors; None: its model is not known yet."""
         return None if self.provider is None else self.provider.identity
 
     @property
     def space(self) -> Space | None:
-        """Where its vectors belong."""
+        """The space of its vectors; None: its model is not known yet."""
         return None if self.queue is None else self.queue.known.space
 
     @property
     def query_timeout_s(self) -> float | None:
-        """How long it may take to embed a question; None: nothing was configured."""
+        """Seconds that a question may take; None: nothing is configured."""
         return self.candidate.query_timeout_s if isinstance(self.candidate, ProviderSpec) else None
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that embeds for it, while there is one."""
+        """The process that embeds its passages, while there is one."""
         return self.candidate.worker_pid if isinstance(self.candidate, HasWorker) else None
 
     @property
@@ -153,25 +153,24 @@ class RunningProvider:
         """
         candidate = self.candidate
         if not isinstance(candidate, ProviderSpec):
-            self._live(candidate)
+            self._use(candidate)
             self.health.probe_wanted.set()  # the model is loaded now, so that the first question does not wait for it
-            self._task = self._start(self._keep_probing(_Known(candidate), None))
+            self._probing = self._start(self._keep_probing(_LocalProbe(candidate), None))
             return
-        # httpx is for who has a remote provider.
-        from memd.embedding.model_info import ModelInfoStore  # noqa: PLC0415
-        from memd.embedding.model_probe import ModelProbe  # noqa: PLC0415
+        # Only a remote provider needs httpx.
+        from memd.embedding.model_probe import ModelInfoStore, ModelProbe  # noqa: PLC0415
 
-        acquaintance = ModelProbe(candidate, ModelInfoStore(self._tools.cache, candidate))
+        probe = ModelProbe(candidate, ModelInfoStore(self._parts.cache, candidate))
         try:
-            known = await acquaintance.recall()
+            known = await probe.recall()
         except BaseException:
-            await acquaintance.close()
+            await probe.close()
             raise
         if known is not None:
-            self._live(known)
+            self._use(known)
         if at_once:
             self.health.probe_wanted.set()
-        self._task = self._start(self._keep_probing(acquaintance, self._tools.patience.check_s))
+        self._probing = self._start(self._keep_probing(probe, self._parts.thresholds.check_s))
 
     def ask_again(self) -> None:
         """Have the provider probed now, if it does not answer or was left for its fallback, and what waits for it sent."""
@@ -182,18 +181,18 @@ class RunningProvider:
             self.queue.ask_again()
 
     async def close(self) -> None:
-        """End requests, queue and connections; work that is under way is given up."""
+        """End requests, queues and connections; requests in flight are cancelled."""
         self.health.close()
         if self.questions is not None:
             self.questions.close()
-        await _end([*self._living, *([] if self._task is None else [self._task])])
+        await _end([*self._work, *([] if self._probing is None else [self._probing])])
         provider = self.candidate if self.provider is None else self.provider
         if not isinstance(provider, ProviderSpec):
             await provider.close()
 
-    # --- what it is like
+    # --- probes
 
-    async def _keep_probing(self, probe: "ModelProbe | _Known", check_s: float | None) -> None:
+    async def _keep_probing(self, probe: "ModelProbe | _LocalProbe", check_s: float | None) -> None:
         """Ask the provider how it is: when that is wanted, again after each failure, and every `check_s` seconds."""
         wanted, health = self.health.probe_wanted, self.health
         try:
@@ -228,24 +227,24 @@ class RunningProvider:
         """Until the next probe, in seconds; None: there is none before it is wanted."""
         if not isinstance(failure, EmbedUnavailable):
             return None
-        cap_s = PROBE_CAP_S if self.health.now.left is None else self._tools.patience.ask_s
-        wait_s = delay_s(failures, self._tools.rng, first_s=FIRST_WAIT_S, cap_s=cap_s)
+        cap_s = PROBE_CAP_S if self.health.now.left is None else self._parts.thresholds.ask_s
+        wait_s = delay_s(failures, self._parts.rng, first_s=FIRST_WAIT_S, cap_s=cap_s)
         return max(wait_s, min(failure.retry_after_s or 0.0, cap_s))
 
     async def _replace(self, provider: Provider) -> None:
-        """Use another provider from now on: it is known only now, or the model behind the name has changed."""
-        before, self._living = self._living, []
-        self._live(provider)
+        """Use another provider from now on: its model is known only now, or has changed."""
+        before, self._work = self._work, []
+        self._use(provider)
         await _end(before)
 
-    def _live(self, provider: Provider) -> None:
+    def _use(self, provider: Provider) -> None:
         if self.questions is not None:
             self.questions.close()
         self.provider = provider
         self.health.begin_anew()
         self.questions = QuestionQueue(provider, self.health)
         self.queue = queue = self._queue(provider)
-        self._living.append(self._start(queue.run()))
+        self._work.append(self._start(queue.run()))
         if isinstance(self.candidate, ProviderSpec):
             from memd.embedding.batch_jobs import CachedBatchJobs, SharedBatchJobs  # noqa: PLC0415
             from memd.providers.remote.provider import RemoteProvider  # noqa: PLC0415  # likewise
@@ -254,49 +253,49 @@ class RunningProvider:
             jobs = CachedBatchJobs(
                 self.candidate,
                 provider.identity,
-                self._tools.cache,
+                self._parts.cache,
                 self._settings.remote.batch,
                 queue,
-                self._tools.rng,
-                self._tools.jobs.setdefault(queue.known.space, SharedBatchJobs()),
+                self._parts.rng,
+                self._parts.jobs.setdefault(queue.known.space, SharedBatchJobs()),
                 provider.bias,
             )
-            self._living.append(self._start(jobs.run()))
-        self._tools.changes.notify()
+            self._work.append(self._start(jobs.run()))
+        self._parts.changes.notify()
 
     def _queue(self, provider: Provider) -> EmbeddingQueue:
         is_paid_for = isinstance(self.candidate, ProviderSpec)
-        cache = self._tools.cache
+        cache = self._parts.cache
         return EmbeddingQueue(
             provider,
             cache,
-            self._tools.bound,
+            self._parts.bound,
             self.health,
             confirm_above=self._settings.remote.confirm_above_chunks if is_paid_for else None,
             documents=lambda space: ProviderStore(cache, space),
-            under_way=self._tools.under_way.setdefault(space_of(provider.identity), InFlight()),
+            under_way=self._parts.under_way.setdefault(space_of(provider.identity), InFlight()),
         )
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        return self._tools.tasks.create_task(work)
+        return self._parts.tasks.create_task(work)
 
 
-class _Known:
-    """A provider of which nothing needs to be found out but whether it answers."""
+class _LocalProbe:
+    """Probes a provider whose model is known: does it answer?"""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
 
     async def ask(self) -> None:
-        """Have it embed a question.
+        """Embed a question.
 
         Raises:
-            EmbedUnavailable: it does not.
+            EmbedUnavailable: the provider does not answer.
         """
         await self._provider.embed_query("warm-up")
 
     async def close(self) -> None:
-        """Nothing was opened for this."""
+        """Do nothing: the provider has nothing open for probes."""
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -1,4 +1,4 @@
-"""Which embedding provider an agent's settings mean."""
+"""Decides which embedding provider an agent's settings mean."""
 
 import hashlib
 from random import Random, SystemRandom
@@ -12,13 +12,13 @@ from memd.providers.api_keys.logins import ChoiceInputs, mistaken
 from memd.providers.local import provider as local
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Provider
 from memd.providers.remote import known_models
-from memd.providers.remote.spec import ProviderSpec, recipe, speaker
+from memd.providers.remote.spec import ProviderSpec, provider_at, provider_spec
 
 BY_KEY: tuple[Embedder, ...] = ("openai", "gemini", "voyage")
-"""Whom `auto` takes if there is a key for them, in this order."""
+"""Providers that `auto` takes if there is a key for them, in this order."""
 
 Candidate = Provider | ProviderSpec
-"""One that can be used at once, or one that must be asked first what its model is like."""
+"""A provider that can be used at once, or one that must be probed first."""
 
 
 class SkippedProvider(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class SkippedProvider(msgspec.Struct, frozen=True):
 
 
 class ProviderChoice(msgspec.Struct, frozen=True):
-    """What embeds, or why nothing does: then search is by keywords alone."""
+    """The provider of some settings; where there is none, search is by keywords alone."""
 
     primary: Candidate | None
     reason: str | None  # why there is none
@@ -44,7 +44,7 @@ class ProviderChoice(msgspec.Struct, frozen=True):
         return None if isinstance(self.primary, ProviderSpec) else self.primary
 
 
-class _Wish(msgspec.Struct, frozen=True):
+class _Considered(msgspec.Struct, frozen=True):
     """A provider to be considered."""
 
     provider: Embedder
@@ -65,12 +65,12 @@ def choose(settings: AgentSettings, around: ChoiceInputs, rng: Random | None = N
         return ProviderChoice(None, "provider = none")
     jitter = rng or SystemRandom()
     passed_over: list[SkippedProvider] = []
-    for each in _considered(settings, around):
+    for each in _to_consider(settings, around):
         if isinstance(each, SkippedProvider):
             passed_over.append(each)
             continue
         try:
-            primary = _made(each, around, jitter)
+            primary = _candidate(each, around, jitter)
         except (EmbedUnavailable, EmbedTerminal) as missing:
             passed_over.append(SkippedProvider(each.provider, _reason(each, missing, around)))
             continue
@@ -87,34 +87,34 @@ def shared(settings: AgentSettings) -> str:
     return hashlib.sha256(msgspec.json.encode(wanted, order="sorted")).hexdigest()
 
 
-def _considered(settings: AgentSettings, around: ChoiceInputs) -> list[_Wish | SkippedProvider]:
-    """Whom the settings allow, in order of preference."""
+def _to_consider(settings: AgentSettings, around: ChoiceInputs) -> list[_Considered | SkippedProvider]:
+    """The providers that the settings allow, in order of preference."""
     provider, model, remote = settings.provider, settings.model, settings.remote
-    found: list[_Wish | SkippedProvider]
+    found: list[_Considered | SkippedProvider]
     match provider:
         case "none":
             found = []
         case "auto":
-            found = [*_remote_ones(settings, around), _Wish("local", model, remote, "it needs no key")]
+            found = [*_remote_ones(settings, around), _Considered("local", model, remote, "it needs no key")]
         case _:
-            found = [_Wish(provider, model, remote, f"provider = {provider}")]
-    wished = {each.provider for each in found if isinstance(each, _Wish)}
-    if settings.fallback != "none" and settings.fallback not in wished:
+            found = [_Considered(provider, model, remote, f"provider = {provider}")]
+    named_before = {each.provider for each in found if isinstance(each, _Considered)}
+    if settings.fallback != "none" and settings.fallback not in named_before:
         found.append(_fallback(settings, settings.fallback))
     return found
 
 
-def _remote_ones(settings: AgentSettings, around: ChoiceInputs) -> list[_Wish | SkippedProvider]:
-    """Whom `auto` considers before the local model.
+def _remote_ones(settings: AgentSettings, around: ChoiceInputs) -> list[_Considered | SkippedProvider]:
+    """The providers that `auto` considers before the local model.
 
-    A base_url names who may read the notes. If it cannot be used, they do not go to somebody else instead because
-    there happens to be a key.
+    A base_url names who may read the notes. If it cannot be used, they do not go to another provider because there happens
+    to be a key.
     """
     model, remote = settings.model, settings.remote
-    found: list[_Wish | SkippedProvider]
+    found: list[_Considered | SkippedProvider]
     if remote.base_url:
-        named = "openai-compatible" if server_url.fault(remote.base_url) else speaker(remote.base_url)
-        found = [_Wish(named, model, remote, "remote.base_url is set")]
+        named = "openai-compatible" if server_url.fault(remote.base_url) else provider_at(remote.base_url)
+        found = [_Considered(named, model, remote, "remote.base_url is set")]
         found += [
             SkippedProvider(name, f"{name}: remote.base_url names another server, and notes go nowhere else.")
             for name in BY_KEY
@@ -122,7 +122,7 @@ def _remote_ones(settings: AgentSettings, around: ChoiceInputs) -> list[_Wish | 
         ]
     else:
         found = [
-            _Wish(name, model, remote, "there is a key for it")
+            _Considered(name, model, remote, "there is a key for it")
             if known_models.is_from(name, model)
             else SkippedProvider(name, f'{name}: it has no model "{model}".')
             for name in BY_KEY
@@ -131,7 +131,7 @@ def _remote_ones(settings: AgentSettings, around: ChoiceInputs) -> list[_Wish | 
     return found if other is None else [*found, SkippedProvider("anthropic", other)]
 
 
-def _fallback(settings: AgentSettings, name: Embedder) -> _Wish:
+def _fallback(settings: AgentSettings, name: Embedder) -> _Considered:
     """The second provider, with its default model.
 
     Address, key and whatever belongs to a model are the first one's, unless that is local and has no use for them.
@@ -144,46 +144,46 @@ def _fallback(settings: AgentSettings, name: Embedder) -> _Wish:
             confirm_above_chunks=remote.confirm_above_chunks,
             batch=remote.batch,
         )
-    return _Wish(name, "", remote, f"fallback = {name}")
+    return _Considered(name, "", remote, f"fallback = {name}")
 
 
 def _second(
-    settings: AgentSettings, chosen: _Wish, around: ChoiceInputs, rng: Random
+    settings: AgentSettings, chosen: _Considered, around: ChoiceInputs, rng: Random
 ) -> tuple[Candidate | None, str | None]:
     """The fallback, or why there is none though one is named."""
     if settings.fallback == "none":
         return None, None
     if settings.fallback == chosen.provider:
         return None, None
-    wish = _fallback(settings, settings.fallback)
+    one = _fallback(settings, settings.fallback)
     try:
-        return _made(wish, around, rng), None
+        return _candidate(one, around, rng), None
     except (EmbedUnavailable, EmbedTerminal) as missing:
-        return None, _reason(wish, missing, around)
+        return None, _reason(one, missing, around)
 
 
-def _made(wish: _Wish, around: ChoiceInputs, rng: Random) -> Candidate:
-    """The provider.
+def _candidate(one: _Considered, around: ChoiceInputs, rng: Random) -> Candidate:
+    """Make the provider.
 
     Raises:
         EmbedUnavailable, EmbedTerminal: it cannot be had.
     """
-    if wish.provider == "local":
-        return local.build(wish.model, rng)
-    return recipe(wish.provider, wish.model, wish.remote, around.environ, around.read)
+    if one.provider == "local":
+        return local.build(one.model, rng)
+    return provider_spec(one.provider, one.model, one.remote, around.environ, around.read)
 
 
-def _reason(wish: _Wish, missing: Exception, around: ChoiceInputs) -> str:
+def _reason(one: _Considered, missing: Exception, around: ChoiceInputs) -> str:
     """Why a provider cannot be had; what looks like a key and is none is named."""
-    looks_so = mistaken(wish.provider, around) if isinstance(missing, NoKey) else None
+    looks_so = mistaken(one.provider, around) if isinstance(missing, NoKey) else None
     return str(missing) if looks_so is None else f"{missing} {looks_so}"
 
 
-def _because(wish: _Wish, made: Candidate) -> str:
+def _because(one: _Considered, made: Candidate) -> str:
     """Why this one, and where that sends the notes."""
     where = (
         f"notes and questions are sent to {made.account.host}"
         if isinstance(made, ProviderSpec)
         else "nothing is sent anywhere"
     )
-    return f"{wish.why}; {where}"
+    return f"{one.why}; {where}"

@@ -11,7 +11,7 @@ from memd.embedding.batch_jobs import CachedBatchJobs, SharedBatchJobs
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Identity
-from memd.providers.remote.spec import recipe
+from memd.providers.remote.spec import provider_spec
 from memd.store.embeddings import EmbeddingStore
 from tests.embedding.queue.queues import healthy
 from tests.fakes import HashingProvider
@@ -47,7 +47,7 @@ async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path)
         for _ in range(2):
             provider = Named()
             queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), healthy())
-            made = recipe("openai", "m", remote, {}, lambda _: KEY)
+            made = provider_spec("openai", "m", remote, {}, lambda _: KEY)
             jobs = CachedBatchJobs(
                 made, provider.identity, cache, remote.batch, queue, Random(1), shared, None
             )

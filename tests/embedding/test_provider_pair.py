@@ -8,7 +8,7 @@ import pytest
 
 from memd.config.settings import AgentSettings, Remote
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.model_info import ModelInfoStore
+from memd.embedding.model_probe import ModelInfoStore
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.api_keys.key_file import read_small
@@ -46,7 +46,7 @@ async def test_a_renewal_that_fails_leaves_what_embedded_before_and_the_next_one
         parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
         registry = ProviderRegistry(parts, lambda _: choices[0])
         supply = await registry.supply(settings)
-        pair = supply.engine
+        pair = supply.pair
         del choices[0]
         failures.append(ValueError("nobody foresaw this"))
         with pytest.raises(ValueError, match="nobody foresaw"):

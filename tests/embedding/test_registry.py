@@ -8,8 +8,7 @@ import pytest
 
 from memd.config.settings import AgentSettings, Remote
 from memd.embedding.fallback_state import FallbackThresholds
-from memd.embedding.model_info import ModelInfoStore
-from memd.embedding.model_probe import ModelProbe
+from memd.embedding.model_probe import ModelInfoStore, ModelProbe
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.api_keys.key_file import read_small

@@ -71,7 +71,7 @@ class LocalProvider:
         first_wait_s: float = FIRST_WAIT_S,
         load: Callable[[], QuestionEmbedder] | None = None,
     ) -> None:
-        """Nothing is started or loaded yet.
+        """Make the provider; worker and model are started and loaded by the first request.
 
         Args:
             installed: The model, as bundled.find() gave it.

@@ -35,7 +35,7 @@ class QueryThread(Generic[Model]):
         stuck_s: float = STUCK_S,
         wait_s: float = SLOW_S,
     ) -> None:
-        """Nothing is loaded yet.
+        """Start no thread: the first question does, and loads the model.
 
         Args:
             load: Gives a model; called on the thread that uses it.

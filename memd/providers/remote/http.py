@@ -54,7 +54,7 @@ class HttpConnections:
     """
 
     def __init__(self, provider: str, account: Account, key_header: str | None, connections: int) -> None:
-        """Nothing is opened yet.
+        """Make the pool; connections are opened by requests.
 
         Args:
             provider: Its name, for messages.

@@ -1,4 +1,4 @@
-"""What a remote model is like, found out by asking it; and whether it still is the same one."""
+"""What a remote model is like, measured by its answers to a probe; and whether it still is the same model."""
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ TIMEOUT_S = 60.0  # a server may have to load the model first
 
 
 class ModelIdentity(msgspec.Struct, frozen=True):
-    """What the answers of a model have told about it."""
+    """What is known of a model by its answers to the probe."""
 
     dimensions: int
     calibration: Calibration
@@ -27,32 +27,32 @@ class ModelIdentity(msgspec.Struct, frozen=True):
 
 
 async def identify(
-    asker: RetryingClient, before: ModelIdentity | None, *, retries: RetryPolicy = INDEXING
+    client: RetryingClient, before: ModelIdentity | None, *, retries: RetryPolicy = INDEXING
 ) -> ModelIdentity:
     """Ask a model for a few vectors, about 6,000 tokens the first time and 25 later.
 
     Args:
-        asker: Whom to ask.
-        before: What was found out earlier, by name; None: nothing is known.
-        retries: How patient a request is.
+        client: Sends the requests.
+        before: What was known of the model of this name; None: nothing.
+        retries: How often a request is tried.
 
     Returns:
-        The same portrait where the model is the same, else one of the next generation. Where only the texts of the probe are
+        The same identity where the model is the same, else one of the next generation. Where only the texts of the probe are
         others now, what the vectors are stored without stays as it was: others would have to be paid for again.
 
     Raises:
-        EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable: nothing was found out.
+        EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable: the model is not known.
     """
     is_same = has_bias = False
     if before is not None:
-        [first] = await _embed(asker, probe.ANSWERS[:1], TextRole.DOCUMENT, None, retries)
+        [first] = await _embed(client, probe.ANSWERS[:1], TextRole.DOCUMENT, None, retries)
         is_same = probe.same_model(_vector(before.probe), first)
         # Before there were versions, nobody had asked whether there is a bias.
         has_bias = is_same and before.version > 0 and _is_current(before.bias)
         if has_bias and before.version == probe.VERSION:
             return before
-    answers = await _embed(asker, probe.ANSWERS, TextRole.DOCUMENT, None, retries)
-    questions = await _embed(asker, probe.QUESTIONS, TextRole.QUERY, answers.shape[1], retries)
+    answers = await _embed(client, probe.ANSWERS, TextRole.DOCUMENT, None, retries)
+    questions = await _embed(client, probe.QUESTIONS, TextRole.QUERY, answers.shape[1], retries)
     first = answers[0]
     bias = before.bias if before is not None and has_bias else probe.bias(questions, answers)
     if bias is not None:
@@ -73,17 +73,17 @@ def _is_current(bias: Bias | None) -> bool:
 
 
 async def _embed(
-    asker: RetryingClient,
+    client: RetryingClient,
     texts: tuple[str, ...],
     side: TextRole,
     dimensions: int | None,
     retries: RetryPolicy,
 ) -> Vectors:
-    some = pieces(texts, asker.dialect.input_tokens)
+    some = pieces(texts, client.dialect.input_tokens)
     rows: list[Vectors] = []
-    for group in requests(some, asker.dialect.limits):
+    for group in requests(some, client.dialect.limits):
         sent = [piece.text for piece in group]
-        rows.append(await asker.ask(sent, side, dimensions=dimensions, timeout_s=TIMEOUT_S, retries=retries))
+        rows.append(await client.ask(sent, side, dimensions=dimensions, timeout_s=TIMEOUT_S, retries=retries))
         dimensions = rows[0].shape[1]
     return whole(some, np.concatenate(rows), len(texts))
 

@@ -1,4 +1,4 @@
-"""A provider that is asked over HTTP."""
+"""A provider that embeds over HTTP."""
 
 import asyncio
 import hashlib
@@ -40,7 +40,7 @@ def key_of(account: Account, dialect: Dialect, generation: int, bias: Bias | Non
 
 
 class _Came:
-    """What has come of the pieces of some texts so far."""
+    """The outcomes of the pieces of some texts so far."""
 
     def __init__(self) -> None:
         self.rows: dict[int, Vector] = {}  # by the place of the piece
@@ -52,27 +52,27 @@ class RemoteProvider:
 
     def __init__(
         self,
-        asker: RetryingClient,
-        portrait: ModelIdentity,
+        client: RetryingClient,
+        model: ModelIdentity,
         *,
         query_timeout_s: float,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         indexing: RetryPolicy = INDEXING,
         asking: RetryPolicy = ASKING,
     ) -> None:
-        """Nothing is sent yet.
+        """Make a provider; it connects with its first request.
 
         Args:
-            asker: Whom to ask.
-            portrait: What the model's vectors are like.
+            client: Sends the requests.
+            model: What its vectors are like.
             query_timeout_s: For a question, all attempts together.
             request_timeout_s: For one request with documents.
-            indexing: How patient requests with documents are.
-            asking: How patient questions are.
+            indexing: How often requests with documents are tried.
+            asking: How often questions are tried.
         """
-        self._asker = asker
-        self._dialect = asker.dialect
-        self._portrait = portrait
+        self._client = client
+        self._dialect = client.dialect
+        self._model = model
         self._query_timeout_s = query_timeout_s
         self._request_timeout_s = request_timeout_s
         self._indexing = indexing
@@ -81,8 +81,8 @@ class RemoteProvider:
         self._identity = Identity(
             self._dialect.provider,
             self._dialect.model,
-            key_of(asker.account, self._dialect, portrait.generation, portrait.bias),
-            portrait.dimensions,
+            key_of(client.account, self._dialect, model.generation, model.bias),
+            model.dimensions,
         )
 
     @property
@@ -93,12 +93,12 @@ class RemoteProvider:
     @property
     def calibration(self) -> Calibration:
         """The range of its model's cosines."""
-        return self._portrait.calibration
+        return self._model.calibration
 
     @property
     def bias(self) -> Bias | None:
         """What its vectors are without, as they come out of here; None: they are as the model gave them."""
-        return self._portrait.bias
+        return self._model.bias
 
     @property
     def limits(self) -> ProviderLimits:
@@ -141,7 +141,7 @@ class RemoteProvider:
         return dict(zip(vectors, rows, strict=True))
 
     def _centred(self, vectors: Vectors, texts: Sequence[str]) -> Vectors:
-        bias = self._portrait.bias
+        bias = self._model.bias
         return vectors if bias is None else centred(vectors, texts, bias.passages)
 
     async def embed_query(self, text: str) -> Vector:
@@ -166,7 +166,7 @@ class RemoteProvider:
         outcomes: list[Vector | EmbedUnavailable] = []
         for group in requests(some, self._limits):
             outcomes += await self._questions(group)
-        bias = self._portrait.bias
+        bias = self._model.bias
         if bias is None:
             return outcomes
         return [
@@ -206,7 +206,7 @@ class RemoteProvider:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._asker.session.close()
+        await self._client.session.close()
 
     async def _embed(self, group: Sequence[TextPiece], at: int, came: "_Came") -> bool:
         """Have one request's pieces embedded; what is refused as a whole is tried in halves.
@@ -276,8 +276,8 @@ class RemoteProvider:
     async def _ask(
         self, texts: Sequence[str], side: TextRole, timeout_s: float, retries: RetryPolicy
     ) -> Vectors:
-        return await self._asker.ask(
-            texts, side, dimensions=self._portrait.dimensions, timeout_s=timeout_s, retries=retries
+        return await self._client.ask(
+            texts, side, dimensions=self._model.dimensions, timeout_s=timeout_s, retries=retries
         )
 
 

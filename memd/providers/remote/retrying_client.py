@@ -1,4 +1,4 @@
-"""Puts one request for vectors to a provider, as often as it is worth it."""
+"""Sends one request for vectors to a provider, again where that is worth it."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,16 @@ from memd.providers.remote.dialect import Dialect
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.request import NotSupported, Refused, TextRole
 from memd.providers.remote.retry import RetryPolicy
+from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.threads import beside
+
+QUESTIONS = 2  # connections beside those for documents: a search does not wait behind them
 
 
 class RetryingClient:
     """One account with one provider, spoken to in its dialect."""
 
     def __init__(self, dialect: Dialect, account: Account, session: HttpConnections) -> None:
-        """Nothing is sent yet."""
         self.dialect = dialect
         self.account = account
         self.session = session
@@ -34,7 +36,7 @@ class RetryingClient:
 
         Args:
             texts: As many as one request may hold.
-            side: Whether they are questions or documents.
+            side: Of the texts: questions or documents.
             dimensions: How long vectors must be; None: all alike.
             timeout_s: For each attempt.
             retries: How many there may be.
@@ -42,7 +44,7 @@ class RetryingClient:
         Raises:
             EmbedUnavailable: no answer that can be used.
             Refused: no request will be answered.
-            TooMuch, Unacceptable: this one will not.
+            RequestTooLarge, ContentRefused: this one will not.
         """
         async for attempt in retries.attempt():
             with attempt:
@@ -60,3 +62,10 @@ class RetryingClient:
 
     def _read(self, body: bytes, count: int, dimensions: int | None) -> Vectors:
         return parse_reply.matrix(self.dialect.vectors(body, count), count=count, dimensions=dimensions)
+
+
+def open_client(spec: ProviderSpec) -> RetryingClient:
+    """The client of a provider; it connects with its first request."""
+    connections = spec.dialect.limits.concurrency + QUESTIONS
+    session = HttpConnections(spec.provider, spec.account, spec.key_header, connections)
+    return RetryingClient(spec.dialect, spec.account, session)

@@ -1,4 +1,4 @@
-"""All it takes to ask a provider over HTTP, before anything was sent."""
+"""What it takes to send requests to a provider over HTTP."""
 
 from collections.abc import Mapping
 from typing import Literal, assert_never
@@ -17,9 +17,9 @@ _OLLAMA_ENDINGS = ("/api", "/api/embed", "/api/embeddings", "/ollama")
 
 
 class ProviderSpec(msgspec.Struct, frozen=True):
-    """A provider that must be asked what its model is like before it can be used.
+    """A provider over HTTP, of whose model nothing is known until it is probed.
 
-    Its repr tells no key: neither do those of its parts.
+    Its repr contains no key; neither do those of its parts.
     """
 
     dialect: Dialect
@@ -39,11 +39,13 @@ class ProviderSpec(msgspec.Struct, frozen=True):
         return self.dialect.model
 
 
-def recipe(name: Name, model: str, remote: Remote, environ: Mapping[str, str], read: Read) -> ProviderSpec:
-    """How to ask a provider.
+def provider_spec(
+    name: Name, model: str, remote: Remote, environ: Mapping[str, str], read: Read
+) -> ProviderSpec:
+    """The specification of a provider.
 
     Args:
-        name: Which one.
+        name: Of the provider.
         model: As configured; empty for the provider's default.
         remote: The settings, which are this provider's own.
         environ: Of the process.
@@ -90,8 +92,8 @@ def _key_places(home: ProviderAddress, who: Account, remote: Remote) -> str:
     return " or ".join([*home.variables[:is_home], "remote.api_key"])
 
 
-def speaker(base_url: str) -> Name:
-    """Which provider is to be expected at an address: the one that lives there, Ollama at its port, else any other."""
+def provider_at(base_url: str) -> Name:
+    """The provider to expect at an address: the one whose address it is, Ollama at its port, else any other."""
     origin = origin_of(ProviderAddress(base_url))
     homes: Mapping[Name, ProviderAddress] = {
         "openai": openai.HOME,

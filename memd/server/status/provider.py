@@ -17,19 +17,19 @@ def health(agent: RunningAgent) -> wire.Health:
 
 def endpoint(agent: RunningAgent) -> str | None:
     """The host that notes and questions are sent to; None: they stay here."""
-    used = agent.supply.engine.used
+    used = agent.supply.pair.used
     return None if used is None else used.host
 
 
 def passed_over(agent: RunningAgent) -> list[wire.PassedOver]:
     """The providers that were considered before, each with the reason why it was not taken."""
-    choice = agent.supply.engine.choice
+    choice = agent.supply.pair.choice
     return [wire.PassedOver(provider=one.provider, reason=one.reason) for one in choice.passed_over]
 
 
 def fallback(agent: RunningAgent) -> wire.FallbackStatus | None:
     """The second provider, whether it stands in, and why; None: the configuration names none."""
-    engine = agent.supply.engine
+    engine = agent.supply.pair
     name = agent.settings.fallback
     if name == "none":
         return None

@@ -136,7 +136,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         damaged=[str(file) for file in agent.index.damaged_files()],
         embedding=None if agent.queue is None or agent.sync.vectors_rest else embedding(agent),
         endpoint=provider.endpoint(agent),
-        chosen=agent.supply.engine.choice.because,
+        chosen=agent.supply.pair.choice.because,
         passed_over=provider.passed_over(agent),
         fallback=provider.fallback(agent),
         sessions=_sessions(agent, held),

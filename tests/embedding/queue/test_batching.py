@@ -62,7 +62,7 @@ async def desk(
     cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await cache.open()
     async with provider_at(server) as provider:
-        asker = provider._asker
+        asker = provider._client
         dialect = batch_dialect(asker.dialect, asker.account.base_url)
         assert dialect is not None
         session = HttpConnections("openai", asker.account, None, 4)

@@ -9,7 +9,7 @@ from memd.config.settings import Remote
 from memd.providers.api_keys.account import NoAccount
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote import gemini, ollama, openai, voyage
-from memd.providers.remote.spec import Name, recipe, speaker
+from memd.providers.remote.spec import Name, provider_at, provider_spec
 
 ENVIRON = {"OPENAI_API_KEY": "sk-o", "GOOGLE_API_KEY": "g-1", "VOYAGE_API_KEY": "pa-v"}
 SERVER = Remote(base_url="http://127.0.0.1:8080")
@@ -38,7 +38,7 @@ def test_a_provider_is_asked_at_its_address_with_its_key(
     name: Name, remote: Remote, model: str, base_url: str, key: str | None, key_header: str | None
 ) -> None:
     """By default at home, with the usual key and the default model."""
-    made = recipe(name, "", remote, ENVIRON, _nothing)
+    made = provider_spec(name, "", remote, ENVIRON, _nothing)
     assert (made.provider, made.model, made.key_header) == (name, model, key_header)
     assert (made.account.base_url, made.account.key) == (base_url, key)
     assert made.query_timeout_s == 2.0
@@ -46,7 +46,7 @@ def test_a_provider_is_asked_at_its_address_with_its_key(
 
 def test_any_server_is_asked_without_a_key() -> None:
     """Unless it is given one of its own."""
-    made = recipe("openai-compatible", "m", SERVER, ENVIRON, _nothing)
+    made = provider_spec("openai-compatible", "m", SERVER, ENVIRON, _nothing)
     assert (made.account.base_url, made.account.key) == ("http://127.0.0.1:8080/v1", None)
 
 
@@ -54,12 +54,12 @@ def test_any_server_is_asked_without_a_key() -> None:
 def test_any_server_must_be_named_with_its_model(model: str, remote: Remote, word: str) -> None:
     """There is no default for either."""
     with pytest.raises(NoAccount, match=word):
-        recipe("openai-compatible", model, remote, {}, _nothing)
+        provider_spec("openai-compatible", model, remote, {}, _nothing)
 
 
 def test_a_recipe_tells_no_key() -> None:
     """Whatever prints it."""
-    made = recipe("openai", "", Remote(headers={"x-team": "hush"}), ENVIRON, _nothing)
+    made = provider_spec("openai", "", Remote(headers={"x-team": "hush"}), ENVIRON, _nothing)
     assert "sk-o" not in repr(made)
     assert "hush" not in repr(made)
 
@@ -83,7 +83,7 @@ def test_a_recipe_tells_no_key() -> None:
 )
 def test_an_address_tells_whose_it_is(base_url: str, name: str) -> None:
     """A provider's own origin, Ollama's port or path; anything else speaks as OpenAI does."""
-    assert speaker(base_url) == name
+    assert provider_at(base_url) == name
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_where_another_key_would_be_looked_for_is_told(
 ) -> None:
     """The place that counts with these settings."""
     remote = msgspec.convert(settings, Remote)
-    made = recipe(provider, "m", remote, {"OPENAI_API_KEY": "sk-2", "MINE": "sk-3"}, _nothing)
+    made = provider_spec(provider, "m", remote, {"OPENAI_API_KEY": "sk-2", "MINE": "sk-3"}, _nothing)
     assert made.key_places == places
 
 
@@ -117,5 +117,5 @@ def test_where_another_key_would_be_looked_for_is_told(
 )
 def test_a_request_has_its_limits(name: Name, tokens: int, texts: int, concurrency: int) -> None:
     """Those of its provider; requests at once are the configuration's, but where another model computes beside memd."""
-    limits = recipe(name, "", Remote(concurrency=7), ENVIRON, _nothing).dialect.limits
+    limits = provider_spec(name, "", Remote(concurrency=7), ENVIRON, _nothing).dialect.limits
     assert limits == ProviderLimits(tokens, texts, concurrency)
