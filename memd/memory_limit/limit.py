@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import ceil
 from typing import Protocol
 
@@ -60,6 +60,23 @@ class ResidentVectors(Protocol):
         ...
 
 
+class VectorOwners(Protocol):
+    """The agents of a daemon."""
+
+    def vectors(self) -> Mapping[str, ResidentVectors]:
+        """The vectors of each agent, of this moment."""
+        ...
+
+
+class WorkerOwner(Protocol):
+    """Who starts processes that work for this one."""
+
+    @property
+    def worker_pids(self) -> Collection[int]:
+        """Those of this moment."""
+        ...
+
+
 class MemoryStatus(msgspec.Struct, frozen=True):
     """What the processes of memd hold, in bytes."""
 
@@ -74,8 +91,8 @@ class MemoryLimit:
 
     def __init__(
         self,
-        vectors: Callable[[], Mapping[str, ResidentVectors]],
-        workers: Callable[[], Iterable[int]],
+        agents: VectorOwners,
+        workers: WorkerOwner,
         *,
         resident_bytes: Callable[[int], int | None] = process_memory.resident_bytes,
         clock: Callable[[], float] = time.monotonic,
@@ -85,14 +102,14 @@ class MemoryLimit:
         """There is no limit yet.
 
         Args:
-            vectors: Those of each agent, of this moment.
-            workers: Processes that work for this one.
+            agents: Whose vectors they are.
+            workers: Whose processes count, too.
             resident_bytes: Memory that a process holds.
             clock: The one that the vectors go by.
             look_s: Seconds between two looks.
             patience_s: Seconds for which one agent may keep the others waiting.
         """
-        self._vectors = vectors
+        self._agents = agents
         self._workers = workers
         self._resident_bytes = resident_bytes
         self._clock = clock
@@ -134,7 +151,7 @@ class MemoryLimit:
             self._changed.clear()
             await self._look()
             # Vectors that could not be read when the limit went are asked for again.
-            is_done = not self.is_set and not any(one.is_shelved for one in self._vectors().values())
+            is_done = not self.is_set and not any(one.is_shelved for one in self._agents.vectors().values())
             with contextlib.suppress(TimeoutError):
                 wait_s = until_beat_s(asyncio.get_running_loop().time(), self._look_s)
                 async with asyncio.timeout(None if is_done else wait_s):
@@ -165,7 +182,7 @@ class MemoryLimit:
         own = self._resident_bytes(os.getpid())
         if own is None:
             return None
-        return own, sum(self._resident_bytes(pid) or 0 for pid in self._workers())
+        return own, sum(self._resident_bytes(pid) or 0 for pid in self._workers.worker_pids)
 
     def _holdings(self) -> list[AgentVectors]:
         now = self._clock()
@@ -178,12 +195,12 @@ class MemoryLimit:
                 one.asked_at,
                 self._given_up.get(agent),
             )
-            for agent, one in self._vectors().items()
+            for agent, one in self._agents.vectors().items()
             if not one.is_shelved or now - self._refused.get(agent, policy.NEVER) >= REFUSED_S
         ]
 
     async def _give_up(self, agent: str) -> None:
-        vectors = self._vectors().get(agent)
+        vectors = self._agents.vectors().get(agent)
         if vectors is not None:
             freed = vectors.resident_bytes
             with contextlib.suppress(TimeoutError):  # the next look tries it again
@@ -193,7 +210,7 @@ class MemoryLimit:
                 log.info("memory.vectors_given_up", agent=agent, mb=round(freed / MB, 1))
 
     async def _take_back(self, agent: str) -> None:
-        vectors = self._vectors().get(agent)
+        vectors = self._agents.vectors().get(agent)
         if vectors is None:
             return
         try:
@@ -232,7 +249,7 @@ class MemoryLimit:
             log.info("memory.limit_kept", mb=round(held / MB), limit_mb=self._limit_bytes // MB)
 
     async def _squeeze(self) -> None:
-        for vectors in self._vectors().values():
+        for vectors in self._agents.vectors().values():
             # An agent that is stopped holds nothing.
             with contextlib.suppress(MemdError, TimeoutError):
                 async with asyncio.timeout(self._patience_s):
@@ -241,7 +258,7 @@ class MemoryLimit:
 
     def _in_vectors(self) -> int:
         """Memory that vectors take which could be given up."""
-        return sum(one.resident_bytes for one in self._vectors().values() if not one.is_shelved)
+        return sum(one.resident_bytes for one in self._agents.vectors().values() if not one.is_shelved)
 
     def _held_bytes(self) -> int:
         return sum(self._held() or ())

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import structlog
 
-from memd.daemon import LOOK_S, _keep_listening
 from memd.server.acceptor import Acceptor
 from memd.server.listener import Listening
+from memd.server.listening import LOOK_S, keep_listening
 from memd_client import Client, RequestFailed
 from tests.clock import for_s, hastily
 from tests.daemon.chats import begun, directory, holding, say, settings
@@ -155,7 +155,7 @@ def test_a_socket_that_cannot_be_bound_just_now_is_bound_a_moment_later(
         (home / "s").unlink()
         monkeypatch.setattr("memd.server.listener.sock_diag.is_listened_on", lambda _: False)
         monkeypatch.setattr("socket.socket", refused_at_first)
-        await for_s(10 * LOOK_S, _keep_listening(listening, acceptor))
+        await for_s(10 * LOOK_S, keep_listening(listening, acceptor))
         await acceptor.close()
         return not listening.is_gone()
 

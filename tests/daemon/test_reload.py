@@ -12,6 +12,7 @@ import pytest
 
 from memd import daemon
 from memd.agent.agents import RunningAgent
+from memd.agent.build import build_agent
 from memd.server.connection import Connection
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, reloaded, running, write
@@ -135,7 +136,7 @@ async def test_a_reload_comes_to_its_end_though_its_client_goes_away(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted while its agents are stopped and not started yet, it leaves none of them stopped."""
-    build, lose = daemon.build_agent, Connection.connection_lost
+    build, lose = build_agent, Connection.connection_lost
     begun, goes_on, lost = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def slow(*parts: Any, **more: Any) -> RunningAgent:

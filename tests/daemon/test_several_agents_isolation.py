@@ -13,8 +13,8 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd import daemon
 from memd.agent.agents import Agents
+from memd.agent.build import build_agent
 from memd.agent.supervisor import AgentSupervisor
 from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings, Config, DaemonSettings, PathMatch, Scope, ScopeRule
@@ -222,7 +222,7 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             agents,
             engines,
             tasks,
-            lambda *parts: daemon.build_agent(
+            lambda *parts: build_agent(
                 home / "state", Threads(2, "computing"), BackendEnvironment({}, home), *parts
             ),
             lambda agent: agent.sync.run(),

@@ -8,8 +8,8 @@ import apsw
 import pytest
 import structlog
 
-from memd import daemon
 from memd.agent.agents import RunningAgent
+from memd.agent.build import build_agent
 from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings
 from memd.runtime.threads import NoThread, Threads
@@ -145,7 +145,15 @@ async def test_while_another_program_writes_searches_answer(
 
 @pytest.mark.parametrize(
     "step",
-    ["Index.open", "Index.fingerprint", "Index.counts", "_roots", "treatment_of", "IndexService", "chosen"],
+    [
+        "Index.open",
+        "Index.fingerprint",
+        "Index.counts",
+        "_roots",
+        "treatment_of",
+        "IndexService",
+        "choose_backend",
+    ],
 )
 async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
     home: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -156,13 +164,13 @@ async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
 
     async def build() -> RunningAgent:
         around = BackendEnvironment({}, home)
-        return await daemon.build_agent(home, Threads(1, "computing"), around, "main", wanted, silent(wanted))
+        return await build_agent(home, Threads(1, "computing"), around, "main", wanted, silent(wanted))
 
     def refused(*_: object, **__: object) -> None:
         raise NoThread("no thread can be started")
 
     with monkeypatch.context() as moment:
-        moment.setattr(f"memd.daemon.{step}", refused)
+        moment.setattr(f"memd.agent.build.{step}", refused)
         for _ in range(3):
             with pytest.raises(NoThread):
                 await build()

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from memd import daemon
-from memd.daemon import DaemonEventLoop
+from memd.runtime.process import DaemonEventLoop
 from memd.runtime.signals import SignalAction, Signals
 from memd.runtime.threads import NoThread
 from memd_client import MemdClientError
@@ -45,7 +46,7 @@ async def _nowhere() -> None:
 
 async def test_a_reload_that_no_thread_could_read_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wish came as a signal: nobody would hear of an error."""
-    monkeypatch.setattr(daemon, "LOOK_S", 0.01)
+    monkeypatch.setattr(daemon, "RELOAD_AGAIN_S", 0.01)
     loop, tries = asyncio.get_running_loop(), 0
     signals = Signals(loop)
 
@@ -60,6 +61,25 @@ async def test_a_reload_that_no_thread_could_read_is_tried_again(monkeypatch: py
     async with asyncio.timeout(20):
         await daemon._until_stopped(signals, reload)
     assert tries == 3
+
+
+async def test_a_reload_that_memd_fails_at_is_logged_and_the_next_one_is_made() -> None:
+    """It was wished by a signal: its failure ends nothing."""
+    signals, tries = Signals(asyncio.get_running_loop()), 0
+
+    async def reload() -> None:
+        nonlocal tries
+        tries += 1
+        signals.want(SignalAction.RELOAD if tries == 1 else SignalAction.STOP)
+        if tries == 1:
+            raise ValueError("nobody foresaw this")
+
+    signals.want(SignalAction.RELOAD)
+    with capture_logs() as logs:
+        async with asyncio.timeout(20):
+            await daemon._until_stopped(signals, reload)
+    assert tries == 2
+    assert [one["event"] for one in logs] == ["config.reload_failed"]
 
 
 def test_a_daemon_whose_threads_are_used_up_goes_on_when_there_are_some(tmp_path: Path) -> None:

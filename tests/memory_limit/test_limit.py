@@ -59,13 +59,17 @@ class Machine:
         self.now = 0.0
         self.looks = 0
         self.limit = MemoryLimit(
-            self.looked_at,
-            lambda: [WORKER] if self.worker_mb else [],
+            self,
+            self,
             resident_bytes=self.resident_bytes,
             clock=lambda: self.now,
             look_s=0.001,
             patience_s=0.01,
         )
+
+    @property
+    def worker_pids(self) -> list[int]:
+        return [WORKER] if self.worker_mb else []
 
     def resident_bytes(self, pid: int) -> int | None:
         if pid == WORKER:
@@ -73,7 +77,7 @@ class Machine:
         assert pid == os.getpid()
         return self.rest_mb * MB + sum(one.resident_bytes for one in self.agents.values())
 
-    def looked_at(self) -> dict[str, Vectors]:
+    def vectors(self) -> dict[str, Vectors]:
         self.looks += 1
         return self.agents
 
@@ -243,7 +247,8 @@ async def test_where_the_system_does_not_tell_there_is_no_limit(limit_mb: int) -
     gone: Callable[[int], int | None] = lambda _: None  # noqa: E731 - its type is what is tried
     agents = {"a": Vectors(50), "b": Vectors(50)}
     agents["b"].is_shelved = True
-    limit = MemoryLimit(lambda: agents, list, resident_bytes=gone, look_s=0.001)
+    owners = Machine(0, 0, **agents)
+    limit = MemoryLimit(owners, owners, resident_bytes=gone, look_s=0.001)
     limit.follow(limit_mb)
     keeping = asyncio.create_task(limit.run())
     await soon(lambda: not agents["b"].is_shelved)

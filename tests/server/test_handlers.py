@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from memd.agent.agents import Agents, LeftOut
+from memd.agent.build import build_agent
 from memd.backends.backend import (
     MAX_CHARS,
     BackendAnswer,
@@ -23,7 +24,6 @@ from memd.backends.backend import (
 )
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope
-from memd.daemon import build_agent
 from memd.embedding.registry import AgentProviders
 from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone

@@ -1,0 +1,176 @@
+"""One agent, built bottom-up: its index, what keeps that up to date, what answers from it; and all that then runs for ever."""
+
+import asyncio
+import time
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import structlog
+
+from memd.agent.agents import RunningAgent
+from memd.backends.backend import BackendEnvironment, IndexedAgent
+from memd.backends.builtin import Builtin
+from memd.backends.choice import choose_backend
+from memd.config.settings import AgentSettings
+from memd.embedding.registry import AgentProviders
+from memd.index_service import WATCHING, IndexService, index_parts
+from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.changes.periodic_scan import scan_now_and_then
+from memd.indexing.changes.poll import look_by_scan
+from memd.indexing.changes.watch_changes import follow
+from memd.indexing.rules import treatment_of
+from memd.maintenance.loop import BackgroundTask
+from memd.rebuild.fingerprint import wanted_fingerprint
+from memd.runtime.debounce import Debouncer
+from memd.runtime.threads import Threads
+from memd.search.searcher import Searcher
+from memd.sources.roots import roots_as_written, roots_of
+from memd.store.errors import StoreDamaged
+from memd.store.index import Index
+from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
+from memd.text.memory_paths import Root
+from memd.watch.watcher import WatcherHealth, watch
+
+log = structlog.get_logger()
+
+ROOTS_S = 1.0  # for which the start of an agent waits for its disk
+
+
+async def build_agent(
+    state: Path,
+    computing: Threads,
+    around: BackendEnvironment,
+    agent_id: str,
+    settings: AgentSettings,
+    supply: AgentProviders,
+    *,
+    resident: bool = True,
+) -> RunningAgent:
+    """Open one agent's index, decide whether it can serve as it is, and wire up what works on it.
+
+    Args:
+        state: Directory of what memd keeps.
+        computing: Threads that all agents share.
+        around: What other engines are started in.
+        agent_id: Its name.
+        settings: Of the agent.
+        supply: What embeds for it.
+        resident: Whether its vectors are to be in memory.
+
+    Raises:
+        StoreUnavailable, StoreDamaged, StoreNewer: it cannot be opened now.
+    """
+    index = Index(state / "agents" / f"{agent_id}.sqlite", resident=resident)
+    try:
+        return await _built_on(index, state, computing, around, agent_id, settings, supply)
+    except BaseException:  # another attempt opens it again
+        await index.close()
+        raise
+
+
+async def _built_on(
+    index: Index,
+    state: Path,
+    computing: Threads,
+    around: BackendEnvironment,
+    agent_id: str,
+    settings: AgentSettings,
+    supply: AgentProviders,
+) -> RunningAgent:
+    wanted = wanted_fingerprint(settings, supply.wanted)
+    rebuild = await _opened(index, wanted, embeds=supply.embeds)
+    if index.space is not None:
+        supply.hold(frozenset({index.space}))
+        if wanted.space is None and (stored := await index.fingerprint()) is not None:
+            wanted = with_vectors(wanted, stored)  # what it is to have is not known yet
+    roots = await _roots(agent_id, settings, state)
+    dirty = PendingChanges(
+        Debouncer(
+            quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
+        ),
+        time.monotonic,
+    )
+    treatment = treatment_of(settings, roots)
+    parts = index_parts(
+        agent_id, settings, treatment, index, wanted, pending=dirty, spaces=supply, rng=Random()
+    )
+    sync = IndexService(agent_id, index, dirty, parts)
+    if rebuild is not None:
+        sync.rebuild(rebuild)
+    searcher = Searcher(index, settings, supply, computing)
+    indexed = IndexedAgent(agent_id, settings, treatment, index, sync)
+    return RunningAgent(
+        agent_id,
+        settings,
+        index=index,
+        backend=choose_backend(indexed, around, Builtin(indexed, searcher, supply)),
+        sync=sync,
+        dirty=dirty,
+        roots=roots,
+        supply=supply,
+    )
+
+
+async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> tuple[Root, ...]:
+    """The roots of an agent; as they are written, where the disk that they are on does not answer."""
+    try:
+        async with asyncio.timeout(ROOTS_S):
+            return await Threads(1, f"memd-roots-{agent_id}").run(roots_of, settings, state=state)
+    except TimeoutError:
+        log.warning("agent.disk_silent", agent=agent_id, waited_s=ROOTS_S)
+        return roots_as_written(settings, state=state)
+
+
+async def _opened(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:
+    """Open an index, with an empty one in its place if it is damaged; why its text must be cut anew, or None."""
+    await index.open()
+    try:
+        return await _adopt(index, wanted, embeds=embeds)
+    except StoreDamaged as damage:
+        await index.start_over(damage)
+        return await _adopt(index, wanted, embeds=embeds)
+
+
+async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:
+    """Use an index for what it is good for; why its text must be cut anew, or None.
+
+    Vectors of another model than the one that is wanted serve as well, until others are there.
+    """
+    stored = await index.fingerprint()
+    if not (await index.counts()).files:
+        await index.adopt(wanted)
+        return None
+    reason = why_rebuild(stored, without_vectors(wanted))
+    usable = wanted if reason is None else usable_part(stored, wanted)
+    if stored is not None and stored.space is not None:
+        usable = with_vectors(usable, stored)
+    await index.adopt(usable if embeds else without_vectors(usable))
+    return reason
+
+
+async def keep(agent: RunningAgent) -> None:
+    """Everything that keeps one agent's index up to date, for ever."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(agent.sync.run())
+        for task in (
+            BackgroundTask(WATCHING, partial(_follow_files, agent)),
+            BackgroundTask("scanning now and then", partial(_scan_now_and_then, agent)),
+        ):
+            tasks.create_task(agent.sync.background.keep(task))
+        tasks.create_task(agent.backend.warm())
+
+
+async def _follow_files(agent: RunningAgent) -> None:
+    """What changes on the disk is marked, and then the business of the passes."""
+
+    def tell(health: WatcherHealth) -> None:
+        agent.sync.watcher_trouble = None if health.ok else health.reason
+        agent.sync.watcher_note = health.reason if health.ok else None
+
+    look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
+    await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.dirty, look, tell)
+
+
+async def _scan_now_and_then(agent: RunningAgent) -> None:
+    await scan_now_and_then(agent.dirty, agent.settings.sync.interval_minutes * 60)

@@ -1,0 +1,161 @@
+"""What a daemon asks of its own process: limits, collector, umask, an event loop, and an end in time."""
+
+import asyncio
+import contextlib
+import errno
+import gc
+import os
+import re
+import resource
+import signal
+import socket as socketlib
+import sys
+import threading
+from typing import Any
+
+import structlog
+import uvloop
+
+from memd.errors import FatalError, MemdError
+from memd.runtime.threads import ResourceShortage, Threads
+
+log = structlog.get_logger()
+
+COLLECT = (
+    20_000,
+    20,
+    50,
+)  # what a daemon makes and drops has few circles in it: Python's 700 would look for them all the time
+SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait for their turn
+OPEN_FILES = 10_240  # what macOS allows at most
+LOOKUPS = 4  # of hosts at a time: a resolver may not answer for many seconds
+SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
+STOP_S = 1.5  # from the signal to the end, at most
+
+
+def prepare() -> None:
+    """Have the process fit to hold memory for long: before anything is opened, and before the event loop runs."""
+    _leave_the_loop_room()
+    _allow_open_files()
+    _leave_no_core()
+    os.umask(0o077)  # what memd writes holds memory: it is its user's alone, wherever the state directory is
+
+
+class DaemonEventLoop(uvloop.Loop):
+    """The event loop, which has names of hosts looked up on threads of memd's own.
+
+    libuv starts threads for that at the first look-up, and ends the process where it cannot
+    (https://docs.libuv.org/en/v1.x/threadpool.html).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lookups = Threads(LOOKUPS, "memd-lookup")
+
+    async def getaddrinfo(
+        self,
+        host: str | bytes | None,
+        port: str | bytes | int | None,
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002 - the name is asyncio's
+        proto: int = 0,
+        flags: int = 0,
+    ) -> list[Any]:
+        """Like that of any loop; an OSError where no thread can be started."""
+        try:
+            return await self._lookups.run(socketlib.getaddrinfo, host, port, family, type, proto, flags)
+        except ResourceShortage as failure:
+            raise OSError(errno.EAGAIN, str(failure)) from failure
+
+
+def callback_failed(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited. Its message ends in the repr of what was called, which holds what it was called with."""
+    what = re.split(r"[(<\n]", str(context.get("message", "")), maxsplit=1)[0].strip()
+    log.error("daemon.callback_failed", what=what, exc_info=context.get("exception"))
+
+
+def last_word(failure: BaseException) -> int:
+    """Say why the daemon ends; the exit status.
+
+    What memd foresaw is one line for whoever started it, anything else is logged with its place: Python itself would write
+    all its words to stderr.
+    """
+    if isinstance(failure, BaseExceptionGroup):
+        fatal = failure.subgroup(FatalError)
+        expected, bugs = failure.split(MemdError)
+        if fatal is not None:
+            return _told(_first(fatal))
+        if expected is not None and bugs is None:
+            return _told(_first(expected))
+    if isinstance(failure, MemdError):
+        return _told(failure)
+    log.critical("daemon.failed", exc_info=failure)
+    return SOFTWARE_FAILED
+
+
+def _first(group: BaseExceptionGroup[MemdError]) -> MemdError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _told(error: MemdError) -> int:
+    print(f"memd: {error}", file=sys.stderr)  # noqa: T201 - for whoever started it, in a terminal or a journal
+    return error.exit_code if isinstance(error, FatalError) else SOFTWARE_FAILED
+
+
+def stray_failed(place: str, failure: BaseException) -> None:
+    """Log what failed where nobody waits for it, as in a thread or a destructor."""
+    log.error("daemon.stray_failed", place=place, exc_info=failure)
+
+
+def _leave_the_loop_room() -> None:
+    """Let no thread, and not the garbage collector, keep the event loop waiting for longer than it must.
+
+    With several searches at work on threads, the loop waits for its turn behind each; and a collection goes through all
+    that was imported, for 30 ms, to find that it is still there.
+    """
+    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*COLLECT)
+    gc.collect()
+    gc.freeze()
+
+
+def _allow_open_files() -> None:
+    """Have as many files open as the system lets this user: an agent has about ten, and the soft limit is often 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _leave_no_core() -> None:
+    """Have a crash leave no core file: it would hold notes and keys, in a directory that others may read.
+
+    Only the soft limit: whoever hunts a crash raises it with prlimit(1). The worker and qmd inherit it. The process stays
+    open to a debugger of its user, who can read the notes anyway.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def open_files() -> int:
+    """How many files the process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+
+
+def end_in_time() -> None:
+    """See to it that the process ends soon, whatever its threads are at.
+
+    A thread that cuts a monstrous file, or waits for a dead network mount, cannot be interrupted, and Python would wait
+    for it. Nothing is lost with it: what is not written yet is done at the next start.
+    """
+    deadline = threading.Timer(STOP_S, os._exit, (0,))
+    deadline.daemon = True
+    try:
+        deadline.start()
+    except RuntimeError:  # no thread is to be had: then the kernel ends it, by SIGALRM
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, STOP_S)
