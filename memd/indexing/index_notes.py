@@ -128,6 +128,7 @@ async def apply_files(
     group: Sequence[FoundFile],
     known: Mapping[str, KnownFile],
     *,
+    known_at: int | None = None,
     treatment: IndexingRules,
     vectors: KnownVectors | None,
     threads: Threads,
@@ -140,6 +141,7 @@ async def apply_files(
         index: Where to.
         group: The notes; see plan.groups.
         known: What the index held of them when the pass began, by path.
+        known_at: The version of index.changed before known was read; None: it is read again in any case.
         treatment: Of the agent.
         vectors: What is known; None where there is no provider, or no cache.
         threads: Where files are read.
@@ -147,9 +149,11 @@ async def apply_files(
     Raises:
         StoreUnavailable, StoreDamaged: none of them was taken in.
     """
-    # A pass that went in between may have indexed one of them since. Files that it holds as they are need no cutting.
-    held = [found.path for found in group if found.path in known]
-    now = await index.known(held) if held else {}
+    # Files that it holds as they are need no cutting. A pass that went in between may have indexed one of them since.
+    now = known
+    if index.changed.version != known_at:
+        held = [found.path for found in group if found.path in known]
+        now = await index.known(held) if held else {}
     with spent("reading"):
         read = await threads.run(_read_all, group, now, treatment)
     with spent("writing"):

@@ -69,6 +69,7 @@ class _Pass:
         self.index = index
         self.between = between  # None: it fills an index that is built beside
         self.is_short = is_short  # it was let through by a long one
+        self.known_at: int | None = None  # version of index.changed before what the index holds was read
 
 
 class PassRunner:
@@ -194,6 +195,7 @@ class PassRunner:
         with spent("looking"):
             before = await self._peek.look()
             seen = await self._look(taken)
+            this.known_at = index.changed.version
             indexed = await index.known(seen.looked)
             known = {path: file for path, file in indexed.items() if seen.covers(path)}
             mounts = await self._expected_mounts(index)
@@ -214,14 +216,14 @@ class PassRunner:
         try:
             gone = 0
             try:
-                changed = await self._read_notes(index, work, known, this)
+                changed = await self._read_notes(work, known, this)
             except StoreFull:
                 self._is_full = True
                 gone = await self._remove(index, work, this)
                 if not self._owes_room:
                     raise
                 await self._give_back()
-                changed = await self._read_notes(index, work, known, this)  # what was taken out has left room
+                changed = await self._read_notes(work, known, this)  # what was taken out has left room
             gone = gone or await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
             with spent("looking"):
@@ -297,14 +299,12 @@ class PassRunner:
         if await self._index.empty_log():
             self._is_full = self._owes_room = False
 
-    async def _read_notes(
-        self, index: Index, work: PassPlan, known: Mapping[str, KnownFile], this: _Pass
-    ) -> int:
+    async def _read_notes(self, work: PassPlan, known: Mapping[str, KnownFile], this: _Pass) -> int:
         """Notes that are new or changed into an index; how many were indexed anew."""
         changed = done = 0
         for group in groups(work.notes):
             self._reading[this] = (done, len(work.read))
-            changed += await self._take_in(index, group, known)
+            changed += await self._take_in(this, group, known)
             done += len(group)
             if not this.is_short:
                 await self._let_through(this)
@@ -361,14 +361,16 @@ class PassRunner:
             with spent("edits in between"):
                 await this.between(urgent)
 
-    async def _take_in(self, index: Index, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
+    async def _take_in(self, this: _Pass, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
         """Some files into an index; how many of them were indexed anew."""
+        index = this.index
         applied = await each_by_itself(
             group,
             lambda some: apply_files(
                 index,
                 some,
                 known,
+                known_at=this.known_at,
                 treatment=self._treatment,
                 vectors=self._queues.known(index.space),
                 threads=self._files,

@@ -49,12 +49,17 @@ def found(roots: Sequence[Root]) -> list[FoundFile]:
 
 
 async def apply(
-    index: Index, roots: Sequence[Root], files: Sequence[FoundFile], known: dict[str, KnownFile]
+    index: Index,
+    roots: Sequence[Root],
+    files: Sequence[FoundFile],
+    known: dict[str, KnownFile],
+    known_at: int | None = None,
 ) -> AppliedChanges:
     return await apply_files(
         index,
         files,
         known,
+        known_at=known_at,
         treatment=IndexingRules(roots, Chunking(), MAX_BYTES),
         vectors=None,
         threads=Threads(1, "reading"),
@@ -101,15 +106,35 @@ async def test_what_another_pass_indexed_meanwhile_counts(
     note = tmp_path / "ws" / "memory" / "a.md"
     note.write_text("one")
     await apply(index, roots, found(roots), {})
-    when_the_pass_began = await index.known()
+    version, when_the_pass_began = index.changed.version, await index.known()
     note.write_text("two")
-    await apply(index, roots, found(roots), when_the_pass_began)
+    await apply(index, roots, found(roots), when_the_pass_began, version)
     note.write_text("one")
-    applied = await apply(index, roots, found(roots), when_the_pass_began)
+    applied = await apply(index, roots, found(roots), when_the_pass_began, version)
     assert applied.changed == 1
     assert (await index.known())["memory/a.md"].hash == when_the_pass_began["memory/a.md"].hash
     texts = await index.read(lambda reader: reader.texts(SOME))
     assert [chunk.text for chunk in texts.values()] == ["one"]
+
+
+async def test_what_the_index_holds_is_read_once_while_it_does_not_change(
+    index: Index, roots: tuple[Root, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit that no other one overtakes costs no second look at the index."""
+    note = tmp_path / "ws" / "memory" / "a.md"
+    note.write_text("one")
+    await apply(index, roots, found(roots), {})
+    version, known = index.changed.version, await index.known()
+
+    async def read_again(*_: object) -> dict[str, KnownFile]:
+        raise AssertionError("it was read again")
+
+    note.write_text("two")
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "known", read_again)
+        applied = await apply(index, roots, found(roots), known, version)
+    assert applied.changed == 1
+    assert [hit for hit, _ in await index.keywords("two", 5, {Kind.NOTE})]
 
 
 async def test_what_changes_between_listing_and_reading(
