@@ -1,4 +1,4 @@
-"""How much a chunk holds, and where a text is cut that must fit in it."""
+"""The capacity of a chunk, and the places where a text is cut to fit into it."""
 
 import re
 from bisect import bisect_left
@@ -11,10 +11,10 @@ _SENTENCE_END = re.compile(r"[。！？；…][”’」』）】]?|[.!?][\"')\]
 
 
 class ChunkSize(msgspec.Struct, frozen=True):
-    """How much a chunk holds: so many tokens, and so many characters, as one sum of both.
+    """The capacity of a chunk in tokens and in characters, as one number.
 
-    The cost of a text is the share of a chunk it takes by whichever limit is nearer. Costs add up over lines, and a sum
-    of costs within the capacity keeps both limits.
+    The cost of a text is the share of a chunk that it takes, by the nearer of the two limits. Costs add up over lines, and a sum of
+    costs within the capacity keeps both limits.
     """
 
     quarters: int  # of a token

@@ -1,4 +1,4 @@
-"""Where a text stands: what its document calls itself, the headings above it, the day it is about."""
+"""The context of a chunk: the title of its document, the headings above it, the day of the note."""
 
 import re
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _MONTHS = (
 
 
 def title_of(document: Document) -> tuple[str, int]:
-    """What a document calls itself, with the number of its lines that are front matter.
+    """The title of a document, and the number of its lines that are front matter.
 
     The first heading of level 1, else the title of the front matter, else the name of the file.
     """
@@ -61,9 +61,9 @@ def _front_title(text: str) -> str:
 def headings_above(
     document: Document, page: LineIndex, section: int, above: Iterable[Heading], since: int
 ) -> list[Heading]:
-    """The headings over a section, the highest first.
+    """The headings above a section, the highest first.
 
-    A heading stands in its own section: only those above it tell where that is.
+    The heading of the section itself is in its text, and not among them.
 
     Args:
         document: The text.
@@ -92,7 +92,7 @@ def _words(text: str) -> str:
 
 
 def dates_of(document: Document) -> tuple[str, ...]:
-    """The day a note's name tells: as the name has it, and as people ask for it in the language of the note."""
+    """The day in the name of a note: as in the name, and in words of the language of the note."""
     named = _DATED.fullmatch(PurePosixPath(document.path).stem)
     if not named:
         return ()
@@ -104,7 +104,7 @@ def dates_of(document: Document) -> tuple[str, ...]:
 
 
 def day_told(day: date, text: str) -> tuple[str, str]:
-    """A day in figures, and in words as people ask for it in the language of a text."""
+    """A day in figures, and in words of the language of a text."""
     if is_mostly_cjk(text):
         return day.isoformat(), f"{day.year}年{day.month}月{day.day}日"
     return day.isoformat(), f"{day.day} {_MONTHS[day.month - 1]} {day.year}"

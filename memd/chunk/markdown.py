@@ -1,4 +1,4 @@
-"""Markdown into chunks: whole lines, sections kept together where they fit."""
+"""Cuts Markdown into chunks of whole lines, and keeps sections together where they fit."""
 
 import hashlib
 from bisect import bisect_left, bisect_right

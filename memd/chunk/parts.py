@@ -1,4 +1,4 @@
-"""The parts of a chunk: a few lines, or a few sentences of a long one, that say one thing."""
+"""Cuts a chunk into parts: a few lines, or a few sentences of a long line."""
 
 import re
 

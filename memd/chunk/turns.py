@@ -1,4 +1,4 @@
-"""Turns of a session into chunks: what was said together, with who said it and when."""
+"""Cuts the turns of a session into chunks, each turn with its speaker and time."""
 
 import hashlib
 import re

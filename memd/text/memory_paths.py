@@ -1,8 +1,8 @@
-"""Which paths are memory, and what they are called in the index: rules about names, without any I/O.
+"""Decides which paths are memory, and what their names in the index are. Pure rules about names.
 
-A path below a root is a tuple of its parts. The name in the index is made of them in Unicode form NFC, because the
-same file is called differently by different file systems: relative to the workspace for what lies in it, absolute
-for extra paths. A transcript goes by its session, sessions/<label>/<id>.jsonl, wherever it is moved or how it is packed.
+A path below a root is a tuple of its parts. The name in the index consists of them in Unicode form NFC, because file systems spell
+the same name differently: relative to the workspace for files in it, absolute for extra paths. A transcript has the name of its
+session, sessions/<label>/<id>.jsonl, wherever it is moved and however it is compressed.
 """
 
 import os
@@ -100,23 +100,22 @@ def is_markdown(name: str) -> bool:
 def is_curated(name: str) -> bool:
     """Whether a name in the index is that of a MEMORY.md or USER.md.
 
-    In any case and at any depth: an extra path may hold somebody's workspace, and what describes the owner must not
-    reach a group because of where it lies.
+    In any letter case and at any depth: an extra path may contain a workspace, and what describes the owner must not reach a
+    group because of its place.
     """
     return name.rpartition("/")[2].lower() in _CURATED
 
 
 def describes_owner(name: str) -> bool:
-    """Whether a note is for its owner's eyes, by its name in the index: one that is_curated, and what is like it elsewhere.
+    """Whether a note is only for its owner, by its name in the index: a curated one, and the like of other agents.
 
-    Gemini CLI keeps what it was told to remember of its user in GEMINI.md, Codex what it makes of them in
-    memory_summary.md.
+    Gemini CLI stores what it should remember of its user in GEMINI.md, Codex what it concludes in memory_summary.md.
     """
     return name.rpartition("/")[2].lower() in _OF_OWNER
 
 
 def is_for_owner(root: Root, name: str) -> bool:
-    """Whether a note of a root is for its owner's eyes, by its name in the index and by how it was configured."""
+    """Whether a note of a root is only for its owner, by its name in the index and by how it was configured."""
     return describes_owner(name) or (isinstance(root, SingleFile) and root.is_owners)
 
 
@@ -131,7 +130,7 @@ def is_utf8(name: str) -> bool:
 
 
 def prefix_of(root: Root) -> str:
-    """What the names in the index of a root lie under; empty for the workspace."""
+    """The prefix of the names in the index of a root; empty for the workspace."""
     match root:
         case Workspace():
             return ""
@@ -146,14 +145,14 @@ def prefix_of(root: Root) -> str:
 
 
 def only_file(root: Root) -> str | None:
-    """The name of the one file that the root is about; None: it is about a directory."""
+    """The name of the single file of a root; None if the root is a directory."""
     return root.file if isinstance(root, SingleFile | SessionPaths) else None
 
 
 def name_of(root: Root, parts: Parts) -> str:
-    """The name in the index of what lies at parts below the root.
+    """The name in the index of the file or directory at these parts below the root.
 
-    A directory of transcripts has none, and what is no transcript neither: they go by their absolute path.
+    In a root of transcripts, directories and files that are no transcripts have their absolute path instead.
     """
     below = nfc("/".join(parts))
     if isinstance(root, Workspace):
@@ -169,7 +168,7 @@ def name_of(root: Root, parts: Parts) -> str:
 
 
 def transcript_at(root: SessionPaths, parts: Parts) -> Transcript | None:
-    """What a file at these parts below a root of transcripts is, if its name is that of one."""
+    """The transcript at these parts below a root of transcripts, by its name; None if it is none."""
     session = transcript_files.transcript(root.layout, parts)
     return msgspec.structs.replace(session, archived=True) if session and root.archived else session
 

@@ -1,4 +1,4 @@
-"""Text as memd counts, indexes and cuts it."""
+"""Tokens: divides text into words, estimates its size in tokens, and finds places to cut it."""
 
 import re
 import unicodedata
@@ -46,7 +46,7 @@ _LONGEST_CLUSTER = 32
 
 
 class _Forms(dict[int, str]):
-    """What becomes of each character of a folded text, worked out when it is first met."""
+    """Maps each character of a folded text to its form in the index; computed when it first occurs."""
 
     def __missing__(self, code: int) -> str:
         ch = chr(code)
@@ -55,7 +55,7 @@ class _Forms(dict[int, str]):
 
 
 class _FormsOfRuns(_Forms):
-    """The same, but that CJK characters are not set apart."""
+    """Like _Forms, but a run of CJK characters is one word."""
 
     def __missing__(self, code: int) -> str:
         ch = chr(code)
@@ -64,7 +64,7 @@ class _FormsOfRuns(_Forms):
 
 
 def _form(ch: str) -> str:
-    """A character of a word without its accents; a symbol set apart; a blank in the place of what sets tokens apart."""
+    """A character of a word without its accents; a symbol between blanks; a blank for a separator."""
     category = unicodedata.category(ch)
     match category[0]:
         case "L" | "N":
@@ -114,7 +114,7 @@ _FORMS = _Forms()
 
 
 class _Shapes(dict[int, str]):
-    """What each character of a text is to its division, in one character: see _PLACE. A blank sets tokens apart."""
+    """Maps each character of a text to its class, as one character: see _PLACE. A blank is a separator."""
 
     def __missing__(self, code: int) -> str:
         ch = chr(code)
@@ -173,9 +173,9 @@ def fts_text(text: str) -> str:
 
 
 def words_and(kept: str) -> Callable[[str], str]:
-    """What takes everything out of a text but its tokens, as fts_text does, and some ASCII characters.
+    """A function that removes everything from a text except its tokens, as fts_text does, and some ASCII characters.
 
-    CJK characters are not set apart: a run of them is one word.
+    A run of CJK characters is one word.
     """
     forms = _FormsOfRuns({ord(ch): ch for ch in kept})
     return lambda text: folded(text).translate(forms)
@@ -187,10 +187,9 @@ def width(text: str) -> int:
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """The tokens of fts_text with where they stand in the text, as (token, start, end).
+    """The tokens of fts_text with their places in the text, as (token, start, end).
 
-    Those that are one with another in the text, as the letters of a ligature or of a sign that is an abbreviation, stand in
-    the same place.
+    Tokens that come from one character of the text, such as a ligature or an abbreviation sign, have the same place.
     """
     if text.isascii():
         for found in _TOKEN.finditer(text.lower()):
@@ -202,7 +201,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def words_beginning(beginnings: Iterable[str]) -> re.Pattern[str]:
-    """What finds the tokens that begin in one of these ways, in what fts_text gives."""
+    """A pattern that finds tokens with one of these prefixes, in the result of fts_text."""
     return re.compile(f"(?<!{WORD_CHARACTER})(?:{'|'.join(map(re.escape, beginnings))}){WORD_CHARACTER}*")
 
 

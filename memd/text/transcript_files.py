@@ -1,4 +1,4 @@
-"""What agents call the files of their transcripts, and which directories hold them: facts about names, without any I/O."""
+"""Knows the names of the transcript files of each agent, and their directories. Pure rules about names."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ _MAIN = "main"  # OpenClaw's first agent
 
 
 class Transcript(msgspec.Struct, frozen=True, gc=False):
-    """What the place of a file tells of the session in it."""
+    """What the path of a file says of its session."""
 
     id: str  # the same, however the file is rotated, compressed or archived
     subagent: bool
@@ -41,9 +41,9 @@ class Transcript(msgspec.Struct, frozen=True, gc=False):
 
 
 def transcript(layout: Layout, parts: Parts) -> Transcript | None:
-    """What a file at these parts below the directory of a layout is; None: no transcript.
+    """The transcript at these parts below the directory of a layout; None: the file is no transcript.
 
-    Lock files, checkpoints, temporary files, what was deleted and other records of an agent are none.
+    Lock files, checkpoints, temporary files, deleted transcripts and other records of an agent are none.
     """
     named = _NAME.fullmatch(parts[-1]) if parts else None
     if named is None or _SIDECAR.fullmatch(named["id"]):
@@ -84,14 +84,14 @@ def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
 def first_is_free(layout: Layout, parts: Parts) -> bool:
     """Whether the same file name below another first directory is a file of the same session.
 
-    Where it is not, the id of a session tells the one place where its live file can be, or the places differ in
-    what `transcript` says of them.
+    If it is not, the id of a session implies the one place of its live file, or `transcript` gives different results for the
+    places.
     """
     return layout not in {"plain", "codex"} and len(parts) > 1
 
 
 class _Place(NamedTuple):
-    """What a file is by its layout."""
+    """A transcript, by its layout."""
 
     id: str
     subagent: bool = False

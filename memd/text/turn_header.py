@@ -1,4 +1,4 @@
-"""What was said, as people read it: when, who, what."""
+"""Formats turns of a transcript for people: time, speaker, text."""
 
 import re
 from datetime import UTC, date, datetime, tzinfo
@@ -16,12 +16,12 @@ _QUOTED = "> "
 
 
 def header(role: str, at: float | None, zone: tzinfo | None) -> str:
-    """What stands before a turn: ``2026-03-02 09:02 User: ``.
+    """The header of a turn: ``2026-03-02 09:02 User: ``.
 
     Args:
         role: Of the speaker.
-        at: Unix time; None, or one that no calendar has, is not told.
-        zone: That the time is told in; None: UTC.
+        at: Unix time; None, or a time outside of the calendar, is left out.
+        zone: The time zone of the header; None: UTC.
     """
     when = _when(at, zone)
     return f"{when:%Y-%m-%d %H:%M} {role.title()}: " if when else f"{role.title()}: "
@@ -33,9 +33,9 @@ def spoken(role: str, at: float | None, text: str, zone: tzinfo | None) -> str:
 
 
 def set_off(text: str) -> str:
-    """What was said, with each line quoted that looks like the header of a turn: a pasted mail or log says who spoke, too.
+    """A text in which each line that looks like the header of a turn is quoted, such as in a pasted mail or log.
 
-    So of all lines of a transcript as it is told, those that are headers are memd's own.
+    So each header in the text of a transcript is one that memd wrote.
     """
     text = text.strip()
     return _LIKE_HEADER.sub(_QUOTED, text) if ":" in text or "：" in text else text
