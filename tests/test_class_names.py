@@ -1,7 +1,10 @@
 """A class has a name of its own in all of memd and its client, so that a search for the name finds the class."""
 
 import ast
+import builtins
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
@@ -16,3 +19,35 @@ def test_class_names_are_unique() -> None:
                 found[node.name].append(str(file.relative_to(_ROOT)))
     assert "WireMessage" in found
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+def _raised(docstring: str) -> Iterator[str]:
+    """The capitalised names before the colon, or the full stop, of each line of a section Raises."""
+    _, _, section = docstring.partition("Raises:\n")
+    for line in section.splitlines():
+        if not line.strip():
+            return
+        if found := re.match(r" +((?:[A-Z][\w.]*(?:, | or )?)+)(?::|\.$|$)", line):
+            yield from re.split(", | or ", found[1].rstrip("."))
+
+
+def test_docstrings_name_errors_that_exist() -> None:
+    """A section Raises names classes by their names of today."""
+    trees = {
+        file: ast.parse(file.read_text(encoding="utf-8"))
+        for file in (*(_ROOT / "memd").rglob("*.py"), *(_ROOT / "client").rglob("*.py"))
+    }
+    known = {
+        node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    }
+    known |= set(dir(builtins)) | {"Whatever"}
+    named = [
+        (f"{file.relative_to(_ROOT)}:{node.lineno}", name)
+        for file, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for name in _raised(ast.get_docstring(node, clean=False) or "")
+    ]
+    assert len(named) > 200
+    unknown = [each for each in named if "." not in each[1] and each[1] not in known]
+    assert unknown == []

@@ -68,7 +68,7 @@ class Configuration:
 
         Raises:
             ConfigError: it cannot be used, and what was in force stays so.
-            Starved: it cannot be looked at just now; likewise.
+            ResourceShortage: it cannot be looked at just now; likewise.
         """
         async with self._changing:
             for _ in range(SETTLES):
@@ -103,7 +103,7 @@ class Configuration:
 
         Raises:
             ConfigError: it cannot be used.
-            Starved: it cannot be looked at just now.
+            ResourceShortage: it cannot be looked at just now.
         """
         now = await self._thread.run(self._stamp)
         if now == self._seen:

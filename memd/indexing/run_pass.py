@@ -166,7 +166,7 @@ class PassRunner:
         """Bring an index that is built beside the one that serves up to date with the disk.
 
         Raises:
-            StoreUnavailable, StoreDamaged, Exhausted: see run.
+            StoreUnavailable, StoreDamaged, ProcessExhausted: see run.
         """
         await self._run(_EVERYTHING, _Pass(beside))
 

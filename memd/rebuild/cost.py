@@ -60,7 +60,7 @@ class CostEstimate:
             force: Every chunk would be embedded again, cached or not.
 
         Raises:
-            NoMemory, Exhausted, NoThread: see cost.
+            NoMemory, ProcessExhausted, NoThread: see cost.
             StoreUnavailable, StoreDamaged.
         """
         spaces = self._queues.spaces
@@ -102,7 +102,7 @@ async def cost(
         threads: Where files are read.
 
     Raises:
-        NoMemory, Exhausted: there is no memory, or no file descriptor, to read a file with.
+        NoMemory, ProcessExhausted: there is no memory, or no file descriptor, to read a file with.
         NoThread: the system gives no thread.
     """
     found = (await threads.run(scan, treatment.roots, max_bytes=treatment.max_bytes)).found

@@ -59,7 +59,7 @@ def look_at_index(file: Path, patience_s: float) -> IndexCondition:
         patience_s: How long it may take, in seconds.
 
     Raises:
-        NotLooked: it has to be left alone, or takes longer.
+        LookImpossible: it has to be left alone, or takes longer.
         StoreDamaged, StoreUnavailable: it cannot be opened or read.
     """
     return _looked(file, patience_s, _condition_of_index)

@@ -79,7 +79,7 @@ class InotifyFeed:
         self._given = 0
 
     async def start(self, ground: WatchPlan) -> None:
-        """Set the watches; see raw.Feed."""
+        """Set the watches; see raw_events.Feed."""
         self._descriptor = _instance()
         self._mounts = MountEvents()
         # In a thread of its own, since the way to a directory may lead over a disk that does not answer.
@@ -89,7 +89,7 @@ class InotifyFeed:
         self._loop.add_reader(self._descriptor, self._on_readable)
 
     async def next(self, until: float) -> EventBatch:
-        """The next events; see raw.Feed."""
+        """The next events; see raw_events.Feed."""
         try:
             async with asyncio.timeout_at(until):
                 await self._readable.wait()
@@ -110,7 +110,7 @@ class InotifyFeed:
         return msgspec.structs.replace(batch_of(raw, self._paths), remounted=remounted)
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
-        """Set a watch on each; see raw.Feed."""
+        """Set a watch on each; see raw_events.Feed."""
         assert self._descriptor is not None
         return await Threads(1, "memd-watch").run(self._set_on_files, self._descriptor, tuple(files))
 
@@ -135,7 +135,7 @@ class InotifyFeed:
         return self._mounts is not None and self._mounts.told()
 
     def hurry(self) -> None:
-        """See raw.Tap."""
+        """See raw_events.FeedPosition."""
         self._hurried.set()
         self._readable.set()
 

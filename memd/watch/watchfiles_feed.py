@@ -27,7 +27,7 @@ class LibraryFeed:
         self._failure: Exception | None = None
 
     async def start(self, ground: WatchPlan) -> None:
-        """Set the watches; see raw.Feed."""
+        """Set the watches; see raw_events.Feed."""
         for directories, recursive in ((ground.flat, False), (ground.deep, True)):
             if directories:
                 pump = self._pump(sorted(directories), recursive=recursive)
@@ -39,7 +39,7 @@ class LibraryFeed:
         self._raise_failure()
 
     async def next(self, until: float) -> EventBatch:
-        """The next events; see raw.Feed."""
+        """The next events; see raw_events.Feed."""
         events: set[RawEvent] = set()
         try:
             async with asyncio.timeout_at(until):
@@ -51,7 +51,7 @@ class LibraryFeed:
         self._raise_failure()
         return EventBatch(frozenset(events))
 
-    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see raw.Feed
+    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see raw_events.Feed
         """Nothing: these systems report the name that a file is written under."""
         return frozenset()
 

@@ -83,7 +83,7 @@ class HttpConnections:
             timeout_s: For everything together.
 
         Raises:
-            TimedOut, Unanswered: no whole answer came.
+            RequestTimedOut, NoReply: no whole answer came.
             BadReply: it is too large.
             Refused: there can be no client: the environment names a proxy or a file that cannot be used.
         """
@@ -109,7 +109,7 @@ class HttpConnections:
             failure: What to raise for an answer that is no success, of which at least the beginning is read.
 
         Raises:
-            TimedOut, Unanswered: not all of it came.
+            RequestTimedOut, NoReply: not all of it came.
             Refused: there can be no client: the environment names a proxy or a file that cannot be used.
             MemdError: what failure made of the answer.
         """
@@ -166,7 +166,7 @@ class HttpConnections:
         """A client, as soon as fewer requests are under way than there may be.
 
         Raises:
-            Unanswered: the session is closed.
+            NoReply: the session is closed.
             Refused: there can be no client.
         """
         async with self._places:

@@ -41,7 +41,7 @@ async def identify(
         others now, what the vectors are stored without stays as it was: others would have to be paid for again.
 
     Raises:
-        EmbedUnavailable, EmbedTerminal, TooMuch, Unacceptable: the model is not known.
+        EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: the model is not known.
     """
     is_same = has_bias = False
     if before is not None:
