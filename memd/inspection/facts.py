@@ -41,7 +41,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True):
     remote: str | None = None  # its file system, where other machines can change files
 
 
-class NotesOf(msgspec.Struct, frozen=True, kw_only=True):
+class PresetNotes(msgspec.Struct, frozen=True, kw_only=True):
     """Notes of another program that an agent is configured to search."""
 
     directory: str  # symlinks followed
@@ -62,9 +62,9 @@ class RootsScan(Fact, frozen=True):
 
     agent: str
     roots: tuple[Root, ...] = ()
-    presets: tuple[NotesOf, ...] = ()
+    presets: tuple[PresetNotes, ...] = ()
     notes: int = 0
-    shelves: tuple[Root, ...] = ()  # where transcripts are, or will be
+    transcript_roots: tuple[Root, ...] = ()  # where transcripts are, or will be
     transcripts: int = 0
     unread: tuple[str, ...] = ()  # databases of transcripts that are not read
     # Files and directories, a few of them, as the index calls them; what belongs to transcripts by its absolute path.

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.inspection.facts import Disk, NotesOf, Root, RootsScan
+from memd.inspection.facts import Disk, PresetNotes, Root, RootsScan
 from memd.model import Kind
 from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import SkipReason, scan
@@ -37,12 +37,12 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
         roots.append(_root(path, is_workspace=path == settings.workspace))
     yield settings.workspace
     parts = roots_of(settings, state=state)
-    shelves = []
+    transcript_roots = []
     for root in parts:
         if isinstance(root, SessionPaths):
             yield root.directory
             if root.expected or root.directory.exists():
-                shelves.append(_root(root.directory / (only_file(root) or ""), is_workspace=False))
+                transcript_roots.append(_root(root.directory / (only_file(root) or ""), is_workspace=False))
     yield settings.workspace
     seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
     files = [found.file for found in seen.found.values()]
@@ -57,7 +57,7 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
         roots=tuple(roots),
         notes=len(files) - transcripts,
         presets=_presets(parts, settings, state),
-        shelves=tuple(shelves),
+        transcript_roots=tuple(transcript_roots),
         transcripts=transcripts,
         unread=_unread(settings),
         unreadable=_some(closed),
@@ -82,11 +82,11 @@ def _root(path: Path, *, is_workspace: bool) -> Root:
     )
 
 
-def _presets(parts: Iterable[Place], settings: AgentSettings, state: Path) -> tuple[NotesOf, ...]:
+def _presets(parts: Iterable[Place], settings: AgentSettings, state: Path) -> tuple[PresetNotes, ...]:
     """The notes of other programs among all that is searched."""
     own = set(roots_of(msgspec.structs.replace(settings, memory_presets=()), state=state))
     return tuple(
-        NotesOf(
+        PresetNotes(
             directory=str(root.directory),
             way=root.way if isinstance(root, ExtraDirectory) else (),
             file=only_file(root),

@@ -22,7 +22,7 @@ def test_it_says_what_the_settings_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "sources", "of_notes", "of_sessions"),
+    ("mode", "sources", "format_notes", "of_sessions"),
     [
         ("sessions", ("memory",), False, False),
         ("sessions", ("memory", "sessions"), False, True),
@@ -32,13 +32,13 @@ def test_it_says_what_the_settings_say() -> None:
     ],
 )
 def test_what_is_redacted_is_as_the_mode_has_it(
-    mode: str, sources: tuple[str, ...], of_notes: bool, of_sessions: bool
+    mode: str, sources: tuple[str, ...], format_notes: bool, of_sessions: bool
 ) -> None:
     """Transcripts unless it is off, notes in mode all; there is one redactor for both."""
     redact = msgspec.convert({"mode": mode}, Redact)
     settings = msgspec.structs.replace(SETTINGS, sources=sources, redact=redact)
     treatment = treatment_of(settings, ())
-    assert (treatment.notes_redactor is not None) == of_notes
+    assert (treatment.notes_redactor is not None) == format_notes
     assert (treatment.sessions_redactor is not None) == of_sessions
     assert treatment.notes_redactor in {None, treatment.sessions_redactor}
 

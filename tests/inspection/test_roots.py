@@ -37,10 +37,10 @@ def test_notes_are_counted_as_a_scan_finds_them(tmp_path: Path) -> None:
     for name in ("MEMORY.md", "memory/a.md", "memory/deep/b.md", "README.md", "memory/c.txt"):
         _note(ws / name)
     (ws / "memory" / "link.md").symlink_to(ws / "MEMORY.md")
-    ground = _look(ws, _note(tmp_path / "more" / "d.md").parent)
-    assert (ground.notes, ground.skipped) == (4, {"symlink": 1})
-    assert ground.directories == 4  # the workspace, memory/, deep/ and more/
-    assert [(root.is_workspace, root.fault) for root in ground.roots] == [(True, None), (False, None)]
+    scan = _look(ws, _note(tmp_path / "more" / "d.md").parent)
+    assert (scan.notes, scan.skipped) == (4, {"symlink": 1})
+    assert scan.directories == 4  # the workspace, memory/, deep/ and more/
+    assert [(root.is_workspace, root.fault) for root in scan.roots] == [(True, None), (False, None)]
     assert len(_look(ws, ws).roots) == 1
 
 
@@ -48,8 +48,8 @@ def test_what_memd_keeps_is_not_counted(tmp_path: Path) -> None:
     """The daemon does not read it either: copies for qmd, among the notes of an extra path above it."""
     _note(tmp_path / "state" / "agents" / "main.qmd" / "notes" / "a.md")
     _note(tmp_path / "b.md")
-    ground = _look(tmp_path / "ws", tmp_path, memory_presets=("codex",))
-    assert (ground.notes, ground.unreadable_count, ground.directories) == (1, 0, 1)
+    scan = _look(tmp_path / "ws", tmp_path, memory_presets=("codex",))
+    assert (scan.notes, scan.unreadable_count, scan.directories) == (1, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_files_from_the_future_are_told(tmp_path: Path) -> None:
     """Five minutes are no future: clocks differ."""
     _note(tmp_path / "memory" / "soon.md", _NOW + 200)
     _note(tmp_path / "memory" / "late.md", _NOW + 86_400)
-    ground = _look(tmp_path)
-    assert (ground.future, ground.future_count) == (("memory/late.md",), 1)
+    scan = _look(tmp_path)
+    assert (scan.future, scan.future_count) == (("memory/late.md",), 1)
 
 
 def closed(workspace: str) -> dict[str, Any]:
@@ -134,24 +134,24 @@ def test_transcripts_are_counted_apart(tmp_path: Path, monkeypatch: pytest.Monke
     _note(late, _NOW + 10_000)
     wanted = SessionSettings(presets=("codex", "gemini"), paths=(late, home / "none"))
     _note(home / "ws" / "MEMORY.md")
-    ground = _look(home / "ws", sources=("memory", "sessions"), sessions=wanted)
-    assert (ground.notes, ground.transcripts) == (1, 4)
-    assert [(Path(root.path).name, root.fault) for root in ground.shelves] == [
+    scan = _look(home / "ws", sources=("memory", "sessions"), sessions=wanted)
+    assert (scan.notes, scan.transcripts) == (1, 4)
+    assert [(Path(root.path).name, root.fault) for root in scan.transcript_roots] == [
         ("sessions", None),
         ("archived_sessions", None),
         ("tmp", None),
         ("late.jsonl", None),
         ("none", "does not exist"),
     ]
-    assert ground.future_count == 4
-    assert all(Path(name).is_file() for name in ground.future)
+    assert scan.future_count == 4
+    assert all(Path(name).is_file() for name in scan.future)
 
 
 def seen_by_other_user(home: str) -> list[str]:
     """What a user who may not look into every directory of transcripts is told."""
     wanted = SessionSettings(paths=(Path(home),))
-    ground = _look(Path(home), sources=("sessions",), sessions=wanted)
-    return list(ground.unreadable)
+    scan = _look(Path(home), sources=("sessions",), sessions=wanted)
+    return list(scan.unreadable)
 
 
 def test_transcripts_that_cannot_be_read_are_told_by_their_place() -> None:

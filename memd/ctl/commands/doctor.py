@@ -11,7 +11,7 @@ import msgspec
 from memd.config.settings import AgentSettings, Config
 from memd.ctl.call import Call
 from memd.ctl.doctor import agents, daemon, installation, limits, report, service, socket, state, stores
-from memd.ctl.doctor.finding import Finding, Scene, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.output.screen import Outcome
 from memd.inspection.facts import Cache, Disk, Program, RootsScan, Store
@@ -49,9 +49,9 @@ class _Seen(msgspec.Struct, frozen=True):
 def run(call: Call) -> Outcome:
     """Check everything side by side, and report all of it."""
     began = time.monotonic()
-    scene = _scene(call)
+    context = _context(call)
     patience_s = call.options.timeout or _PATIENCE_S
-    findings = _check(_look(scene, patience_s, call.options.timeout or _MODEL_S), scene)
+    findings = _check(_look(context, patience_s, call.options.timeout or _MODEL_S), context)
     if call.options.agent is not None:
         findings = _of_agent(findings, call.options.agent)
     took_s = time.monotonic() - began
@@ -59,13 +59,13 @@ def run(call: Call) -> Outcome:
     return Outcome(findings, report.text(findings, took_s, call.screen.paint), exit_code=exit_code)
 
 
-def _scene(call: Call) -> Scene:
+def _context(call: Call) -> DoctorContext:
     given = (
         ("--config", call.options.config),
         ("--state-dir", call.options.state_dir),
         ("--socket", call.options.socket),
     )
-    return Scene(
+    return DoctorContext(
         places=call.places,
         environ=call.environ,
         platform=sys.platform,
@@ -78,23 +78,23 @@ def _scene(call: Call) -> Scene:
 # --- looking
 
 
-def _look(scene: Scene, patience_s: float, model_s: float) -> _Seen:
+def _look(context: DoctorContext, patience_s: float, model_s: float) -> _Seen:
     """Everything that touches a disk, a socket or native code, in probes side by side."""
-    places, late_s = scene.places, patience_s + _LATE_S
-    reading = Probe(lambda: [installation.read_configuration(scene)], patience_s)
+    places, late_s = context.places, patience_s + _LATE_S
+    reading = Probe(lambda: [installation.read_configuration(context)], patience_s)
     answer = Probe(lambda: [socket.ask(places.socket, patience_s)], late_s)
     place = Probe(lambda: [socket.look(places.socket)], patience_s)
-    directory = Probe(lambda: _look_at_state(scene), patience_s)
-    process = Probe(lambda: [daemon.look(scene)], patience_s)
-    allowed = Probe(lambda: [limits.look(scene.uid)], patience_s)
-    installed = Probe(lambda: [service.look(scene)], late_s)
+    directory = Probe(lambda: _look_at_state(context), patience_s)
+    process = Probe(lambda: [daemon.look(context)], patience_s)
+    allowed = Probe(lambda: [limits.look(context.uid)], patience_s)
+    installed = Probe(lambda: [service.look(context)], late_s)
     sqlite = Probe(lambda: [look_at_sqlite()], model_s)
     configured = reading.result()
     config = configured.first(Config)
     settings = {} if config is None else config.agents
     model = Probe(lambda: [look_at_model()], model_s) if _wants_model(config) else None
-    databases = Probe(lambda: _look_at_stores(scene, settings, patience_s), late_s)
-    programs = Probe(lambda: _look_at_programs(scene, settings, patience_s), late_s)
+    databases = Probe(lambda: _look_at_stores(context, settings, patience_s), late_s)
+    programs = Probe(lambda: _look_at_programs(context, settings, patience_s), late_s)
     now = time.time()
     roots = {
         agent: Probe(lambda agent=agent, one=one: look_at_roots(agent, one, now, places.state), patience_s)  # type: ignore[misc]
@@ -128,31 +128,31 @@ def _wants_model(config: Config | None) -> bool:
     )
 
 
-def _look_at_state(scene: Scene) -> Iterable[state.StateDirectory | Disk]:
-    yield state.look(scene)
-    if (disk := disk_of(scene.places.state)) is not None:
+def _look_at_state(context: DoctorContext) -> Iterable[state.StateDirectory | Disk]:
+    yield state.look(context)
+    if (disk := disk_of(context.places.state)) is not None:
         yield disk
 
 
 def _look_at_stores(
-    scene: Scene, settings: Mapping[str, AgentSettings], patience_s: float
+    context: DoctorContext, settings: Mapping[str, AgentSettings], patience_s: float
 ) -> Iterable[Cache | Store]:
     from memd.inspection.stores import look_at_stores  # noqa: PLC0415 - SQLite may crash
 
-    return look_at_stores(scene.places.state, settings, patience_s)
+    return look_at_stores(context.places.state, settings, patience_s)
 
 
 def _look_at_programs(
-    scene: Scene, settings: Mapping[str, AgentSettings], patience_s: float
+    context: DoctorContext, settings: Mapping[str, AgentSettings], patience_s: float
 ) -> Iterable[Program]:
     for agent, one in sorted(settings.items()):
         if one.backend == "qmd":
             yield look_at_qmd(
                 agent,
                 one,
-                state=scene.places.state,
-                environ=scene.environ,
-                home=scene.places.home,
+                state=context.places.state,
+                environ=context.environ,
+                home=context.places.home,
                 patience_s=patience_s,
             )
 
@@ -160,41 +160,41 @@ def _look_at_programs(
 # --- checking
 
 
-def _check(seen: _Seen, scene: Scene) -> list[Finding]:
+def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
     told = seen.answer.first(socket.SocketAnswer)
     # Where the state directory is out of reach, that is reported there.
     process = seen.process.first(daemon.Process) or daemon.Process()
     return [
-        installation.check_versions(VERSION, client_version, scene),
+        installation.check_versions(VERSION, client_version, context),
         installation.check_platform(installation.this_platform(), wants_model=_wants_model(seen.config)),
-        *installation.check_sqlite(seen.sqlite, scene),
+        *installation.check_sqlite(seen.sqlite, context),
         installation.check_model(seen.model),
-        installation.check_configuration(seen.configuration, scene),
-        *_check_state(seen, scene),
-        *socket.check(seen.place.first(socket.SocketPlace) or seen.place.trouble or "", told, scene),
-        *daemon.check(told, process, seen.config, scene, now=time.time(), executable=sys.executable),
-        *_check_service(seen, scene),
+        installation.check_configuration(seen.configuration, context),
+        *_check_state(seen, context),
+        *socket.check(seen.place.first(socket.SocketPlace) or seen.place.trouble or "", told, context),
+        *daemon.check(told, process, seen.config, context, now=time.time(), executable=sys.executable),
+        *_check_service(seen, context),
         *_check_limits(seen),
-        *_check_agents(seen, scene),
+        *_check_agents(seen, context),
     ]
 
 
-def _check_state(seen: _Seen, scene: Scene) -> list[Finding]:
+def _check_state(seen: _Seen, context: DoctorContext) -> list[Finding]:
     found = seen.state.first(state.StateDirectory)
     if found is None:
-        return [state.unreachable(seen.state.trouble or "", scene)]
-    findings = state.check(found, seen.state.first(Disk), scene)
+        return [state.unreachable(seen.state.trouble or "", context)]
+    findings = state.check(found, seen.state.first(Disk), context)
     cache = seen.stores.first(Cache)
     if cache is None:
-        return [*findings, _stopped("state.embeddings", seen.stores, scene)]
-    return [*findings, *stores.check_cache(cache, scene, is_ours=found.owner == scene.uid)]
+        return [*findings, _stopped("state.embeddings", seen.stores, context)]
+    return [*findings, *stores.check_cache(cache, context, is_ours=found.owner == context.uid)]
 
 
-def _check_service(seen: _Seen, scene: Scene) -> list[Finding]:
+def _check_service(seen: _Seen, context: DoctorContext) -> list[Finding]:
     found = seen.service.first(service.SeenService)
     if found is None:
         return [unchecked("service.units", seen.service.trouble or "")]
-    return service.check(found, scene)
+    return service.check(found, context)
 
 
 def _check_limits(seen: _Seen) -> list[Finding]:
@@ -212,50 +212,50 @@ def _check_limits(seen: _Seen) -> list[Finding]:
     )
 
 
-def _check_agents(seen: _Seen, scene: Scene) -> list[Finding]:
+def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
     config = seen.config
     settings = {} if config is None else config.agents
     told = {} if seen.status is None else seen.status.agents
     scans = {agent: scan for agent, result in seen.roots.items() if (scan := result.first(RootsScan))}
     indexes = {store.agent: store for store in seen.stores.of(Store)}
     programs = {program.agent: program for program in seen.programs.of(Program)}
-    apart = agents.check_overlap([*scans.values()], settings, scene) if len(settings) > 1 else []
+    apart = agents.check_overlap([*scans.values()], settings, context) if len(settings) > 1 else []
     directory = seen.state.first(state.StateDirectory)
-    is_ours = directory is not None and directory.owner == scene.uid
+    is_ours = directory is not None and directory.owner == context.uid
     findings: list[Finding] = []
     if config is None:
         findings.append(unchecked("agents.notes", "the configuration does not tell which"))
     for name in sorted({*settings, *told, *indexes}):
         if name in settings or name in told:
-            findings.append(agents.check_health(name, told.get(name), scene))
+            findings.append(agents.check_health(name, told.get(name), context))
         if name in settings:
-            findings += agents.check_qmd(name, settings[name], told.get(name), programs.get(name), scene)
+            findings += agents.check_qmd(name, settings[name], told.get(name), programs.get(name), context)
             looked = seen.roots[name]
             if name in scans:
-                findings += agents.check_notes(scans[name], scene)
+                findings += agents.check_notes(scans[name], context)
             elif looked.timed_out:
                 at = (settings[name].workspace, *looked.of(Path))[-1]
-                findings += agents.report_hanging(name, at, scene, looked.trouble or "")
+                findings += agents.report_hanging(name, at, context, looked.trouble or "")
             else:
-                findings.append(_stopped(f"agents.{name}.notes", looked, scene))
+                findings.append(_stopped(f"agents.{name}.notes", looked, context))
         findings += [one for one in apart if one.name.split(".")[1] == name]
         if name in indexes:
             findings += stores.check_store(
-                indexes[name], scene, is_ours=is_ours, knows_config=config is not None
+                indexes[name], context, is_ours=is_ours, knows_config=config is not None
             )
         elif name in settings and directory is not None:
-            findings.append(_stopped(f"agents.{name}.index", seen.stores, scene))
+            findings.append(_stopped(f"agents.{name}.index", seen.stores, context))
         elif name in settings:
             findings.append(unchecked(f"agents.{name}.index", "the state directory is out of reach"))
     return findings
 
 
-def _stopped(name: str, result: ProbeResult, scene: Scene) -> Finding:
+def _stopped(name: str, result: ProbeResult, context: DoctorContext) -> Finding:
     """What could not be looked at because the probe came to an early end."""
     return wrong(
         name,
         f"looking at it {result.trouble or 'found nothing'}",
-        f"See whether the disk answers: ls {scene.places.state}; or allow more time with --timeout 60.",
+        f"See whether the disk answers: ls {context.places.state}; or allow more time with --timeout 60.",
     )
 
 

@@ -16,8 +16,8 @@ from memd.ctl.call import Call
 from memd.ctl.integrations.hook_context import (
     DailyNote,
     HookInput,
-    of_hits,
-    of_notes,
+    format_hits,
+    format_notes,
     parsed,
     question,
     received,
@@ -65,9 +65,9 @@ def _answer(call: Call, until: float) -> dict[str, Any] | None:
     told = parsed(b"" if os.isatty(0) else received(0, until))
     match call.options.event:
         case "session-start":
-            return _brought("SessionStart", told, of_notes(list(_session_started(call, told, until))))
+            return _brought("SessionStart", told, format_notes(list(_session_started(call, told, until))))
         case "user-prompt" if (asked := question(told.prompt)) is not None:
-            return _brought("UserPromptSubmit", told, of_hits(_found(call, asked, until)))
+            return _brought("UserPromptSubmit", told, format_hits(_found(call, asked, until)))
         case "pre-compact" | "session-end":
             with _client(call, until) as memd:
                 memd.sync(wait=False, vectors=False, **_asker(call))

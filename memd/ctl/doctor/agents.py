@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memd.config.settings import AgentSettings
-from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, one_line, visible
 from memd.inspection.facts import Program, RootsScan
 from memd.inspection.facts import Root as Place
@@ -24,7 +24,7 @@ from memd_client.messages import AgentStatus, Health, StatusReport
 _SAMPLES = ("MEMORY.md", "USER.md", f"{MEMORY_DIRECTORY}/note.md")
 
 
-def check_health(agent: str, status: AgentStatus | None, scene: Scene) -> Finding:
+def check_health(agent: str, status: AgentStatus | None, context: DoctorContext) -> Finding:
     """What the daemon says of an agent: what is degraded, and why."""
     name = _name(agent, "health")
     if status is None:
@@ -36,22 +36,22 @@ def check_health(agent: str, status: AgentStatus | None, scene: Scene) -> Findin
         building = ", an index is being built anew" if status.rebuild is not None else ""
         return right(name, f"everything works{building}")
     fixes = {
-        "keyword": f"Build it anew: {scene.ctl('reindex', '--agent', agent)}",
+        "keyword": f"Build it anew: {context.ctl('reindex', '--agent', agent)}",
         "vector": "See installation.vectors and installation.model above.",
         "watcher": "See the notes below and limits.watches above; until then changes are looked for every few seconds. "
-        f"Files whose directory is gone for good are forgotten by {scene.ctl('sync', '--force')}.",
-        "provider": _provider_fix(status, scene),
+        f"Files whose directory is gone for good are forgotten by {context.ctl('sync', '--force')}.",
+        "provider": _provider_fix(status, context),
     }
     told = "; ".join(f"{part}: {problem}" for part, problem in found)
-    return wrong(name, told, fixes.get(found[0][0], f"The log tells more: {scene.ctl('logs', '-n', '50')}"))
+    return wrong(name, told, fixes.get(found[0][0], f"The log tells more: {context.ctl('logs', '-n', '50')}"))
 
 
-def _provider_fix(status: AgentStatus, scene: Scene) -> str:
+def _provider_fix(status: AgentStatus, context: DoctorContext) -> str:
     """What to do about a provider that does not embed."""
     if status.provider == "local":
         return "See installation.model above; search goes on by keywords meanwhile."
     if status.provider == "none":
-        return f"Do what is said for one of them, then {scene.ctl('down')} and {scene.ctl('up')}; keywords answer meanwhile."
+        return f"Do what is said for one of them, then {context.ctl('down')} and {context.ctl('up')}; keywords answer meanwhile."
     return (
         "What was embedded stays, and it is asked again by itself unless it has refused: see [remote] in the"
         " configuration, and whether the server answers; keywords answer meanwhile."
@@ -68,121 +68,121 @@ def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
     ]
 
 
-def check_notes(ground: RootsScan, scene: Scene) -> list[Finding]:
+def check_notes(scan: RootsScan, context: DoctorContext) -> list[Finding]:
     """What lies below the roots of an agent, and when it was written."""
-    return [_notes(ground, scene), _clock(ground)]
+    return [_notes(scan, context), _clock(scan)]
 
 
-def report_hanging(agent: str, path: Path, scene: Scene, trouble: str) -> list[Finding]:
+def report_hanging(agent: str, path: Path, context: DoctorContext, trouble: str) -> list[Finding]:
     """What is known of notes where looking at one path had no end."""
     told = wrong(
         _name(agent, "notes"),
-        f"{scene.shown(path)} {trouble}",
+        f"{context.shown(path)} {trouble}",
         f"Mount its file system again (`df {quoted(path)}` hangs as well), or take it out of agents.{agent}.",
     )
     return [told, unchecked(_name(agent, "clock"), "the notes cannot be looked at")]
 
 
-def _notes(ground: RootsScan, scene: Scene) -> Finding:
-    name = _name(ground.agent, "notes")
+def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
+    name = _name(scan.agent, "notes")
     # An agent that was never used has no transcripts yet: nothing to mend.
-    closed = [root for root in ground.roots if root.fault is not None]
-    closed += [root for root in ground.shelves if root.fault not in {None, "does not exist"}]
+    closed = [root for root in scan.roots if root.fault is not None]
+    closed += [root for root in scan.transcript_roots if root.fault not in {None, "does not exist"}]
     if closed:
-        told = "; ".join(f"{scene.shown(root.path)} {root.fault}" for root in closed)
-        fixes = dict.fromkeys(_root_fix(root, ground, scene) for root in closed)
+        told = "; ".join(f"{context.shown(root.path)} {root.fault}" for root in closed)
+        fixes = dict.fromkeys(_root_fix(root, scan, context) for root in closed)
         return wrong(name, told, "\n".join(fixes))
-    if ground.unreadable_count:
-        more = ground.unreadable_count - len(ground.unreadable)
-        names = ", ".join(map(visible, ground.unreadable)) + (f" and {more} more" if more else "")
-        first = _place_of(ground.unreadable[0], ground)
+    if scan.unreadable_count:
+        more = scan.unreadable_count - len(scan.unreadable)
+        names = ", ".join(map(visible, scan.unreadable)) + (f" and {more} more" if more else "")
+        first = _place_of(scan.unreadable[0], scan)
         return wrong(
             name,
-            f"{counted(ground.unreadable_count, 'file')} cannot be read by this user: {names}",
+            f"{counted(scan.unreadable_count, 'file')} cannot be read by this user: {names}",
             f"Let the owner read: chmod u+r {quoted(first)} (a directory: chmod u+rx), or exclude what is not meant.",
         )
-    if ground.unread:
-        files = ", ".join(scene.shown(file) for file in ground.unread[:3])
+    if scan.unread:
+        files = ", ".join(context.shown(file) for file in scan.unread[:3])
         return wrong(
             name,
-            f"{_told(ground, scene)}; newer versions of OpenClaw keep transcripts in a database, which memd does not read: {files}",
-            f"What was said there is not found. If that is known, take openclaw out of agents.{ground.agent}.sessions.presets.",
+            f"{_told(scan, context)}; newer versions of OpenClaw keep transcripts in a database, which memd does not read: {files}",
+            f"What was said there is not found. If that is known, take openclaw out of agents.{scan.agent}.sessions.presets.",
         )
-    return right(name, _told(ground, scene))
+    return right(name, _told(scan, context))
 
 
-def _told(ground: RootsScan, scene: Scene) -> str:
+def _told(scan: RootsScan, context: DoctorContext) -> str:
     where = [
-        scene.shown(root.path)
-        + (f" (leads to {scene.shown(root.resolved)})" if root.resolved != root.path else "")
-        for root in ground.roots
+        context.shown(root.path)
+        + (f" (leads to {context.shown(root.resolved)})" if root.resolved != root.path else "")
+        for root in scan.roots
     ]
-    told = [f"{counted(ground.notes, 'Markdown file')} in {', '.join(where)}"]
-    if ground.shelves:
-        there = [scene.shown(root.path) for root in ground.shelves if root.fault is None]
-        told.append(counted(ground.transcripts, "transcript") + (f" in {', '.join(there)}" if there else ""))
+    told = [f"{counted(scan.notes, 'Markdown file')} in {', '.join(where)}"]
+    if scan.transcript_roots:
+        there = [context.shown(root.path) for root in scan.transcript_roots if root.fault is None]
+        told.append(counted(scan.transcripts, "transcript") + (f" in {', '.join(there)}" if there else ""))
         told += [
-            f"{scene.shown(root.path)} {root.fault}"
-            for root in ground.shelves
+            f"{context.shown(root.path)} {root.fault}"
+            for root in scan.transcript_roots
             if root.fault == "does not exist"
         ]
-    skipped = sorted(ground.skipped.items(), key=lambda item: (-item[1], item[0]))
+    skipped = sorted(scan.skipped.items(), key=lambda item: (-item[1], item[0]))
     if skipped:
         told.append(
             "left out: " + ", ".join(f"{counted(number, 'file')} ({reason})" for reason, number in skipped)
         )
     told += [
-        f"{scene.shown(root.path)} is on {root.remote}: what other machines write there is found by looking again "
+        f"{context.shown(root.path)} is on {root.remote}: what other machines write there is found by looking again "
         "and again"
-        for root in ground.roots
+        for root in scan.roots
         if root.remote is not None
     ]
     return visible("; ".join(told))
 
 
-def _root_fix(root: Place, ground: RootsScan, scene: Scene) -> str:
+def _root_fix(root: Place, scan: RootsScan, context: DoctorContext) -> str:
     place = quoted(root.path)
     if root.fault == "does not exist" and root.is_workspace:
         return (
             f"Make it (mkdir -p {place}/{MEMORY_DIRECTORY}), or name the directory of your notes: "
-            f"{scene.ctl('up', 'DIR')}"
+            f"{context.ctl('up', 'DIR')}"
         )
     if root.fault == "cannot be read by this user":
         return f"Let this user read it: chmod u+rx {place}"
-    key = "workspace" if root.is_workspace else "sessions" if root in ground.shelves else "extra_paths"
-    return f"Put it right, or change agents.{ground.agent}.{key} in the configuration."
+    key = "workspace" if root.is_workspace else "sessions" if root in scan.transcript_roots else "extra_paths"
+    return f"Put it right, or change agents.{scan.agent}.{key} in the configuration."
 
 
-def _place_of(name: str, ground: RootsScan) -> str:
+def _place_of(name: str, scan: RootsScan) -> str:
     """The absolute path of a name in the index."""
-    if name.startswith("/") or not ground.roots:
+    if name.startswith("/") or not scan.roots:
         return name
-    return f"{ground.roots[0].resolved}/{name}"
+    return f"{scan.roots[0].resolved}/{name}"
 
 
-def _clock(ground: RootsScan) -> Finding:
-    name = _name(ground.agent, "clock")
-    if not ground.future_count:
+def _clock(scan: RootsScan) -> Finding:
+    name = _name(scan.agent, "clock")
+    if not scan.future_count:
         return right(name, "no file says that it was written later than now")
-    more = ground.future_count - len(ground.future)
-    names = ", ".join(map(visible, ground.future)) + (f" and {more} more" if more else "")
-    first = _place_of(ground.future[0], ground)
+    more = scan.future_count - len(scan.future)
+    names = ", ".join(map(visible, scan.future)) + (f" and {more} more" if more else "")
+    first = _place_of(scan.future[0], scan)
     return wrong(
         name,
-        f"{counted(ground.future_count, 'file')} written later than now: {names}; "
+        f"{counted(scan.future_count, 'file')} written later than now: {names}; "
         "they count as the newest for ever",
         f"Set the clock right if it is wrong (date), then give them a time: touch {quoted(first)}",
     )
 
 
 def check_overlap(
-    grounds: Sequence[RootsScan], agents: Mapping[str, AgentSettings], scene: Scene
+    scans: Sequence[RootsScan], agents: Mapping[str, AgentSettings], context: DoctorContext
 ) -> list[Finding]:
     """Whether an agent reads the memory of another, which is reported and is no fault.
 
     A path that both were given besides their workspaces is shared on purpose.
     """
-    roots = {ground.agent: _roots(ground, agents[ground.agent]) for ground in grounds if ground.roots}
+    roots = {scan.agent: _roots(scan, agents[scan.agent]) for scan in scans if scan.roots}
     findings = []
     for agent, mine in sorted(roots.items()):
         name = _name(agent, "apart")
@@ -202,17 +202,17 @@ def check_overlap(
         findings.append(
             right(
                 name,
-                f"reads the memory of {others} too, as configured, by way of {scene.shown(root.directory)}",
+                f"reads the memory of {others} too, as configured, by way of {context.shown(root.directory)}",
             )
         )
     return findings
 
 
-def _roots(ground: RootsScan, settings: AgentSettings) -> list[Root]:
+def _roots(scan: RootsScan, settings: AgentSettings) -> list[Root]:
     """The roots as a scan has them, of paths that are resolved already; the workspace first."""
     exclude = exclude_of(settings.exclude)
     roots: list[Root] = []
-    for fact in ground.roots:
+    for fact in scan.roots:
         path = Path(fact.resolved)
         if fact.is_workspace:
             roots.append(Workspace(path, exclude))
@@ -220,7 +220,7 @@ def _roots(ground: RootsScan, settings: AgentSettings) -> list[Root]:
             roots.append(SingleFile(path.parent, path.name, exclude))
         else:
             roots.append(ExtraDirectory(path, exclude))
-    for notes in ground.presets:
+    for notes in scan.presets:
         directory = Path(notes.directory)
         if notes.file is None:
             roots.append(ExtraDirectory(directory, exclude, notes.way))
@@ -252,7 +252,11 @@ def _name(agent: str, check: str) -> str:
 
 
 def check_qmd(
-    agent: str, settings: AgentSettings, status: AgentStatus | None, program: Program | None, scene: Scene
+    agent: str,
+    settings: AgentSettings,
+    status: AgentStatus | None,
+    program: Program | None,
+    context: DoctorContext,
 ) -> list[Finding]:
     """What the daemon says of an agent's qmd, or without one what was found; nothing for an agent without qmd.
 
@@ -261,26 +265,26 @@ def check_qmd(
         settings: The agent's settings.
         status: What the daemon says of it; None: there is none, or it does not say.
         program: What was found from here; None: that could not be looked at.
-        scene: Places, platform and user.
+        context: Places, platform and user.
     """
     if settings.backend != "qmd":
         return []
     name = f"agents.{agent}.qmd"
     if status is not None:
-        return [_as_told(agent, status, program, scene)]
+        return [_as_told(agent, status, program, context)]
     if program is None:
         return [unchecked(name, "qmd could not be looked at")]
     if program.fault is not None:
         return [wrong(name, _lost(program.fault), _fix(agent))]
-    return [right(name, f"{program.version} at {scene.shown(program.file)}; no daemon tells how it does")]
+    return [right(name, f"{program.version} at {context.shown(program.file)}; no daemon tells how it does")]
 
 
-def _as_told(agent: str, status: AgentStatus, program: Program | None, scene: Scene) -> Finding:
+def _as_told(agent: str, status: AgentStatus, program: Program | None, context: DoctorContext) -> Finding:
     name = f"agents.{agent}.qmd"
     fallback, told = status.backend_fallback, status.qmd
     if fallback is not None:
         if program is not None and program.fault is None:
-            fix = _fix_of_one_that_runs(agent, scene.shown(program.file))
+            fix = _fix_of_one_that_runs(agent, context.shown(program.file))
         else:
             fix = _fix(agent)
         return wrong(name, _lost(fallback.reason), fix)
@@ -295,11 +299,11 @@ def _as_told(agent: str, status: AgentStatus, program: Program | None, scene: Sc
         return wrong(
             name,
             f"{version} answers, but {one_line('; '.join(trouble))}",
-            f"See {name} in the configuration, and {scene.ctl('logs', '-n', '50')}{without}",
+            f"See {name} in the configuration, and {context.ctl('logs', '-n', '50')}{without}",
         )
     return right(
         name,
-        f"{version} at {scene.shown(told.command)} answers from {counted(len(told.collections), 'collection')}",
+        f"{version} at {context.shown(told.command)} answers from {counted(len(told.collections), 'collection')}",
     )
 
 

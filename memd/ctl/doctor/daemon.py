@@ -14,7 +14,7 @@ from memd.config.settings import Config
 from memd.ctl.daemon.process import find_holder, is_held
 from memd.ctl.doctor import processes
 from memd.ctl.doctor.agents import degraded
-from memd.ctl.doctor.finding import Finding, Scene, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
 from memd.ctl.doctor.socket import SocketAnswer
 from memd.ctl.output.humanize import counted, duration
 from memd.version import VERSION
@@ -36,10 +36,10 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     code_at: float = 0.0  # Unix time of the newest code of this installation
 
 
-def look(scene: Scene) -> Process:
+def look(context: DoctorContext) -> Process:
     """Ask the system for the daemons of this user, and who holds the locks of these places."""
-    places = scene.places
-    running = processes.daemons(scene.uid)
+    places = context.places
+    running = processes.daemons(context.uid)
     return Process(
         state_holder=find_holder(places.lock),
         is_state_held=is_held(places.lock),
@@ -65,7 +65,7 @@ def check(
     answer: SocketAnswer | None,
     process: Process,
     config: Config | None,
-    scene: Scene,
+    context: DoctorContext,
     *,
     now: float,
     executable: str,
@@ -76,27 +76,27 @@ def check(
         answer: What came from the socket; None: the attempt had no end.
         process: What the system knows.
         config: The configuration as it is on the disk; None where it is wrong.
-        scene: Places, platform and user.
+        context: Places, platform and user.
         now: Unix time.
         executable: The interpreter of this process.
     """
     report = None if answer is None else answer.report
-    runs = _process(answer, process, scene)
-    sole = _sole(report, process, scene)
+    runs = _process(answer, process, context)
+    sole = _sole(report, process, context)
     if report is None:
         mismatch = answer is not None and isinstance(answer.error, ProtocolMismatch)
-        version = _mismatch(answer, scene) if mismatch else unchecked(_NAMES[0], "it does not answer")
+        version = _mismatch(answer, context) if mismatch else unchecked(_NAMES[0], "it does not answer")
         return [runs, version, *(unchecked(name, "it does not answer") for name in _NAMES[1:]), sole]
     return [
         runs,
-        _version(report, process, scene, now=now, executable=executable),
-        _config(report, config, scene),
-        _health(report, scene),
+        _version(report, process, context, now=now, executable=executable),
+        _config(report, config, context),
+        _health(report, context),
         sole,
     ]
 
 
-def _process(answer: SocketAnswer | None, process: Process, scene: Scene) -> Finding:
+def _process(answer: SocketAnswer | None, process: Process, context: DoctorContext) -> Finding:
     name = "daemon.process"
     if answer is not None and answer.report is not None:
         report = answer.report
@@ -104,39 +104,41 @@ def _process(answer: SocketAnswer | None, process: Process, scene: Scene) -> Fin
     holder = process.state_holder
     error = None if answer is None else answer.error
     if holder is None and isinstance(error, DaemonNotRunning):
-        return wrong(name, "does not run", f"Start it: {scene.ctl('up')}")
+        return wrong(name, "does not run", f"Start it: {context.ctl('up')}")
     if isinstance(error, ProtocolMismatch):
         return right(name, f"runs{f' (pid {holder})' if holder else ''}")
     if holder is None:
-        return wrong(name, "no daemon answers at the socket", f"Start one: {scene.ctl('up')}")
+        return wrong(name, "no daemon answers at the socket", f"Start one: {context.ctl('up')}")
     if isinstance(error, DaemonNotRunning):
         return wrong(
             name,
             f"runs (pid {holder}), but not at this socket: {error.reason}",
-            f"Name its socket with --socket or MEMD_SOCKET, or start it again here: {scene.restart()}",
+            f"Name its socket with --socket or MEMD_SOCKET, or start it again here: {context.restart()}",
         )
     silent = f"within {error.timeout_s:g} s" if isinstance(error, TimedOut) else "as it should"
     return wrong(
         name,
         f"runs (pid {holder}), but does not answer {silent}",
-        f"Restart it: {scene.restart()} (if that does not end it: kill -9 {holder})",
+        f"Restart it: {context.restart()} (if that does not end it: kill -9 {holder})",
     )
 
 
-def _mismatch(answer: SocketAnswer | None, scene: Scene) -> Finding:
+def _mismatch(answer: SocketAnswer | None, context: DoctorContext) -> Finding:
     error = None if answer is None else answer.error
     assert isinstance(error, ProtocolMismatch)
     return wrong(
         _NAMES[0],
         f"the daemon speaks protocol {error.theirs}, this memd-ctl {error.ours}: they are of different versions",
-        f"Restart it with this installation: {scene.restart()}"
+        f"Restart it with this installation: {context.restart()}"
         if error.theirs < error.ours
         else "Use the memd-ctl of the installation that the daemon runs from, or upgrade this one.",
     )
 
 
-def _version(report: StatusReport, process: Process, scene: Scene, *, now: float, executable: str) -> Finding:
-    name, restart = _NAMES[0], f"Restart it: {scene.restart()}"
+def _version(
+    report: StatusReport, process: Process, context: DoctorContext, *, now: float, executable: str
+) -> Finding:
+    name, restart = _NAMES[0], f"Restart it: {context.restart()}"
     if (report.version, report.protocol) != (VERSION, PROTOCOL):
         return wrong(
             name,
@@ -161,43 +163,43 @@ def _are_of_one(interpreter: str, other: str) -> bool:
     return os.path.dirname(interpreter) == os.path.dirname(other)  # noqa: PTH120  they are compared as text
 
 
-def _config(report: StatusReport, config: Config | None, scene: Scene) -> Finding:
+def _config(report: StatusReport, config: Config | None, context: DoctorContext) -> Finding:
     name = _NAMES[1]
     if report.config_error is not None:
         return wrong(
             name,
             f"the daemon refused the configuration and keeps the one before:\n{report.config_error}",
-            f"Mend the file, then: {scene.ctl('reload')}",
+            f"Mend the file, then: {context.ctl('reload')}",
         )
     if config is None:
         return right(name, "the daemon goes on with the configuration it has")
     mine = None if config.file is None else str(config.file)
     if report.config != mine:
-        theirs = "built-in defaults" if report.config is None else scene.shown(report.config)
-        ours = "built-in defaults" if mine is None else scene.shown(mine)
+        theirs = "built-in defaults" if report.config is None else context.shown(report.config)
+        ours = "built-in defaults" if mine is None else context.shown(mine)
         return wrong(
             name,
             f"the daemon follows {theirs}, this memd-ctl {ours}",
-            f"Name the same file with --config or MEMD_CONFIG; or restart the daemon: {scene.restart()}",
+            f"Name the same file with --config or MEMD_CONFIG; or restart the daemon: {context.restart()}",
         )
     if report.config_waiting:
         return wrong(
             name,
             f"the file has changed, and this waits for a person's word: {', '.join(report.config_waiting)}",
-            f"If you changed it, have the daemon follow: {scene.ctl('reload')}",
+            f"If you changed it, have the daemon follow: {context.ctl('reload')}",
         )
     if report.config_digest not in {"", digest(config)}:
         return wrong(
             name,
             "the file has changed and the daemon has not read it since",
-            f"Have it read the file: {scene.ctl('reload')}",
+            f"Have it read the file: {context.ctl('reload')}",
         )
     return right(
         name, "the daemon follows the file as it is now" if mine else "the daemon follows the defaults"
     )
 
 
-def _health(report: StatusReport, scene: Scene) -> Finding:
+def _health(report: StatusReport, context: DoctorContext) -> Finding:
     found = degraded(report)
     if not found and report.memory is not None and report.memory.trouble is not None:
         fix = "Raise memory_limit_mb below [daemon] in the configuration, or set it to 0."
@@ -205,10 +207,10 @@ def _health(report: StatusReport, scene: Scene) -> Finding:
     if not found:
         return right(_NAMES[2], "what all agents share works")
     told = "; ".join(f"{part}: {problem}" for part, problem in found)
-    return wrong(_NAMES[2], told, f"The log tells more: {scene.ctl('logs', '-n', '50')}")
+    return wrong(_NAMES[2], told, f"The log tells more: {context.ctl('logs', '-n', '50')}")
 
 
-def _sole(report: StatusReport | None, process: Process, scene: Scene) -> Finding:
+def _sole(report: StatusReport | None, process: Process, context: DoctorContext) -> Finding:
     name = "daemon.sole"
     # What the daemon says of itself is another number where it runs in another pid namespace.
     answers = None if report is None else process.socket_holder or report.pid
@@ -227,17 +229,17 @@ def _sole(report: StatusReport | None, process: Process, scene: Scene) -> Findin
         return wrong(
             name,
             f"pid {process.socket_holder} keeps the socket, and pid {process.state_holder} the state directory",
-            f"Stop one of them (kill {process.socket_holder}), then: {scene.ctl('up')}",
+            f"Stop one of them (kill {process.socket_holder}), then: {context.ctl('up')}",
         )
     if process.is_state_held and process.state_holder is None:
         return unchecked(
             name, "the daemon runs in another container or pid namespace, and cannot be seen from here"
         )
-    if report is not None and process.state_holder is None and scene.places.state.exists():
+    if report is not None and process.state_holder is None and context.places.state.exists():
         return wrong(
             name,
             f"the daemon at the socket (pid {report.pid}) keeps another state directory than "
-            f"{scene.shown(scene.places.state)}",
+            f"{context.shown(context.places.state)}",
             "Set MEMD_STATE_DIR to the directory of that daemon, or MEMD_SOCKET to the socket of yours.",
         )
     if process.others is None:

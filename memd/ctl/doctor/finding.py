@@ -39,7 +39,7 @@ def unchecked(name: str, why: str) -> Finding:
     return Finding(name=name, ok=True, detail=f"not checked: {why}")
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorContext(msgspec.Struct, frozen=True, kw_only=True):
     """What checks are given of the process and its user."""
 
     places: Places

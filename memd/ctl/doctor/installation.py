@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.load import ConfigError, load, location
 from memd.config.settings import Config
-from memd.ctl.doctor.finding import Finding, Scene, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, duration
 from memd.inspection.facts import Engine, Model
 from memd.inspection.probe import ProbeResult
@@ -41,14 +41,14 @@ def this_platform() -> Platform:
     )
 
 
-def check_versions(daemon: str, client: str, scene: Scene) -> Finding:
+def check_versions(daemon: str, client: str, context: DoctorContext) -> Finding:
     """The daemon and the client library are made for each other."""
     if daemon == client:
         return right("installation.memd", f"{daemon}, with memd-client {client}")
     return wrong(
         "installation.memd",
         f"memd-daemon {daemon} is installed with memd-client {client}",
-        f"Install both in the same version: {scene.pip('install', '--upgrade', 'memd-daemon', 'memd-client')}",
+        f"Install both in the same version: {context.pip('install', '--upgrade', 'memd-daemon', 'memd-client')}",
     )
 
 
@@ -81,19 +81,21 @@ def _lack(platform: Platform) -> str | None:
     return None
 
 
-def check_sqlite(answer: ProbeResult, scene: Scene) -> list[Finding]:
+def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
     """SQLite is there, finds a Chinese word and compares vectors."""
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
     engine = answer.first(Engine)
     if engine is None:
-        fix = f"Install it anew: {scene.pip('install', '--force-reinstall', 'apsw', 'sqlite-vec')}"
+        fix = f"Install it anew: {context.pip('install', '--force-reinstall', 'apsw', 'sqlite-vec')}"
         told = wrong(names[0], f"SQLite {answer.trouble or 'gave no answer'}", fix)
         return [told, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
     keywords = (
         right(names[1], "FTS5 finds a Chinese word of two characters")
         if engine.keywords is None
         else wrong(
-            names[1], engine.keywords, f"Install it anew: {scene.pip('install', '--force-reinstall', 'apsw')}"
+            names[1],
+            engine.keywords,
+            f"Install it anew: {context.pip('install', '--force-reinstall', 'apsw')}",
         )
     )
     vectors = (
@@ -102,7 +104,7 @@ def check_sqlite(answer: ProbeResult, scene: Scene) -> list[Finding]:
         else wrong(
             names[2],
             f"{engine.vectors}; memd keeps vectors in an ordinary table meanwhile",
-            f"Install it anew: {scene.pip('install', '--force-reinstall', 'sqlite-vec')}",
+            f"Install it anew: {context.pip('install', '--force-reinstall', 'sqlite-vec')}",
         )
     )
     return [right(names[0], f"SQLite {engine.sqlite} (apsw {engine.apsw})"), keywords, vectors]
@@ -163,19 +165,19 @@ def _model_fault(model: Model | None, trouble: str | None) -> tuple[str | None, 
 NAME = "config.file"
 
 
-def read_configuration(scene: Scene) -> Config | ConfigError:
+def read_configuration(context: DoctorContext) -> Config | ConfigError:
     """The configuration, or everything that is wrong with it."""
-    places = scene.places
+    places = context.places
     try:
-        return load(places.config, scene.environ, places.home)
+        return load(places.config, context.environ, places.home)
     except ConfigError as error:
         return error
 
 
-def check_configuration(result: ProbeResult, scene: Scene) -> Finding:
+def check_configuration(result: ProbeResult, context: DoctorContext) -> Finding:
     """Which file it is, and every fault in it. Pure but for asking whether the file is there."""
-    file, _ = location(scene.places.config, scene.environ, scene.places.home)
-    name = scene.shown(file)
+    file, _ = location(context.places.config, context.environ, context.places.home)
+    name = context.shown(file)
     config, error = result.first(Config), result.first(ConfigError)
     if config is not None:
         agents = f"{counted(len(config.agents), 'agent')}: {', '.join(sorted(config.agents))}"
@@ -189,11 +191,11 @@ def check_configuration(result: ProbeResult, scene: Scene) -> Finding:
             f"Mount the file system again (`df {file.parent}` hangs as well), or name another file with --config.",
         )
     return wrong(
-        NAME, f"{name}: {result.trouble}" if error is None else str(error), _configuration_fix(file, scene)
+        NAME, f"{name}: {result.trouble}" if error is None else str(error), _configuration_fix(file, context)
     )
 
 
-def _configuration_fix(file: Path, scene: Scene) -> str:
+def _configuration_fix(file: Path, context: DoctorContext) -> str:
     if not file.exists():
-        return f"Write one to start from: {scene.ctl('config', 'init')}"
-    return f"Mend {scene.shown(file)}, then look again: {scene.ctl('config', 'check')}"
+        return f"Write one to start from: {context.ctl('config', 'init')}"
+    return f"Mend {context.shown(file)}, then look again: {context.ctl('config', 'check')}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
 from memd.ctl.service.installation import ServiceInstallation, here
@@ -27,41 +27,41 @@ class SeenService(msgspec.Struct, frozen=True):
     fault: str | None = None  # why no units can be made for these places
 
 
-def look(scene: Scene) -> SeenService:
+def look(context: DoctorContext) -> SeenService:
     """Look at the files; the manager is asked for nothing but whether it needs a login."""
     try:
-        found = here(scene.environ, scene.places, platform=scene.platform)
+        found = here(context.environ, context.places, platform=context.platform)
     except Failed as failed:
         return SeenService(None, fault=failed.message)
     if found is None or not found.is_installed or found.supervisor.name != "systemd":
         return SeenService(found)
-    keys = config_home(scene.environ, scene.places.home) / "memd" / "env"
+    keys = config_home(context.environ, context.places.home) / "memd" / "env"
     try:
         mode = stat.S_IMODE(keys.stat().st_mode)
     except OSError:
         mode = None
-    return SeenService(found, lingers(scene.uid, scene.environ), keys, mode)
+    return SeenService(found, lingers(context.uid, context.environ), keys, mode)
 
 
-def check(seen: SeenService, scene: Scene) -> list[Finding]:
+def check(seen: SeenService, context: DoctorContext) -> list[Finding]:
     """Drift, and what happens at login. Pure."""
     found = seen.here
     if seen.fault is not None:
         return [unchecked(_UNITS, seen.fault)]
     if found is None:
-        return [unchecked(_UNITS, f"memd knows no service manager on {scene.platform}")]
+        return [unchecked(_UNITS, f"memd knows no service manager on {context.platform}")]
     name = found.supervisor.name
     if not found.is_installed:
         return [
             right(
                 _UNITS,
-                f"memd is not a service of {name}; to have it started at login: {scene.ctl('service', 'install')}",
+                f"memd is not a service of {name}; to have it started at login: {context.ctl('service', 'install')}",
             )
         ]
-    return [_units(found, scene), *_login(seen.lingers), *_keys(seen, scene)]
+    return [_units(found, context), *_login(seen.lingers), *_keys(seen, context)]
 
 
-def _units(found: ServiceInstallation, scene: Scene) -> Finding:
+def _units(found: ServiceInstallation, context: DoctorContext) -> Finding:
     wanted = {unit.path for unit in found.units}
     bad = [
         one
@@ -69,19 +69,19 @@ def _units(found: ServiceInstallation, scene: Scene) -> Finding:
         if one.state != "current" and (one.state != "missing" or one.path in wanted)
     ]
     if not bad:
-        return right(_UNITS, f"{scene.shown(found.main.path)} is as this memd-ctl writes it")
+        return right(_UNITS, f"{context.shown(found.main.path)} is as this memd-ctl writes it")
     force = ["--force"] if any(one.state in {"edited", "foreign"} for one in bad) else []
     return wrong(
         _UNITS,
-        "\n".join(_drift(one, scene) for one in bad),
-        f"Have it written anew: {scene.ctl('service', 'install', *force)}",
+        "\n".join(_drift(one, context) for one in bad),
+        f"Have it written anew: {context.ctl('service', 'install', *force)}",
     )
 
 
-def _keys(seen: SeenService, scene: Scene) -> list[Finding]:
+def _keys(seen: SeenService, context: DoctorContext) -> list[Finding]:
     if seen.keys is None or seen.keys_mode is None:
         return []
-    name = scene.shown(seen.keys)
+    name = context.shown(seen.keys)
     if seen.keys_mode & 0o077:
         return [
             wrong(
@@ -101,10 +101,10 @@ _STATES: Mapping[str, str] = {
 }
 
 
-def _drift(one: InstalledUnits, scene: Scene) -> str:
+def _drift(one: InstalledUnits, context: DoctorContext) -> str:
     differs = f" ({listed(one.differing)})" if one.differing and one.state != "foreign" else ""
     state = _STATES.get(one.state) or f"cannot be read: {one.reason}"
-    return f"{scene.shown(one.path)} {state}{differs}"
+    return f"{context.shown(one.path)} {state}{differs}"
 
 
 def _login(lingers: bool | None) -> list[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memd.ctl.doctor import processes
-from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd_client import paths
 from memd_client.blocking import Client
 from memd_client.dial import dial
@@ -101,43 +101,43 @@ def look(path: Path) -> SocketPlace:
     )
 
 
-def check(place: SocketPlace | str, answer: SocketAnswer | None, scene: Scene) -> list[Finding]:
+def check(place: SocketPlace | str, answer: SocketAnswer | None, context: DoctorContext) -> list[Finding]:
     """Path, directory, and who is there.
 
     Args:
         place: As look found it; or why it could not, as the predicate of a sentence.
         answer: What came from there; None: not even the attempt had an end.
-        scene: Places, platform and user.
+        context: Places, platform and user.
     """
-    path = _path(scene)
+    path = _path(context)
     if isinstance(place, str):
-        at = f"{scene.shown(scene.places.socket)} {place}"
+        at = f"{context.shown(context.places.socket)} {place}"
         return [
             path,
             wrong(
                 "socket.listener", at, "Set MEMD_SOCKET to a path on a local disk that this user may reach."
             ),
         ]
-    return [path, _directory(place, scene), _listener(place, answer, scene)]
+    return [path, _directory(place, context), _listener(place, answer, context)]
 
 
-def _path(scene: Scene) -> Finding:
+def _path(context: DoctorContext) -> Finding:
     try:
-        paths.checked_socket(scene.places.socket, scene.platform)
+        paths.checked_socket(context.places.socket, context.platform)
     except paths.SocketPathTooLong as error:
         return wrong("socket.path", str(error).removesuffix(f" {error.hint}"), error.hint)
-    return right("socket.path", scene.shown(scene.places.socket))
+    return right("socket.path", context.shown(context.places.socket))
 
 
-def _directory(place: SocketPlace, scene: Scene) -> Finding:
-    name, shown = "socket.directory", scene.shown(place.directory)
+def _directory(place: SocketPlace, context: DoctorContext) -> Finding:
+    name, shown = "socket.directory", context.shown(place.directory)
     if not place.directory_exists:
         return right(name, f"{shown} does not exist yet: the daemon makes it")
-    if place.directory_owner not in {scene.uid, 0}:
+    if place.directory_owner not in {context.uid, 0}:
         return wrong(
             name,
             f"{shown} belongs to user {place.directory_owner}, who could put another socket there",
-            f"Set MEMD_SOCKET to a path in a directory of your own, such as {scene.shown(scene.places.state)}/memd.sock",
+            f"Set MEMD_SOCKET to a path in a directory of your own, such as {context.shown(context.places.state)}/memd.sock",
         )
     others_write = place.directory_mode & 0o022
     if others_write and not place.directory_mode & stat.S_ISVTX:
@@ -149,21 +149,21 @@ def _directory(place: SocketPlace, scene: Scene) -> Finding:
     return right(name, f"{shown}, mode {place.directory_mode:04o}")
 
 
-def _listener(place: SocketPlace, answer: SocketAnswer | None, scene: Scene) -> Finding:
+def _listener(place: SocketPlace, answer: SocketAnswer | None, context: DoctorContext) -> Finding:
     name = "socket.listener"
     if place.kind not in {None, "socket"}:
         return wrong(
             name,
-            f"{place.kind} is at {scene.shown(scene.places.socket)}",
-            f"Move it away (mv {quoted(scene.places.socket)} /somewhere/else), {_ELSEWHERE}.",
+            f"{place.kind} is at {context.shown(context.places.socket)}",
+            f"Move it away (mv {quoted(context.places.socket)} /somewhere/else), {_ELSEWHERE}.",
         )
     if answer is None:
-        return wrong(name, "connecting to it has no end", f"Restart the daemon: {scene.restart()}")
-    if answer.peer is not None and answer.peer.uid != scene.uid:
+        return wrong(name, "connecting to it has no end", f"Restart the daemon: {context.restart()}")
+    if answer.peer is not None and answer.peer.uid != context.uid:
         return wrong(
             name,
             f"a process of user {answer.peer.uid} listens there ({_program(answer)})",
-            f"Set MEMD_SOCKET to a path in a directory of your own, then: {scene.ctl('up')}",
+            f"Set MEMD_SOCKET to a path in a directory of your own, then: {context.ctl('up')}",
         )
     match answer.error:
         case None:
@@ -171,11 +171,11 @@ def _listener(place: SocketPlace, answer: SocketAnswer | None, scene: Scene) -> 
             return right(name, f"our daemon listens (pid {answer.report.pid})")
         case DaemonNotRunning() if place.kind is None:
             return unchecked(name, "there is no socket, and no daemon to make one")
-        case DaemonNotRunning(reason=reason) if place.owner == scene.uid:
+        case DaemonNotRunning(reason=reason) if place.owner == context.uid:
             return wrong(
                 name,
                 f"a dead socket: {reason}",
-                f"Start the daemon, which takes it over: {scene.ctl('up')}",
+                f"Start the daemon, which takes it over: {context.ctl('up')}",
             )
         case DaemonNotRunning(reason=reason):
             return wrong(
@@ -187,7 +187,7 @@ def _listener(place: SocketPlace, answer: SocketAnswer | None, scene: Scene) -> 
             return wrong(
                 name,
                 f"{_program(answer)} accepts connections and never answers",
-                _end(answer, scene),
+                _end(answer, context),
             )
         case ProtocolMismatch() | RequestFailed():
             return right(name, f"our daemon listens ({_program(answer)})")
@@ -206,6 +206,6 @@ def _program(answer: SocketAnswer) -> str:
     return f"{called}, pid {answer.peer.pid}" if called else f"pid {answer.peer.pid}"
 
 
-def _end(answer: SocketAnswer, scene: Scene) -> str:
+def _end(answer: SocketAnswer, context: DoctorContext) -> str:
     pid = "" if answer.peer is None else f"kill -9 {answer.peer.pid} && "
-    return f"End it and start the daemon anew: {pid}{scene.ctl('up')}"
+    return f"End it and start the daemon anew: {pid}{context.ctl('up')}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import Finding, Scene, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import size
 from memd.inspection.facts import Disk
 
@@ -35,16 +35,16 @@ class StateDirectory(msgspec.Struct, frozen=True, kw_only=True):
     temporary_bytes: int = 0  # free there
 
 
-def look(scene: Scene) -> StateDirectory:
+def look(context: DoctorContext) -> StateDirectory:
     """Look at it without touching it."""
-    path = Path(os.path.realpath(scene.places.state))
+    path = Path(os.path.realpath(context.places.state))
     above = path
     while not os.path.lexists(above) and above != above.parent:
         above = above.parent
     status = above.stat()
     temporary = _find_temporary()
     return StateDirectory(
-        path=scene.places.state,
+        path=context.places.state,
         exists=above == path,
         above=above,
         is_directory=stat.S_ISDIR(status.st_mode),
@@ -53,66 +53,66 @@ def look(scene: Scene) -> StateDirectory:
         owner=status.st_uid,
         free_bytes=shutil.disk_usage(above).free,
         largest_bytes=_largest(path),
-        log_bytes=_bytes(scene.places.log),
+        log_bytes=_bytes(context.places.log),
         temporary=temporary,
         temporary_bytes=0 if temporary is None else shutil.disk_usage(temporary).free,
     )
 
 
-def check(state: StateDirectory, disk: Disk | None, scene: Scene) -> list[Finding]:
+def check(state: StateDirectory, disk: Disk | None, context: DoctorContext) -> list[Finding]:
     """All there is to say of it. Pure.
 
     Args:
         state: As look found it.
         disk: What it is on; None where the system does not tell.
-        scene: Places, platform and user.
+        context: Places, platform and user.
     """
     if not state.exists:
         return [
-            _missing(state, scene),
-            _file_system(state, disk, scene),
-            _space(state, scene),
+            _missing(state, context),
+            _file_system(state, disk, context),
+            _space(state, context),
             _temporary(state),
         ]
     return [
-        _directory(state, scene),
-        _file_system(state, disk, scene),
-        _space(state, scene),
+        _directory(state, context),
+        _file_system(state, disk, context),
+        _space(state, context),
         _temporary(state),
-        _log(state, scene),
+        _log(state, context),
     ]
 
 
-def unreachable(reason: str, scene: Scene) -> Finding:
+def unreachable(reason: str, context: DoctorContext) -> Finding:
     """The directory cannot even be looked at."""
     return wrong(
         "state.directory",
-        f"{scene.shown(scene.places.state)} {reason}",
+        f"{context.shown(context.places.state)} {reason}",
         "Set MEMD_STATE_DIR to a directory on a local disk that this user may write to.",
     )
 
 
-def _missing(state: StateDirectory, scene: Scene) -> Finding:
-    name = scene.shown(state.path)
+def _missing(state: StateDirectory, context: DoctorContext) -> Finding:
+    name = context.shown(state.path)
     if state.is_directory and state.is_writable:
         return right("state.directory", f"{name} does not exist yet: the daemon makes it")
     why = "this user may not write there" if state.is_directory else "that is not a directory"
     return wrong(
         "state.directory",
-        f"{name} does not exist and cannot be made in {scene.shown(state.above)}: {why}",
+        f"{name} does not exist and cannot be made in {context.shown(state.above)}: {why}",
         "Set MEMD_STATE_DIR to a place that this user may write to.",
     )
 
 
-def _directory(state: StateDirectory, scene: Scene) -> Finding:
-    name, shown = "state.directory", scene.shown(state.path)
+def _directory(state: StateDirectory, context: DoctorContext) -> Finding:
+    name, shown = "state.directory", context.shown(state.path)
     if not state.is_directory:
         return wrong(name, f"{shown} is not a directory", "Set MEMD_STATE_DIR to a directory.")
-    if state.owner != scene.uid:
+    if state.owner != context.uid:
         return wrong(
             name,
-            f"{shown} belongs to user {state.owner}, and this is user {scene.uid}",
-            f"Ask as the user whom the daemon runs for, or give it away: sudo chown -R {scene.uid} {quoted(state.path)}",
+            f"{shown} belongs to user {state.owner}, and this is user {context.uid}",
+            f"Ask as the user whom the daemon runs for, or give it away: sudo chown -R {context.uid} {quoted(state.path)}",
         )
     if not state.is_writable:
         return wrong(
@@ -129,14 +129,14 @@ def _directory(state: StateDirectory, scene: Scene) -> Finding:
     return right(name, f"{shown}, mode 0700")
 
 
-def _file_system(state: StateDirectory, disk: Disk | None, scene: Scene) -> Finding:
+def _file_system(state: StateDirectory, disk: Disk | None, context: DoctorContext) -> Finding:
     name = "state.file_system"
     if disk is None:
         return unchecked(name, "this system does not tell what a directory is on")
     if disk.is_remote and disk.kind.removeprefix("fuse.") not in _LOCAL:
         return wrong(
             name,
-            f"{scene.shown(state.path)} is on {disk.kind}, a network file system, where SQLite cannot keep its log: "
+            f"{context.shown(state.path)} is on {disk.kind}, a network file system, where SQLite cannot keep its log: "
             "indexes get damaged",
             "Set MEMD_STATE_DIR to a directory on a local disk, then start the daemon again; it indexes anew.",
         )
@@ -144,7 +144,7 @@ def _file_system(state: StateDirectory, disk: Disk | None, scene: Scene) -> Find
     return right(name, f"{disk.kind} at {disk.point}{gone}")
 
 
-def _space(state: StateDirectory, scene: Scene) -> Finding:
+def _space(state: StateDirectory, context: DoctorContext) -> Finding:
     # A new index is built beside the old one, then copied over it by way of the log.
     needed = 2 * state.largest_bytes + _SPARE_BYTES
     detail = f"{size(state.free_bytes)} free, {size(needed)} needed to build the largest index anew"
@@ -153,7 +153,7 @@ def _space(state: StateDirectory, scene: Scene) -> Finding:
     return wrong(
         "state.space",
         detail,
-        f"Make room on the disk of {scene.shown(state.above)}, or set MEMD_STATE_DIR to a directory on another one.",
+        f"Make room on the disk of {context.shown(state.above)}, or set MEMD_STATE_DIR to a directory on another one.",
     )
 
 
@@ -173,14 +173,14 @@ def _temporary(state: StateDirectory) -> Finding:
     return wrong(name, detail, f"Make room in {quoted(state.temporary)}, or set TMPDIR to another directory.")
 
 
-def _log(state: StateDirectory, scene: Scene) -> Finding:
-    file = scene.places.log
+def _log(state: StateDirectory, context: DoctorContext) -> Finding:
+    file = context.places.log
     if state.log_bytes <= _LONG_LOG_BYTES:
-        return right("state.log", f"{size(state.log_bytes)} in {scene.shown(file)}")
+        return right("state.log", f"{size(state.log_bytes)} in {context.shown(file)}")
     # The daemon appends, wherever the end is.
     return wrong(
         "state.log",
-        f"{scene.shown(file)} has grown to {size(state.log_bytes)}",
+        f"{context.shown(file)} has grown to {size(state.log_bytes)}",
         f"Empty it, which may be done while the daemon runs: truncate -s 0 {quoted(file)}",
     )
 

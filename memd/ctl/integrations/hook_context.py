@@ -102,7 +102,7 @@ def question(prompt: str) -> str | None:
     return text if says_something and not _COMMAND.match(text) else None
 
 
-def of_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None:
+def format_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None:
     """The hits as a block; those that have no room are left out whole. None where there are none."""
     block = None
     told = _FOUND
@@ -120,7 +120,7 @@ def of_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None:
     return block if block is None or len(block) <= most_chars else None
 
 
-def of_notes(notes: Sequence[DailyNote], most_chars: int = MOST_CHARS) -> str | None:
+def format_notes(notes: Sequence[DailyNote], most_chars: int = MOST_CHARS) -> str | None:
     """Daily notes as a block, the one that matters most first; of a long one the end. None where there are none.
 
     Each may take its part of the room, and what the others leave.

@@ -171,8 +171,8 @@ def test_no_cap_is_ever_exceeded(some: list[WorkspaceFile], kind: SessionKind, c
         cap = caps.note_chars if part.name in NOTES else caps.file_chars
         assert len(part.text) <= max(0, cap) + len(f"## {part.name}\n\n\n\n")
         assert (part.state in {"empty", "left_out"}) <= (part.text == "")
-    of_notes = sum(len(part.text) for part in made.parts if part.name in NOTES)
-    assert of_notes <= max(0, caps.notes_chars)
+    format_notes = sum(len(part.text) for part in made.parts if part.name in NOTES)
+    assert format_notes <= max(0, caps.notes_chars)
     assert {part.name for part in made.parts} <= set(dict(FILES)[kind])
 
 

@@ -9,14 +9,14 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor import agents
 from memd.ctl.doctor.agents import check_qmd
-from memd.inspection.facts import NotesOf, Program, Root, RootsScan
+from memd.inspection.facts import PresetNotes, Program, Root, RootsScan
 from memd_client.messages import BackendFallback, Health, Pass, QmdStatus, VectorHealth
 from tests.ctl import answers
 from tests.ctl.answers import agent
-from tests.ctl.doctor.scenes import SCENE, sound, told
+from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _ROOT = Root(path="/home/ann/ws", resolved="/home/ann/ws", is_workspace=True, fault=None)
-_GROUND = RootsScan(agent="main", roots=(_ROOT,), notes=12)
+_SCAN = RootsScan(agent="main", roots=(_ROOT,), notes=12)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ _GROUND = RootsScan(agent="main", roots=(_ROOT,), notes=12)
 )
 def test_what_the_daemon_says_is_degraded_is_told(changed: dict[str, Any], says: str, mends: str) -> None:
     """Part by part, with what may mend it."""
-    finding = agents.check_health("main", answers.agent(**changed), SCENE)
+    finding = agents.check_health("main", answers.agent(**changed), CONTEXT)
     assert sound(finding) is (not mends)
     assert says in finding.detail
     assert mends in finding.fix
@@ -42,7 +42,7 @@ def test_what_the_daemon_says_is_degraded_is_told(changed: dict[str, Any], says:
 
 def test_health_is_not_checked_without_a_daemon() -> None:
     """Nobody else knows."""
-    assert agents.check_health("main", None, SCENE).detail.startswith("not checked")
+    assert agents.check_health("main", None, CONTEXT).detail.startswith("not checked")
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_health_is_not_checked_without_a_daemon() -> None:
 )
 def test_what_is_wrong_below_the_roots_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
     """Roots, files, and clocks."""
-    found = told(agents.check_notes(msgspec.structs.replace(_GROUND, **changed), SCENE))
+    found = by_name(agents.check_notes(msgspec.structs.replace(_SCAN, **changed), CONTEXT))
     assert {name.rpartition(".")[2] for name, one in found.items() if not one.ok} == bad
     assert says in found["agents.main.notes"].detail
 
 
 def test_a_path_that_hangs_is_told() -> None:
     """Nothing is known of the clock then."""
-    found = told(agents.report_hanging("main", Path("/mnt/x"), SCENE, "gave no answer within 5 s"))
+    found = by_name(agents.report_hanging("main", Path("/mnt/x"), CONTEXT, "gave no answer within 5 s"))
     assert {name for name, one in found.items() if not one.ok} == {"agents.main.notes"}
     assert found["agents.main.notes"].detail == "/mnt/x gave no answer within 5 s"
     assert "df /mnt/x" in found["agents.main.notes"].fix
@@ -102,7 +102,7 @@ def test_every_root_that_cannot_be_read_is_told() -> None:
         Root(path=path, resolved=path, is_workspace=False, fault="does not exist")
         for path in ("/x/a.md", "/x/b")
     ]
-    notes, _ = agents.check_notes(msgspec.structs.replace(_GROUND, roots=tuple(roots)), SCENE)
+    notes, _ = agents.check_notes(msgspec.structs.replace(_SCAN, roots=tuple(roots)), CONTEXT)
     assert notes.detail == "~/ws does not exist; /x/a.md does not exist; /x/b does not exist"
     assert "mkdir -p /home/ann/ws/memory" in notes.fix
     assert notes.fix.count("extra_paths") == 1
@@ -110,11 +110,11 @@ def test_every_root_that_cannot_be_read_is_told() -> None:
 
 def test_a_file_name_cannot_command_a_terminal() -> None:
     """It is told with what it holds spelled out."""
-    ground = msgspec.structs.replace(_GROUND, unreadable=("memory/\x1b[2J.md",), unreadable_count=1)
-    assert "\x1b" not in agents.check_notes(ground, SCENE)[0].detail
+    scan = msgspec.structs.replace(_SCAN, unreadable=("memory/\x1b[2J.md",), unreadable_count=1)
+    assert "\x1b" not in agents.check_notes(scan, CONTEXT)[0].detail
 
 
-def _ground(name: str, workspace: str, *extra: str) -> RootsScan:
+def _scan(name: str, workspace: str, *extra: str) -> RootsScan:
     roots = [Root(path=workspace, resolved=workspace, is_workspace=True, fault=None)]
     roots += [Root(path=path, resolved=path, is_workspace=False, fault=None) for path in extra]
     return RootsScan(agent=name, roots=tuple(roots))
@@ -144,7 +144,7 @@ def test_an_agent_that_reads_the_memory_of_another_is_told(
         "a": AgentSettings(workspace=Path(mine[0]), exclude=exclude),
         "b": AgentSettings(workspace=Path(theirs[0])),
     }
-    found = told(agents.check_overlap([_ground("a", *mine), _ground("b", *theirs)], settings, SCENE))
+    found = by_name(agents.check_overlap([_scan("a", *mine), _scan("b", *theirs)], settings, CONTEXT))
     assert {name.split(".")[1] for name, one in found.items() if "as configured" in one.detail} == reads
     assert all(one.ok for one in found.values())
 
@@ -152,21 +152,21 @@ def test_an_agent_that_reads_the_memory_of_another_is_told(
 @pytest.mark.parametrize(
     ("notes", "reads"),
     [
-        (NotesOf(directory="/b/memory"), True),
-        (NotesOf(directory="/b", file="MEMORY.md"), True),
-        (NotesOf(directory="/b", way=("memory",)), True),
-        (NotesOf(directory="/c", way=("projects", "*", "memory")), False),
+        (PresetNotes(directory="/b/memory"), True),
+        (PresetNotes(directory="/b", file="MEMORY.md"), True),
+        (PresetNotes(directory="/b", way=("memory",)), True),
+        (PresetNotes(directory="/c", way=("projects", "*", "memory")), False),
     ],
 )
-def test_an_agent_that_reads_another_ones_by_way_of_a_preset_is_told(notes: NotesOf, reads: bool) -> None:
+def test_an_agent_that_reads_another_ones_by_way_of_a_preset_is_told(notes: PresetNotes, reads: bool) -> None:
     """As one that searches the notes of OpenClaw, where the other has its workspace."""
     settings = {"a": AgentSettings(workspace=Path("/a")), "b": AgentSettings(workspace=Path("/b"))}
-    ground = msgspec.structs.replace(_ground("a", "/a"), presets=(notes,))
-    found = told(agents.check_overlap([ground, _ground("b", "/b")], settings, SCENE))
+    scan = msgspec.structs.replace(_scan("a", "/a"), presets=(notes,))
+    found = by_name(agents.check_overlap([scan, _scan("b", "/b")], settings, CONTEXT))
     assert ("reads the memory of b too" in found["agents.a.apart"].detail) is reads
 
 
-_SHELF = Root(
+_TRANSCRIPT_ROOT = Root(
     path="/home/ann/.codex/sessions", resolved="/home/ann/.codex/sessions", is_workspace=False, fault=None
 )
 
@@ -182,8 +182,10 @@ _SHELF = Root(
 )
 def test_places_of_transcripts_are_looked_at_too(fault: str | None, says: str, mends: str) -> None:
     """One that is not there yet is no fault."""
-    shelf = msgspec.structs.replace(_SHELF, fault=fault)
-    finding = agents.check_notes(msgspec.structs.replace(_GROUND, shelves=(shelf,), transcripts=3), SCENE)[0]
+    transcript_root = msgspec.structs.replace(_TRANSCRIPT_ROOT, fault=fault)
+    finding = agents.check_notes(
+        msgspec.structs.replace(_SCAN, transcript_roots=(transcript_root,), transcripts=3), CONTEXT
+    )[0]
     assert sound(finding) is (not mends)
     assert says in finding.detail
     assert mends in finding.fix
@@ -198,7 +200,7 @@ FALLBACK = BackendFallback(from_="qmd", reason="qmd is not on the PATH", since=1
 
 def test_an_agent_without_qmd_has_no_such_check() -> None:
     """Nothing is said of what nobody asked for."""
-    assert check_qmd("main", AgentSettings(workspace=Path("/w")), None, None, SCENE) == []
+    assert check_qmd("main", AgentSettings(workspace=Path("/w")), None, None, CONTEXT) == []
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ def test_an_agent_without_qmd_has_no_such_check() -> None:
 def test_qmd_is_judged(status: dict[str, Any] | None, program: Program | None, ok: bool, told: str) -> None:
     """By what the daemon says of it or, without one, by whether it is found and runs."""
     said = None if status is None else agent(**status)
-    (finding,) = check_qmd("main", SETTINGS, said, program, SCENE)
+    (finding,) = check_qmd("main", SETTINGS, said, program, CONTEXT)
     assert sound(finding) is ok
     assert told in finding.detail
 
@@ -235,7 +237,7 @@ def test_qmd_is_judged(status: dict[str, Any] | None, program: Program | None, o
 def test_what_qmd_cannot_do_is_told(told: dict[str, Any]) -> None:
     """Though it answers: an update that failed, a part of the configuration that is not used."""
     qmd = QmdStatus(command="/usr/bin/qmd", version="2.8.3", **told)
-    (finding,) = check_qmd("main", SETTINGS, agent(backend="qmd", qmd=qmd), PROGRAM, SCENE)
+    (finding,) = check_qmd("main", SETTINGS, agent(backend="qmd", qmd=qmd), PROGRAM, CONTEXT)
     assert not sound(finding)
     assert str(next(iter(told.values()))).strip("[']") in finding.detail
 
@@ -243,13 +245,13 @@ def test_what_qmd_cannot_do_is_told(told: dict[str, Any]) -> None:
 def test_who_has_no_models_is_told_how_to_do_without() -> None:
     """A mode of searching that needs none is one line of the configuration away."""
     status = agent(backend="qmd", qmd=QMD, vector=VectorHealth(ok=False, reason="no model"))
-    (finding,) = check_qmd("main", SETTINGS, status, PROGRAM, SCENE)
+    (finding,) = check_qmd("main", SETTINGS, status, PROGRAM, CONTEXT)
     assert 'search_mode = "search" in [agents.main.qmd]' in finding.fix
 
 
 def test_a_qmd_that_is_found_from_here_alone_is_told() -> None:
     """What a person's shell has, a service may not have; nobody is told to install it again."""
-    (finding,) = check_qmd("main", SETTINGS, agent(backend_fallback=FALLBACK), PROGRAM, SCENE)
+    (finding,) = check_qmd("main", SETTINGS, agent(backend_fallback=FALLBACK), PROGRAM, CONTEXT)
     assert "From here /usr/bin/qmd runs" in finding.fix
     assert "timeout_ms in [agents.main.qmd]" in finding.fix
     assert "npm install" not in finding.fix

@@ -16,7 +16,7 @@ from memd.version import VERSION
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, Memory, StatusReport
 from tests.ctl.answers import agent, status
-from tests.ctl.doctor.scenes import SCENE, told
+from tests.ctl.doctor.context import CONTEXT, by_name
 
 _NOW = 1_000_000.0
 _FILE = Path("/home/ann/.config/memd/config.toml")
@@ -36,7 +36,7 @@ def _report(**changed: Any) -> StatusReport:
 def _bad(
     answer: SocketAnswer | None, process: Process = _PROCESS, config: Config | None = _CONFIG
 ) -> set[str]:
-    found = told(check(answer, process, config, SCENE, now=_NOW, executable="/venv/bin/python"))
+    found = by_name(check(answer, process, config, CONTEXT, now=_NOW, executable="/venv/bin/python"))
     assert list(found) == [
         "daemon.process",
         "daemon.version",
@@ -82,7 +82,7 @@ def test_a_daemon_of_another_installation_of_the_same_version_is_named() -> None
     """That is no fault."""
     process = msgspec.structs.replace(_PROCESS, interpreters={4711: "/old/bin/python"})
     found = check(
-        SocketAnswer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
+        SocketAnswer(report=_report()), process, _CONFIG, CONTEXT, now=_NOW, executable="/venv/bin/python"
     )
     assert "/old/bin/python" in found[1].detail
     assert found[1].ok
@@ -111,7 +111,7 @@ def test_what_waits_is_named_with_the_command_that_brings_it_into_force() -> Non
     """A person changed it, or an agent that may write the file."""
     report = _report(config_waiting=["agents.main.scope.default", "agents.main.provider"])
     found = check(
-        SocketAnswer(report=report), _PROCESS, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
+        SocketAnswer(report=report), _PROCESS, _CONFIG, CONTEXT, now=_NOW, executable="/venv/bin/python"
     )
     assert "agents.main.scope.default, agents.main.provider" in found[2].detail
     assert "reload" in (found[2].fix or "")
@@ -122,7 +122,7 @@ def test_one_installation_has_several_names(name: str) -> None:
     """A service is started under another than a console script."""
     process = msgspec.structs.replace(_PROCESS, interpreters={4711: f"/venv/bin/{name}"})
     found = check(
-        SocketAnswer(report=_report()), process, _CONFIG, SCENE, now=_NOW, executable="/venv/bin/python"
+        SocketAnswer(report=_report()), process, _CONFIG, CONTEXT, now=_NOW, executable="/venv/bin/python"
     )
     assert "another installation" not in found[1].detail
 
@@ -156,7 +156,7 @@ def test_why_no_daemon_answers_is_told(
     """By what came from the socket, and by who holds the state directory."""
     process = msgspec.structs.replace(_PROCESS, state_holder=holder, socket_holder=holder)
     assert _bad(SocketAnswer(error=error), process) == bad
-    found = check(SocketAnswer(error=error), process, _CONFIG, SCENE, now=_NOW, executable="x")
+    found = check(SocketAnswer(error=error), process, _CONFIG, CONTEXT, now=_NOW, executable="x")
     assert says in found[0].detail
 
 

@@ -12,7 +12,7 @@ from memd.ctl.doctor.finding import Finding
 from memd.ctl.doctor.installation import Platform, check_model, check_platform, check_sqlite, check_versions
 from memd.inspection.facts import Engine, Model
 from memd.inspection.probe import ProbeResult
-from tests.ctl.doctor.scenes import SCENE, sound, told
+from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _LINUX = Platform(python=(3, 11, 7), system="linux", machine="x86_64", libc="glibc 2.36")
 _ENGINE = Engine(sqlite="3.54.1", apsw="3.54.1.0", keywords=None, vectors=None, vec="v0.1.9")
@@ -22,7 +22,7 @@ _MODEL = Model(version="0.3.0", dimensions=384, length=1.0, related=0.88, unrela
 @pytest.mark.parametrize(("client", "ok"), [("0.1.0", True), ("0.2.0", False)])
 def test_daemon_and_client_library_are_of_one_version(client: str, *, ok: bool) -> None:
     """The command that mends it is that of this installation."""
-    finding = check_versions("0.1.0", client, SCENE)
+    finding = check_versions("0.1.0", client, CONTEXT)
     assert sound(finding) is ok
     assert ok or "/venv/bin/pip install --upgrade memd-daemon memd-client" in finding.fix
 
@@ -66,7 +66,7 @@ def test_a_platform_without_a_build_of_the_model_is_told(
 )
 def test_each_part_of_sqlite_is_judged_by_itself(answer: ProbeResult, bad: set[str]) -> None:
     """Where SQLite itself cannot be tried, its parts are not checked."""
-    found = told(check_sqlite(answer, SCENE))
+    found = by_name(check_sqlite(answer, CONTEXT))
     assert set(found) == {f"installation.{part}" for part in ("sqlite", "keywords", "vectors")}
     assert {name.partition(".")[2] for name, one in found.items() if not one.ok} == bad
     if answer.trouble:
@@ -101,9 +101,9 @@ def test_the_model_must_give_vectors_that_mean_something(
 
 
 def _found(home: Path, file: Path | None) -> Finding:
-    places = msgspec.structs.replace(SCENE.places, home=home, config=file)
-    scene = msgspec.structs.replace(SCENE, places=places)
-    return installation.check_configuration(ProbeResult((installation.read_configuration(scene),)), scene)
+    places = msgspec.structs.replace(CONTEXT.places, home=home, config=file)
+    context = msgspec.structs.replace(CONTEXT, places=places)
+    return installation.check_configuration(ProbeResult((installation.read_configuration(context),)), context)
 
 
 def test_no_file_is_right(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_file_that_was_named_and_is_missing_is_told(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_be_read_is_told(result: ProbeResult, says: str) -> None:
     """With why, as far as that is known."""
-    finding = installation.check_configuration(result, SCENE)
+    finding = installation.check_configuration(result, CONTEXT)
     assert not sound(finding)
     assert says in finding.detail
 

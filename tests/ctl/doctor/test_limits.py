@@ -7,7 +7,7 @@ import pytest
 
 from memd.ctl.doctor.limits import SystemLimits, check
 from memd.ctl.doctor.processes import Watching
-from tests.ctl.doctor.scenes import told
+from tests.ctl.doctor.context import by_name
 
 _MINE = 7
 _GOOD = SystemLimits(
@@ -36,7 +36,7 @@ def test_what_does_not_suffice_is_told(
 ) -> None:
     """With the command that raises it; what the system does not limit is fine."""
     limits = msgspec.structs.replace(_GOOD, **changed)
-    found = told(check(limits, agents=2, directories=directories, daemon=_MINE))
+    found = by_name(check(limits, agents=2, directories=directories, daemon=_MINE))
     assert {name.removeprefix("limits.") for name, one in found.items() if not one.ok} == bad
     for name in bad - {"open_files"}:
         assert f"sysctl fs.inotify.max_user_{name}=" in found[f"limits.{name}"].fix

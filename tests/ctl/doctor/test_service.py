@@ -6,17 +6,17 @@ import msgspec
 
 from memd.ctl.call import Places
 from memd.ctl.doctor import service
-from memd.ctl.doctor.finding import Scene
-from tests.ctl.doctor.scenes import SCENE, told
+from memd.ctl.doctor.finding import DoctorContext
+from tests.ctl.doctor.context import CONTEXT, by_name
 
 
-def _scene(home: Path, **changed: object) -> Scene:
+def _context(home: Path, **changed: object) -> DoctorContext:
     places = Places(home=home, config=None, state=home / "st", socket=home / "s")
-    return msgspec.structs.replace(SCENE, places=places, environ={"PATH": str(home)}, **changed)
+    return msgspec.structs.replace(CONTEXT, places=places, environ={"PATH": str(home)}, **changed)
 
 
 def _install(home: Path) -> list[Path]:
-    found = service.look(_scene(home)).here
+    found = service.look(_context(home)).here
     assert found is not None
     for unit in found.units:
         unit.path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,11 +26,11 @@ def _install(home: Path) -> list[Path]:
 
 def test_to_have_no_service_is_right(tmp_path: Path) -> None:
     """It is told how to have one; a system without a service manager is not to blame."""
-    scene = _scene(tmp_path)
-    found = told(service.check(service.look(scene), scene))
+    context = _context(tmp_path)
+    found = by_name(service.check(service.look(context), context))
     assert found["service.units"].ok
     assert "memd-ctl --socket /s service install" in found["service.units"].detail
-    other = _scene(tmp_path, platform="freebsd14")
+    other = _context(tmp_path, platform="freebsd14")
     (unknown,) = service.check(service.look(other), other)
     assert unknown.detail == "not checked: memd knows no service manager on freebsd14"
 
@@ -38,13 +38,13 @@ def test_to_have_no_service_is_right(tmp_path: Path) -> None:
 def test_units_that_fit_are_right(tmp_path: Path) -> None:
     """And whether they need a login is told, where somebody knows."""
     _install(tmp_path)
-    scene = _scene(tmp_path)
-    seen = service.look(scene)
-    found = told(service.check(seen, scene))
+    context = _context(tmp_path)
+    seen = service.look(context)
+    found = by_name(service.check(seen, context))
     assert found["service.units"].ok
     assert found["service.login"].detail.startswith("not checked")
     away, here = (
-        told(service.check(msgspec.structs.replace(seen, lingers=lingers), scene))["service.login"]
+        by_name(service.check(msgspec.structs.replace(seen, lingers=lingers), context))["service.login"]
         for lingers in (False, True)
     )
     assert "loginctl enable-linger" in away.detail
@@ -54,42 +54,43 @@ def test_units_that_fit_are_right(tmp_path: Path) -> None:
 def test_drift_is_wrong_with_a_remedy(tmp_path: Path) -> None:
     """Each file that is missing, changed or from somebody else; force is advised only where it is needed."""
     unit, socket = _install(tmp_path)
-    scene = _scene(tmp_path)
+    context = _context(tmp_path)
     socket.unlink()
-    missing = told(service.check(service.look(scene), scene))["service.units"]
+    missing = by_name(service.check(service.look(context), context))["service.units"]
     assert (missing.ok, missing.fix.endswith("service install")) == (False, True)
     assert "memd.socket is missing" in missing.detail
     unit.write_text(
         unit.read_text(encoding="utf-8").replace("RestartSec=2", "RestartSec=sk-1"), encoding="utf-8"
     )
-    changed = told(service.check(service.look(scene), scene))["service.units"]
+    changed = by_name(service.check(service.look(context), context))["service.units"]
     assert "memd.service was changed since memd wrote it (RestartSec)" in changed.detail
     assert "sk-1" not in changed.detail
     assert changed.fix.endswith("service install --force")
     unit.write_text("[Service]\n", encoding="utf-8")
     assert (
-        "was not written by memd" in told(service.check(service.look(scene), scene))["service.units"].detail
+        "was not written by memd"
+        in by_name(service.check(service.look(context), context))["service.units"].detail
     )
 
 
 def test_places_that_fit_into_no_unit_are_told(tmp_path: Path) -> None:
     """Nothing can be compared then."""
-    scene = _scene(tmp_path / "line\nend")
-    (finding,) = service.check(service.look(scene), scene)
+    context = _context(tmp_path / "line\nend")
+    (finding,) = service.check(service.look(context), context)
     assert "cannot be told of the path" in finding.detail
 
 
 def test_keys_that_others_may_read_are_told(tmp_path: Path) -> None:
     """Never what stands in their file; without one there is nothing to say."""
     _install(tmp_path)
-    scene = _scene(tmp_path)
-    assert "service.keys" not in told(service.check(service.look(scene), scene))
+    context = _context(tmp_path)
+    assert "service.keys" not in by_name(service.check(service.look(context), context))
     keys = tmp_path / ".config" / "memd" / "env"
     keys.parent.mkdir(parents=True)
     keys.write_text("OPENAI_API_KEY=sk-1\n", encoding="utf-8")
     keys.chmod(0o644)
-    found = told(service.check(service.look(scene), scene))["service.keys"]
+    found = by_name(service.check(service.look(context), context))["service.keys"]
     assert (found.ok, found.fix) == (False, f"chmod 600 {keys}")
     assert "sk-1" not in found.detail
     keys.chmod(0o600)
-    assert told(service.check(service.look(scene), scene))["service.keys"].ok
+    assert by_name(service.check(service.look(context), context))["service.keys"].ok

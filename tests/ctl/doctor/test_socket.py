@@ -14,7 +14,7 @@ from memd_client.errors import ConnectionLost, DaemonNotRunning, ProtocolMismatc
 from tests.client.scripted_server import Peer as Script
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
-from tests.ctl.doctor.scenes import SCENE, STATE, told
+from tests.ctl.doctor.context import CONTEXT, STATE, by_name
 
 
 def test_a_daemon_gives_its_report_and_shows_who_it_is(address: Path) -> None:
@@ -54,7 +54,7 @@ _WELL = SocketAnswer(report=status(agent()), peer=Peer(4711, 1000))
 def test_a_directory_where_others_could_put_a_socket_is_told(changed: dict[str, Any], bad: set[str]) -> None:
     """Not one where only owners may remove what is theirs, as /tmp is."""
     place = msgspec.structs.replace(_GOOD, **changed)
-    found = told(listening.check(place, _WELL, SCENE))
+    found = by_name(listening.check(place, _WELL, CONTEXT))
     assert {name.removeprefix("socket.") for name, one in found.items() if not one.ok} == bad
 
 
@@ -91,16 +91,16 @@ def test_who_listens_is_told(
     answer: SocketAnswer | None, place: dict[str, Any], says: str, *, ok: bool
 ) -> None:
     """Our daemon, nobody, another program, or somebody else's."""
-    found = told(listening.check(msgspec.structs.replace(_GOOD, **place), answer, SCENE))
+    found = by_name(listening.check(msgspec.structs.replace(_GOOD, **place), answer, CONTEXT))
     assert found["socket.listener"].ok is ok
     assert says in found["socket.listener"].detail
 
 
 def test_a_path_that_no_socket_can_have_is_told() -> None:
     """With its length, and what to set."""
-    places = msgspec.structs.replace(SCENE.places, socket=Path("/" + "x" * 120))
-    scene = msgspec.structs.replace(SCENE, places=places)
-    found = told(listening.check("cannot be looked at: File name too long", None, scene))
+    places = msgspec.structs.replace(CONTEXT.places, socket=Path("/" + "x" * 120))
+    context = msgspec.structs.replace(CONTEXT, places=places)
+    found = by_name(listening.check("cannot be looked at: File name too long", None, context))
     assert "121 bytes, 107 are possible" in found["socket.path"].detail
     assert "MEMD_SOCKET" in found["socket.path"].fix
 

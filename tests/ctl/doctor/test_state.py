@@ -9,7 +9,7 @@ import pytest
 from memd.ctl.doctor import state
 from memd.ctl.doctor.state import StateDirectory
 from memd.inspection.facts import Disk
-from tests.ctl.doctor.scenes import SCENE, STATE, told
+from tests.ctl.doctor.context import CONTEXT, STATE, by_name
 from tests.otheruser import as_other_user, shared_directory
 
 _GB = 1 << 30
@@ -45,7 +45,7 @@ _DISK = Disk(kind="ext4", point="/", is_remote=False)
 )
 def test_what_is_wrong_is_told_under_its_name(changed: dict[str, Any], bad: set[str]) -> None:
     """And nothing else is."""
-    found = told(state.check(msgspec.structs.replace(_GOOD, **changed), _DISK, SCENE))
+    found = by_name(state.check(msgspec.structs.replace(_GOOD, **changed), _DISK, CONTEXT))
     assert {name.removeprefix("state.") for name, one in found.items() if not one.ok} == bad
 
 
@@ -62,10 +62,10 @@ def test_what_is_wrong_is_told_under_its_name(changed: dict[str, Any], bad: set[
 )
 def test_a_network_file_system_is_no_place_for_it(kind: str, *, is_remote: bool, ok: bool) -> None:
     """SQLite's log needs memory that is shared; what a program of this machine answers for is fine."""
-    found = told(state.check(_GOOD, Disk(kind=kind, point="/x", is_remote=is_remote), SCENE))
+    found = by_name(state.check(_GOOD, Disk(kind=kind, point="/x", is_remote=is_remote), CONTEXT))
     assert found["state.file_system"].ok is ok
     assert kind in found["state.file_system"].detail
-    unknown = told(state.check(_GOOD, None, SCENE))["state.file_system"]
+    unknown = by_name(state.check(_GOOD, None, CONTEXT))["state.file_system"]
     assert unknown.detail.startswith("not checked")
 
 
@@ -78,20 +78,20 @@ def test_a_state_directory_is_looked_at_without_a_trace(tmp_path: Path) -> None:
     (place / "agents" / "a.sqlite-wal").write_bytes(b"x" * 5)
     (place / "agents" / "b.sqlite").write_bytes(b"x" * 12)
     (place / "memd.log").write_bytes(b"x" * 7)
-    found = state.look(_scene(place))
+    found = state.look(_context(place))
     assert (found.exists, found.mode, found.largest_bytes, found.log_bytes) == (True, 0o750, 15, 7)
-    missing = state.look(_scene(tmp_path / "no" / "such"))
+    missing = state.look(_context(tmp_path / "no" / "such"))
     assert (missing.exists, missing.above, missing.is_writable) == (False, tmp_path, True)
     assert not (tmp_path / "no").exists()
 
 
-def _scene(place: Path) -> Any:
-    return msgspec.structs.replace(SCENE, places=msgspec.structs.replace(SCENE.places, state=place))
+def _context(place: Path) -> Any:
+    return msgspec.structs.replace(CONTEXT, places=msgspec.structs.replace(CONTEXT.places, state=place))
 
 
 def writable(directory: str) -> bool:
     """Whether whoever calls this could write there."""
-    return state.look(_scene(Path(directory))).is_writable
+    return state.look(_context(Path(directory))).is_writable
 
 
 def test_a_directory_that_may_not_be_written_to_is_known() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from memd.ctl.doctor import stores
 from memd.inspection.facts import Cache, KeptBackup, Store
-from tests.ctl.doctor.scenes import SCENE, sound, told
+from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _STORE = Store(
     agent="main",
@@ -40,7 +40,7 @@ _CACHE = Cache(file="/s/embeddings.sqlite", bytes=4096, schema=1, known_schema=1
 def test_what_is_wrong_with_an_index_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
     """That it has to be built anew is said, and is no fault."""
     store = msgspec.structs.replace(_STORE, **changed)
-    found = told(stores.check_store(store, SCENE, is_ours=True, knows_config=True))
+    found = by_name(stores.check_store(store, CONTEXT, is_ours=True, knows_config=True))
     assert {name.rpartition(".")[2] for name, one in found.items() if not one.ok} == bad
     assert says in found["agents.main.index"].detail
     assert ("chunking changed" in found["agents.main.fit"].detail) is ("rebuild" in changed)
@@ -49,14 +49,14 @@ def test_what_is_wrong_with_an_index_is_told(changed: dict[str, Any], bad: set[s
 def test_an_index_of_another_user_is_not_checked() -> None:
     """That the directory is not theirs is told there."""
     store = msgspec.structs.replace(_STORE, closed="Permission denied")
-    assert sound(stores.check_store(store, SCENE, is_ours=False, knows_config=True)[0])
+    assert sound(stores.check_store(store, CONTEXT, is_ours=False, knows_config=True)[0])
 
 
 @pytest.mark.parametrize("knows_config", [True, False])
 def test_an_index_that_no_agent_has_is_kept(*, knows_config: bool) -> None:
     """It is left over only where the configuration could be read."""
     store = msgspec.structs.replace(_STORE, configured=False)
-    index, *_ = stores.check_store(store, SCENE, is_ours=True, knows_config=knows_config)
+    index, *_ = stores.check_store(store, CONTEXT, is_ours=True, knows_config=knows_config)
     assert sound(index)
     assert ("left over" in index.detail) is knows_config
 
@@ -74,7 +74,7 @@ def test_an_index_that_no_agent_has_is_kept(*, knows_config: bool) -> None:
 )
 def test_what_is_wrong_with_the_cache_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
     """Like an index; it concerns all agents."""
-    found = told(stores.check_cache(msgspec.structs.replace(_CACHE, **changed), SCENE, is_ours=True))
+    found = by_name(stores.check_cache(msgspec.structs.replace(_CACHE, **changed), CONTEXT, is_ours=True))
     assert {name.removeprefix("state.") for name, one in found.items() if not one.ok} == bad
     assert says in found["state.embeddings"].detail
     for file in changed.get("files", ()):
@@ -90,15 +90,19 @@ _KEPT = KeptBackup(name="main.sqlite.before-schema-2", bytes=12_400_000, schema=
 def test_a_copy_that_is_kept_is_told_and_is_no_fault(*, configured: bool, says: str) -> None:
     """With its size, and why it is there."""
     store = msgspec.structs.replace(_STORE, copies=(_KEPT,), configured=configured)
-    found = told(stores.check_store(store, SCENE, is_ours=True, knows_config=True))["agents.main.copy"]
+    found = by_name(stores.check_store(store, CONTEXT, is_ours=True, knows_config=True))["agents.main.copy"]
     assert found.ok
     assert all(
         word in found.detail for word in (_KEPT.name, "12.4 MB", "before it was brought up to date", says)
     )
     kept = msgspec.structs.replace(_KEPT, name="embeddings.sqlite.before-schema-3")
-    cache = told(stores.check_cache(msgspec.structs.replace(_CACHE, copies=(kept,)), SCENE, is_ours=True))
+    cache = by_name(
+        stores.check_cache(msgspec.structs.replace(_CACHE, copies=(kept,)), CONTEXT, is_ours=True)
+    )
     assert "embeddings.sqlite.before-schema-3" in cache["state.copy"].detail
-    assert "agents.main.copy" not in told(stores.check_store(_STORE, SCENE, is_ours=True, knows_config=True))
+    assert "agents.main.copy" not in by_name(
+        stores.check_store(_STORE, CONTEXT, is_ours=True, knows_config=True)
+    )
 
 
 @pytest.mark.parametrize(("schema", "is_way"), [(1, True), (2, False), (0, False)])
@@ -106,7 +110,9 @@ def test_the_way_back_from_a_newer_store_is_its_copy(schema: int, *, is_way: boo
     """Where this program can read it; else the file is moved away."""
     copy = msgspec.structs.replace(_KEPT, schema=schema)
     store = msgspec.structs.replace(_STORE, schema=2, copies=(copy,))
-    fix = told(stores.check_store(store, SCENE, is_ours=True, knows_config=True))["agents.main.index"].fix
+    fix = by_name(stores.check_store(store, CONTEXT, is_ours=True, knows_config=True))[
+        "agents.main.index"
+    ].fix
     log = "rm -f /s/agents/main.sqlite-wal /s/agents/main.sqlite-shm"
     back = f"{log}; mv /s/agents/main.sqlite.before-schema-2 /s/agents/main.sqlite;"
     assert (back in fix) is is_way

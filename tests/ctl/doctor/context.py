@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from memd.ctl.call import Places
-from memd.ctl.doctor.finding import Finding, Scene
+from memd.ctl.doctor.finding import DoctorContext, Finding
 
 HOME = Path("/home/ann")
 STATE = HOME / ".local/state/memd"
-SCENE = Scene(
+CONTEXT = DoctorContext(
     places=Places(home=HOME, config=None, state=STATE, socket=STATE / "memd.sock"),
     environ={},
     platform="linux",
@@ -25,7 +25,7 @@ def sound(finding: Finding) -> bool:
     return finding.ok
 
 
-def told(findings: Any) -> dict[str, Finding]:
+def by_name(findings: Any) -> dict[str, Finding]:
     """Findings by name, each sound."""
     assert all(sound(one) in {True, False} for one in findings)
     return {one.name: one for one in findings}
