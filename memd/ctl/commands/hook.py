@@ -18,9 +18,9 @@ from memd.ctl.integrations.hook_context import (
     HookInput,
     format_hits,
     format_notes,
-    parsed,
-    question,
-    received,
+    parse_input,
+    query_of,
+    read_input,
 )
 from memd.ctl.output.screen import Outcome
 from memd_client.blocking import Client
@@ -62,11 +62,11 @@ def run(call: Call) -> Outcome:
 
 def _answer(call: Call, until: float) -> dict[str, Any] | None:
     """The reply in the form that the program expects; None for no reply."""
-    told = parsed(b"" if os.isatty(0) else received(0, until))
+    told = parse_input(b"" if os.isatty(0) else read_input(0, until))
     match call.options.event:
         case "session-start":
             return _brought("SessionStart", told, format_notes(list(_session_started(call, told, until))))
-        case "user-prompt" if (asked := question(told.prompt)) is not None:
+        case "user-prompt" if (asked := query_of(told.prompt)) is not None:
             return _brought("UserPromptSubmit", told, format_hits(_found(call, asked, until)))
         case "pre-compact" | "session-end":
             with _client(call, until) as memd:

@@ -28,23 +28,23 @@ class HookInput(msgspec.Struct, frozen=True):
     event: str = ""  # as the program calls it
 
 
-def parsed(data: bytes) -> HookInput:
+def parse_input(data: bytes) -> HookInput:
     """What the bytes say; an empty input where they are no JSON object."""
     try:
         # Not msgspec: it refuses half of a surrogate pair, as a program leaves it that cuts an emoji.
-        told = json.loads(data)
+        given = json.loads(data)
     except (ValueError, RecursionError):
         return HookInput()
-    if not isinstance(told, dict):
+    if not isinstance(given, dict):
         return HookInput()
     return HookInput(
-        prompt=_text(told, _PROMPTS),
-        session=_text(told, _SESSIONS)[:_NAME_CHARS],
-        event=_text(told, ("hook_event_name",))[:_NAME_CHARS],
+        prompt=_text(given, _PROMPTS),
+        session=_text(given, _SESSIONS)[:_NAME_CHARS],
+        event=_text(given, ("hook_event_name",))[:_NAME_CHARS],
     )
 
 
-def received(descriptor: int, until: float) -> bytes:
+def read_input(descriptor: int, until: float) -> bytes:
     """All that comes on a descriptor until its end, or until a moment of the monotonic clock.
 
     What is too much to be an input is read, lest its writer fails, and dropped.
@@ -64,8 +64,8 @@ def received(descriptor: int, until: float) -> bytes:
     return b"".join(pieces) if size <= _MOST_BYTES else b""
 
 
-def _text(told: dict[str, Any], names: tuple[str, ...]) -> str:
-    text = next((value for name in names if isinstance(value := told.get(name), str)), "")
+def _text(given: dict[str, Any], names: tuple[str, ...]) -> str:
+    text = next((value for name in names if isinstance(value := given.get(name), str)), "")
     return text.encode("utf-8", "replace").decode()
 
 
@@ -89,7 +89,7 @@ class DailyNote(msgspec.Struct, frozen=True):
     is_to_end: bool = True
 
 
-def question(prompt: str) -> str | None:
+def query_of(prompt: str) -> str | None:
     """What to search for, for a message; None where it asks for nothing.
 
     Memory that was put into it before is no part of it. Of a long one, the beginning and the end count: what was
@@ -105,12 +105,12 @@ def question(prompt: str) -> str | None:
 def format_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None:
     """The hits as a block; those that have no room are left out whole. None where there are none."""
     block = None
-    told = _FOUND
+    text = _FOUND
     for hit in hits:
-        more = f"{told}\n\n{_place(hit)}\n{_tidy(hit.snippet)}"
+        more = f"{text}\n\n{_place(hit)}\n{_tidy(hit.snippet)}"
         if len(marked(more)) > most_chars:
             break
-        told, block = more, marked(more)
+        text, block = more, marked(more)
     if block is None and hits:
         # Not even the best one has room.
         room = most_chars - len(marked(f"{_FOUND}\n\n{_place(hits[0])}\n…"))

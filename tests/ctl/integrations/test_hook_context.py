@@ -14,9 +14,9 @@ from memd.ctl.integrations.hook_context import (
     HookInput,
     format_hits,
     format_notes,
-    parsed,
-    question,
-    received,
+    parse_input,
+    query_of,
+    read_input,
 )
 from memd_client.marker import marked, unmarked
 from memd_client.messages import Hit
@@ -51,7 +51,7 @@ from tests.bounds import shipped
 )
 def test_what_matters_is_taken_and_the_rest_is_left(data: bytes, told: HookInput) -> None:
     """Missing, of a wrong type, or no JSON at all."""
-    assert parsed(data) == told
+    assert parse_input(data) == told
 
 
 def test_all_that_comes_is_received() -> None:
@@ -65,7 +65,7 @@ def test_all_that_comes_is_received() -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert received(ours, time.monotonic() + 60) == b'{"prompt": "which?"}'
+    assert read_input(ours, time.monotonic() + 60) == b'{"prompt": "which?"}'
     writer.join()
     os.close(ours)
 
@@ -74,7 +74,7 @@ def test_a_writer_that_does_not_end_is_not_waited_for() -> None:
     """Longer than until the moment that was named; what came counts."""
     ours, theirs = os.pipe()
     os.write(theirs, b'{"prompt"')
-    assert received(ours, time.monotonic() + 0.05) == b'{"prompt"'
+    assert read_input(ours, time.monotonic() + 0.05) == b'{"prompt"'
     os.close(theirs)
     os.close(ours)
 
@@ -92,7 +92,7 @@ def test_what_is_too_much_is_read_and_dropped(beyond: int) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert len(received(ours, time.monotonic() + 60)) == (0 if beyond else size)
+    assert len(read_input(ours, time.monotonic() + 60)) == (0 if beyond else size)
     writer.join()
     assert written == [size]
     os.close(ours)
@@ -103,13 +103,13 @@ def test_a_descriptor_that_is_closed_gives_nothing() -> None:
     ours, theirs = os.pipe()
     os.close(theirs)
     os.close(ours)
-    assert received(ours, time.monotonic() + 60) == b""
+    assert read_input(ours, time.monotonic() + 60) == b""
 
 
 @given(HOOK_INPUTS)
 def test_any_input_is_read_or_empty(data: bytes) -> None:
     """Whatever a program passes, what is taken of it can be sent on."""
-    told = parsed(data)
+    told = parse_input(data)
     (told.prompt + told.session + told.event).encode()
     assert len(told.session) <= 64
 
@@ -134,7 +134,7 @@ def hit(snippet: str, line: int = 3) -> Hit:
 )
 def test_a_message_is_searched_for(prompt: str, asked: str) -> None:
     """Without memory that was put into it before."""
-    assert question(prompt) == asked
+    assert query_of(prompt) == asked
 
 
 @pytest.mark.parametrize(
@@ -142,17 +142,17 @@ def test_a_message_is_searched_for(prompt: str, asked: str) -> None:
 )
 def test_what_asks_for_nothing_is_not(prompt: str) -> None:
     """Commands, and words without content."""
-    assert question(prompt) is None
+    assert query_of(prompt) is None
 
 
 def test_of_a_long_message_the_beginning_and_the_end_count() -> None:
     """Between them is what was pasted."""
-    asked = question(f"why does this fail? {'x' * 1_000_000} which database was it?")
+    asked = query_of(f"why does this fail? {'x' * 1_000_000} which database was it?")
     assert asked is not None
     assert len(asked) < 2_100
     assert asked.startswith("why does this fail?")
     assert asked.endswith("which database was it?")
-    assert question(f"{'=' * 5_000} which database was it?") is not None
+    assert query_of(f"{'=' * 5_000} which database was it?") is not None
 
 
 def test_hits_stand_in_a_marked_block() -> None:
@@ -248,9 +248,9 @@ def test_a_question_has_so_many_characters() -> None:
         shipped("memd.ctl.integrations.hook_context._QUESTION_CHARS"),
         shipped("memd.ctl.integrations.hook_context._LEAST_ASKED"),
     )
-    assert question("x" * most) == "x" * most
-    asked = question(f"a{'x' * most}b")
+    assert query_of("x" * most) == "x" * most
+    asked = query_of(f"a{'x' * most}b")
     assert asked is not None
     assert (len(asked), asked[0], asked[-1]) == (most + 1, "a", "b")  # and the line end between them
-    assert question("y" * least) is not None
-    assert question("y" * (least - 1)) is None
+    assert query_of("y" * least) is not None
+    assert query_of("y" * (least - 1)) is None
