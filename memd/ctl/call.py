@@ -68,7 +68,7 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100  Path.absolute keeps `..`, which would show in every message
 
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class Call(msgspec.Struct, frozen=True):
     screen: Screen
     environ: Mapping[str, str]
 
-    def client(self, timeout: float | None = _PATIENCE_S) -> Client:
+    def client(self, timeout: float | None = _TIMEOUT_S) -> Client:
         """A client of the daemon; --timeout goes before the command's own timeout, in seconds."""
         given: Any = self.options.timeout
         return Client(self.places.socket, timeout if given is None else given)

@@ -49,7 +49,7 @@ def look_at_qmd(
     state: Path,
     environ: Mapping[str, str],
     home: Path,
-    patience_s: float,
+    timeout_s: float,
 ) -> Program:
     """Find the qmd of an agent and ask for its version; nothing of the agent is given to it.
 
@@ -59,7 +59,7 @@ def look_at_qmd(
         state: Where the daemon keeps its things.
         environ: Of this process, which may be another than the daemon's.
         home: What ~ stands for.
-        patience_s: Seconds until it is killed.
+        timeout_s: Seconds until it is killed.
     """
     try:
         file = find_program(settings.qmd.command, workspace=settings.workspace, environ=environ, home=home)
@@ -68,7 +68,7 @@ def look_at_qmd(
     around = qmd_environ(environ, QmdPlaces(state / "agents" / f"{agent}.qmd"), file)
     try:
         ended = asyncio.run(
-            run((str(file), "--version"), what="qmd --version", environ=around, timeout_s=patience_s)
+            run((str(file), "--version"), what="qmd --version", environ=around, timeout_s=timeout_s)
         )
     except QmdFailed as failure:
         return Program(agent=agent, file=str(file), fault=str(failure))

@@ -21,16 +21,16 @@ T = TypeVar("T")
 
 
 def look_at_stores(
-    state: Path, agents: Mapping[str, AgentSettings], patience_s: float
+    state: Path, agents: Mapping[str, AgentSettings], timeout_s: float
 ) -> Iterator[Cache | Store]:
     """The cache, then the index of each agent that is configured or has one.
 
     Args:
         state: The state directory.
         agents: Settings by agent id; empty where the configuration is not known.
-        patience_s: How long all of it may take, in seconds.
+        timeout_s: How long all of it may take, in seconds.
     """
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     yield look_at_cache(state, deadline - time.monotonic())
     for agent in sorted({*agents, *_agents_with_store(state)}):
         yield look_at_store(state, agent, agents.get(agent), deadline - time.monotonic())
@@ -44,14 +44,14 @@ def _agents_with_store(state: Path) -> list[str]:
         return []
 
 
-def look_at_store(state: Path, agent: str, settings: AgentSettings | None, patience_s: float) -> Store:
+def look_at_store(state: Path, agent: str, settings: AgentSettings | None, timeout_s: float) -> Store:
     """The index of one agent.
 
     Args:
         state: The state directory.
         agent: The id of the agent.
         settings: Its settings; None where the configuration does not have it.
-        patience_s: How long it may take.
+        timeout_s: How long it may take.
     """
     file = state / "agents" / f"{agent}.sqlite"
 
@@ -62,22 +62,22 @@ def look_at_store(state: Path, agent: str, settings: AgentSettings | None, patie
     return Store(
         agent=agent,
         configured=settings is not None,
-        **_found(file, read_only.look_at_index, patience_s, told),  # type: ignore[arg-type]  # fields of a Store
+        **_found(file, read_only.look_at_index, timeout_s, told),  # type: ignore[arg-type]  # fields of a Store
     )
 
 
-def look_at_cache(state: Path, patience_s: float) -> Cache:
+def look_at_cache(state: Path, timeout_s: float) -> Cache:
     """embeddings.sqlite of a state directory."""
 
     def told(seen: read_only.CacheCondition) -> dict[str, object]:
         return {**_health(seen), "rows": seen.rows, "files": seen.files}
 
     file = state / "embeddings.sqlite"
-    return Cache(**_found(file, read_only.look_at_cache, patience_s, told))  # type: ignore[arg-type]  # likewise
+    return Cache(**_found(file, read_only.look_at_cache, timeout_s, told))  # type: ignore[arg-type]  # likewise
 
 
 def _found(
-    file: Path, look: Callable[[Path, float], T], patience_s: float, told: Callable[[T], dict[str, object]]
+    file: Path, look: Callable[[Path, float], T], timeout_s: float, told: Callable[[T], dict[str, object]]
 ) -> dict[str, object]:
     """The fields of a Store or Cache: what a look at the database finds, or why there was none."""
     damaged = tuple(path.name for path in quarantine.kept(file))
@@ -94,7 +94,7 @@ def _found(
     try:
         if not file.exists():
             return {**found, "exists": False}
-        seen = look(file, patience_s)
+        seen = look(file, timeout_s)
     except StoreDamaged as damage:
         return {**found, "faults": (_reason(damage, file),)}
     except read_only.LookImpossible as reason:

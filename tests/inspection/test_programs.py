@@ -28,14 +28,14 @@ def program(home: Path, text: str) -> AgentSettings:
 )
 def test_a_program_tells_its_version(tmp_path: Path, text: str, version: str, fault: str | None) -> None:
     """Or why it does not, with the file that was tried."""
-    patience_s = 0.2 if "sleep" in text else 10.0
+    timeout_s = 0.2 if "sleep" in text else 10.0
     found = look_at_qmd(
         "main",
         program(tmp_path, text),
         state=tmp_path / "state",
         environ=dict(os.environ),
         home=tmp_path,
-        patience_s=patience_s,
+        timeout_s=timeout_s,
     )
     assert (found.file, found.version) == (str(tmp_path / "qmd"), version)
     assert (found.fault is None) if fault is None else fault in (found.fault or "")
@@ -50,7 +50,7 @@ def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
         state=tmp_path,
         environ={"PATH": str(tmp_path)},
         home=tmp_path,
-        patience_s=5,
+        timeout_s=5,
     )
     assert found.fault is not None
     assert "not on the PATH" in found.fault

@@ -22,7 +22,7 @@ from memd.version import VERSION
 from memd_client.messages import StatusReport
 from memd_client.version import __version__ as client_version
 
-_PATIENCE_S = 5.0  # for a disk or a daemon that does not answer
+_TIMEOUT_S = 5.0  # for a disk or a daemon that does not answer
 _MODEL_S = 10.0  # loading code from a slow disk is no fault
 _LATE_S = 0.5  # what gives up by itself may be so late
 
@@ -50,8 +50,8 @@ def run(call: Call) -> Outcome:
     """Check everything side by side, and report all of it."""
     began = time.monotonic()
     context = _context(call)
-    patience_s = call.options.timeout or _PATIENCE_S
-    findings = _check(_look(context, patience_s, call.options.timeout or _MODEL_S), context)
+    timeout_s = call.options.timeout or _TIMEOUT_S
+    findings = _check(_look(context, timeout_s, call.options.timeout or _MODEL_S), context)
     if call.options.agent is not None:
         findings = _of_agent(findings, call.options.agent)
     took_s = time.monotonic() - began
@@ -78,26 +78,26 @@ def _context(call: Call) -> DoctorContext:
 # --- looking
 
 
-def _look(context: DoctorContext, patience_s: float, model_s: float) -> _Seen:
+def _look(context: DoctorContext, timeout_s: float, model_s: float) -> _Seen:
     """Everything that touches a disk, a socket or native code, in probes side by side."""
-    places, late_s = context.places, patience_s + _LATE_S
-    reading = Probe(lambda: [installation.read_configuration(context)], patience_s)
-    answer = Probe(lambda: [socket.ask(places.socket, patience_s)], late_s)
-    place = Probe(lambda: [socket.look(places.socket)], patience_s)
-    directory = Probe(lambda: _look_at_state(context), patience_s)
-    process = Probe(lambda: [daemon.look(context)], patience_s)
-    allowed = Probe(lambda: [limits.look(context.uid)], patience_s)
+    places, late_s = context.places, timeout_s + _LATE_S
+    reading = Probe(lambda: [installation.read_configuration(context)], timeout_s)
+    answer = Probe(lambda: [socket.ask(places.socket, timeout_s)], late_s)
+    place = Probe(lambda: [socket.look(places.socket)], timeout_s)
+    directory = Probe(lambda: _look_at_state(context), timeout_s)
+    process = Probe(lambda: [daemon.look(context)], timeout_s)
+    allowed = Probe(lambda: [limits.look(context.uid)], timeout_s)
     installed = Probe(lambda: [service.look(context)], late_s)
     sqlite = Probe(lambda: [look_at_sqlite()], model_s)
     configured = reading.result()
     config = configured.first(Config)
     settings = {} if config is None else config.agents
     model = Probe(lambda: [look_at_model()], model_s) if _wants_model(config) else None
-    databases = Probe(lambda: _look_at_stores(context, settings, patience_s), late_s)
-    programs = Probe(lambda: _look_at_programs(context, settings, patience_s), late_s)
+    databases = Probe(lambda: _look_at_stores(context, settings, timeout_s), late_s)
+    programs = Probe(lambda: _look_at_programs(context, settings, timeout_s), late_s)
     now = time.time()
     roots = {
-        agent: Probe(lambda agent=agent, one=one: look_at_roots(agent, one, now, places.state), patience_s)  # type: ignore[misc]
+        agent: Probe(lambda agent=agent, one=one: look_at_roots(agent, one, now, places.state), timeout_s)  # type: ignore[misc]
         for agent, one in sorted(settings.items())
     }
     answered = answer.result()
@@ -135,15 +135,15 @@ def _look_at_state(context: DoctorContext) -> Iterable[state.StateDirectory | Di
 
 
 def _look_at_stores(
-    context: DoctorContext, settings: Mapping[str, AgentSettings], patience_s: float
+    context: DoctorContext, settings: Mapping[str, AgentSettings], timeout_s: float
 ) -> Iterable[Cache | Store]:
     from memd.inspection.stores import look_at_stores  # noqa: PLC0415 - SQLite may crash
 
-    return look_at_stores(context.places.state, settings, patience_s)
+    return look_at_stores(context.places.state, settings, timeout_s)
 
 
 def _look_at_programs(
-    context: DoctorContext, settings: Mapping[str, AgentSettings], patience_s: float
+    context: DoctorContext, settings: Mapping[str, AgentSettings], timeout_s: float
 ) -> Iterable[Program]:
     for agent, one in sorted(settings.items()):
         if one.backend == "qmd":
@@ -153,7 +153,7 @@ def _look_at_programs(
                 state=context.places.state,
                 environ=context.environ,
                 home=context.places.home,
-                patience_s=patience_s,
+                timeout_s=timeout_s,
             )
 
 

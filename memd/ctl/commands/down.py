@@ -13,7 +13,7 @@ from memd.ctl.service.installation import ServiceInstallation, installed_here, m
 from memd.ctl.service.supervisor import ManagedService
 from memd_client.errors import DaemonNotRunning, MemdClientError
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 _ASK_S = 2.0
 _STEP_S = 0.02
 
@@ -30,14 +30,14 @@ def run(call: Call) -> Outcome:
     if stopped is None:
         return Outcome({"was_running": False, "pid": None}, "memd is not running.")
     pid, lock, seen = stopped
-    patience_s = call.options.timeout or _PATIENCE_S
+    timeout_s = call.options.timeout or _TIMEOUT_S
     # One that hangs has cost that much already, before it was signalled.
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while is_held(lock) or (seen is not None and not is_gone(seen)):
         if time.monotonic() > deadline:
             raise Failed(
                 "timed_out",
-                f"memd (pid {pid}) was asked to stop, but still runs after {patience_s:g} s.",
+                f"memd (pid {pid}) was asked to stop, but still runs after {timeout_s:g} s.",
                 f"`memd-ctl logs` may tell why. `kill -9 {pid}` ends it; no note is lost by that.",
                 exit_code=BUSY,
             )

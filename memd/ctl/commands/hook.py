@@ -27,9 +27,7 @@ from memd_client.blocking import Client
 from memd_client.errors import TimedOut
 from memd_client.messages import PLACES_FROM, Hit, Note, Source
 
-_PATIENCE_S = (
-    1.0  # in all; what starts before and ends after it has the rest of 1.5 s, also on a busy machine
-)
+_TIMEOUT_S = 1.0  # in all; what starts before and ends after it has the rest of 1.5 s, also on a busy machine
 _WARM_S = 0.6  # of it for the index to catch up
 _HITS = 6
 # Nobody asked for it, so it must be closer than what a search finds. With the bundled model and 100 notes in two languages,
@@ -54,7 +52,7 @@ def run(call: Call) -> Outcome:
         return claude_hooks.run(call)
     answer = None
     with suppress(Exception):  # the agent's turn is worth more than memory: see above
-        answer = _answer(call, time.monotonic() + _PATIENCE_S)
+        answer = _answer(call, time.monotonic() + _TIMEOUT_S)
         if answer is not None and not call.options.json:
             _say(answer)
     return Outcome(answer)

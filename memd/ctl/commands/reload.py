@@ -6,7 +6,7 @@ from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.screen import Outcome
 from memd_client.messages import Reloaded
 
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 
 
 def run(call: Call) -> Outcome:
@@ -26,7 +26,7 @@ def reloaded(call: Call) -> Reloaded:
         Failed: the configuration cannot be used.
         MemdClientError: the daemon cannot be asked.
     """
-    with call.client(_PATIENCE_S) as memd:
+    with call.client(_TIMEOUT_S) as memd:
         told = memd.reload()
     if told.error is not None:
         raise Failed(

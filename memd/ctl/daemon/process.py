@@ -144,13 +144,13 @@ def start(command: Sequence[str], file: Path, environ: Mapping[str, str]) -> Sta
     return Started(process, file, log_at)
 
 
-def await_answer(started: Started, places: Places, patience_s: float) -> StatusReport:
+def await_answer(started: Started, places: Places, timeout_s: float) -> StatusReport:
     """Wait until a daemon answers at the socket: the one that was started, or another that was faster.
 
     Raises:
         Failed: it ended first, or takes too long.
     """
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     lost_at: float | None = None  # when another daemon turned out to be faster
     while True:
         exit_code = started.process.poll()
@@ -168,7 +168,7 @@ def await_answer(started: Started, places: Places, patience_s: float) -> StatusR
         if lost_at is not None and now - lost_at > _LOSER_WAITS_S and find_holder(places.lock) is None:
             raise _ended(started, BUSY)
         if now > deadline:
-            raise _silent(started, places, patience_s)
+            raise _silent(started, places, timeout_s)
         time.sleep(_STEP_S)
 
 
@@ -199,12 +199,12 @@ def unanswered(places: Places, hint: str) -> str | None:
     return None
 
 
-def end(process: "subprocess.Popen[bytes]", patience_s: float = _ENDS_S) -> None:
+def end(process: "subprocess.Popen[bytes]", timeout_s: float = _ENDS_S) -> None:
     """End a daemon that was started here, with all it started, and wait for it."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:
-        process.wait(patience_s)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         # It leads a group of its own.
         with suppress(ProcessLookupError):
@@ -241,14 +241,14 @@ def terminate(lock: Path) -> int | None:
     return pid
 
 
-def stop(lock: Path, patience_s: float) -> bool:
+def stop(lock: Path, timeout_s: float) -> bool:
     """Have the daemon that holds a lock end, and wait for it; whether it did in that many seconds.
 
     Raises:
         PermissionError: it is another user's.
     """
     pid = terminate(lock)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while pid is not None and not is_gone(pid):
         if time.monotonic() > deadline:
             return False
@@ -285,7 +285,7 @@ def _ended(started: Started, exit_code: int | None) -> Failed:
     )
 
 
-def _silent(started: Started, places: Places, patience_s: float) -> Failed:
+def _silent(started: Started, places: Places, timeout_s: float) -> Failed:
     holder = find_holder(places.lock)
     if holder is not None and holder != started.process.pid:
         return Failed(
@@ -296,7 +296,7 @@ def _silent(started: Started, places: Places, patience_s: float) -> Failed:
         )
     return Failed(
         "timed_out",
-        f"memd was started (pid {started.process.pid}), but did not answer within {patience_s:g} s."
+        f"memd was started (pid {started.process.pid}), but did not answer within {timeout_s:g} s."
         f"{_last_words(started)}",
         f"It may still come up: memd-ctl status. Its log: {started.log}",
         exit_code=BUSY,

@@ -39,11 +39,11 @@ class SocketAnswer(msgspec.Struct, frozen=True, kw_only=True):
     peer: Peer | None = None  # None: no process listens, or the system does not say which
 
 
-def ask(path: Path, patience_s: float) -> SocketAnswer:
+def ask(path: Path, timeout_s: float) -> SocketAnswer:
     """Ask the daemon for its status, however it fails to give it."""
     peer = _find_peer(path)
     try:
-        with Client(path, patience_s) as memd:
+        with Client(path, timeout_s) as memd:
             return SocketAnswer(report=memd.status(), peer=peer)
     except MemdClientError as error:
         return SocketAnswer(error=error, peer=peer)

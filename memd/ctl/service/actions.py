@@ -66,17 +66,17 @@ def carry_out(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[st
         raise
 
 
-def await_service(found: ServiceInstallation, patience_s: float | None) -> StatusReport:
+def await_service(found: ServiceInstallation, timeout_s: float | None) -> StatusReport:
     """The daemon that was started, once it answers.
 
     Args:
         found: The service.
-        patience_s: For how long to wait; None: for as long as is usual.
+        timeout_s: For how long to wait; None: for as long as is usual.
 
     Raises:
         Failed: it does not.
     """
-    limit_s = patience_s or _ANSWERS_S
+    limit_s = timeout_s or _ANSWERS_S
     deadline = time.monotonic() + limit_s
     while (report := find_answer(found.launch.places)) is None:
         if time.monotonic() > deadline:

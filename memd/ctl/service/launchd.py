@@ -133,7 +133,7 @@ class Launchd(msgspec.Struct, frozen=True):
 
     def _load(self) -> ManagerCommand:
         words = ("launchctl", "bootstrap", self._domain, str(self.directory / _FILE))
-        return ManagerCommand(words, patience_s=_AGAIN_S)
+        return ManagerCommand(words, timeout_s=_AGAIN_S)
 
 
 def of_user(home: Path, uid: int) -> Launchd:

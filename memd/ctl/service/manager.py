@@ -69,7 +69,7 @@ def obey(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -> None:
         Failed: one was refused; those after it were not given.
     """
     for order in orders:
-        deadline = time.monotonic() + order.patience_s
+        deadline = time.monotonic() + order.timeout_s
         done = run(order, environ, _OBEYS_S)
         while done.code and time.monotonic() < deadline:
             time.sleep(_STEP_S)
@@ -82,7 +82,7 @@ def obey(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -> None:
             )
 
 
-def run(order: ManagerCommand, environ: Mapping[str, str], patience_s: float) -> CommandResult:
+def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> CommandResult:
     """Run one command to its end.
 
     Raises:
@@ -100,13 +100,13 @@ def run(order: ManagerCommand, environ: Mapping[str, str], patience_s: float) ->
             errors="replace",
             # What it says is read, and must neither be paged nor coloured.
             env={**environ, "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"},
-            timeout=patience_s,
+            timeout=timeout_s,
             check=False,
         )
     except subprocess.TimeoutExpired:
         raise Failed(
             "timed_out",
-            f"`{' '.join(order.words)}` did not end within {patience_s:g} s.",
+            f"`{' '.join(order.words)}` did not end within {timeout_s:g} s.",
             "Try it by hand: what it waits for is not memd.",
             exit_code=BUSY,
         ) from None

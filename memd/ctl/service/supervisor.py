@@ -20,7 +20,7 @@ class ManagerCommand(msgspec.Struct, frozen=True):
 
     words: tuple[str, ...]
     may_fail: bool = False  # it only says what may be so already
-    patience_s: float = 0.0  # for which it is tried again
+    timeout_s: float = 0.0  # for which it is tried again
 
 
 class ManagedService(msgspec.Struct, frozen=True, kw_only=True):

@@ -280,7 +280,7 @@ def test_a_daemon_that_does_not_want_to_end_is_ended(here: Places) -> None:
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
     started = start([sys.executable, "-c", code], here.log, os.environ)
     until(lambda: here.log.stat().st_size)
-    end(started.process, patience_s=0.05)
+    end(started.process, timeout_s=0.05)
     assert started.process.returncode == -signal.SIGKILL
 
 

@@ -94,7 +94,7 @@ def test_a_job_is_loaded_once() -> None:
         "launchctl enable gui/501/local.memd",
         load,
     ]
-    assert OURS.install(changed=True, managed=loaded)[-1].patience_s > 5
+    assert OURS.install(changed=True, managed=loaded)[-1].timeout_s > 5
     assert _words(OURS.start(loaded)) == ["launchctl kickstart gui/501/local.memd"]
     assert _words(OURS.start(not_loaded)) == [load]
     assert _words(OURS.restart(loaded)) == ["launchctl kickstart -k gui/501/local.memd"]

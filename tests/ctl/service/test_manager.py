@@ -40,7 +40,7 @@ def test_orders_end_at_the_first_that_is_refused(tmp_path: Path) -> None:
 def test_an_order_may_need_more_than_one_try(tmp_path: Path) -> None:
     """While the job before it ends."""
     environ = _program(tmp_path, "tool", f"echo >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) = 3")
-    obey([ManagerCommand(("tool",), patience_s=20)], environ)
+    obey([ManagerCommand(("tool",), timeout_s=20)], environ)
     assert (tmp_path / "tries").read_text(encoding="utf-8") == "\n\n\n"
 
 
