@@ -95,8 +95,7 @@ async def test_a_pause_holds_while_the_model_changes(home: Path) -> None:
             assert (await client.embed("pause")).agents["main"].state == "paused"
             asked = len(embedded(server))
             write(home, "memory/fresh.md", "a fresh note about lighthouse 9\n")
-            await client.sync(vectors=False)
-            await asyncio.sleep(1.5)
+            assert (await client.sync()).vectors == "waiting"
             assert embedded(server)[asked:] == []
             await client.embed("resume")
             await complete(client)

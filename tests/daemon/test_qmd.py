@@ -372,18 +372,17 @@ def test_a_qmd_that_hangs_costs_one_impatient_caller_its_answer(standin: Standin
         by_qmd(client)
         standin.play("search", hangs())
         answered: list[str] = []
-        began = time.monotonic()
-        while time.monotonic() - began < 8:
+
+        def is_answered_also_after_the_cool_down() -> bool:
             with daemon.client(timeout=1.5) as hook, suppress(TimedOut):
                 found = hook.search("lighthouse", max_results=1)
                 assert found.fallback_reason
                 answered.append(found.backend)
                 assert status_of(client).backend == "builtin"
-            time.sleep(0.1)
+            return len(answered) >= 10 and daemon.printed().count("backend.fallen_back") >= 2
+
+        until(is_answered_also_after_the_cool_down, 20)
         assert set(answered) == {"builtin"}
-        # The first one, and one more where several of them came at once.
-        assert len(answered) >= 10
-        assert daemon.printed().count("backend.fallen_back") >= 2
         standin.play("search", USUAL)
         by_qmd(client)
 
