@@ -23,6 +23,7 @@ from memd_client.marker import marked_reply
 from memd_client.mcp.status import status_reply
 from memd_client.messages import Health, Search, StatusReport, Vectors
 from memd_client.tools import MAX_CHARS, TOOLS
+from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent
 from tests.daemon.process import Daemon
@@ -487,6 +488,14 @@ def test_a_status_tells_what_is_wrong() -> None:
     assert told["work"]["trouble"] == {"keyword": "broken"}
     assert told["work"]["rebuild"] == "it was asked for"
     assert told["work"]["vectors"] == {"done": 1, "waiting": 2}
+
+
+def test_no_reason_is_longer_than_a_model_needs() -> None:
+    """Whatever stands in it: an exception may quote a page."""
+    most = shipped("memd_client.mcp.status._REASON_CHARS")
+    sick = agent(keyword=Health(ok=False, reason="k" * (most + 1)), rebuild="r" * (most + 1))
+    told = status_reply(_report(main=sick), 10_000)["agents"]["main"]
+    assert (told["trouble"]["keyword"], told["rebuild"]) == ("k" * most, "r" * most)
 
 
 def test_what_a_conversation_is_not_told_is_left_out() -> None:

@@ -25,6 +25,7 @@ from memd.backends.backend import (
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope
 from memd.embedding.registry import AgentProviders
+from memd.index_service import IndexService
 from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
@@ -35,12 +36,14 @@ from memd.server.requests.search import AT_WORK, ConnectedClient
 from memd.server.status.report import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
+from tests.bounds import shipped
 from tests.clock import Clock
 from tests.embedding.supplies import silent
 from tests.unchanging import unchanging
 from tests.wait import until_async
 
 HIT = FoundHit("memory/a.md", 3, 9, 0.5, "the text", "memory")
+MOST_LINES = shipped("memd.server.requests.get.MAX_LINES")
 LINE = FoundHit("memory/b.md", 4, 4, 0.4, "a line", "memory")
 
 
@@ -386,7 +389,10 @@ async def test_a_denied_session_never_reaches_the_backend(bench: Bench) -> None:
     assert "4711" not in str(logs)
 
 
-@pytest.mark.parametrize(("lines", "given"), [(None, 120), (1, 1), (120, 120), (121, 120), (2**60, 120)])
+@pytest.mark.parametrize(
+    ("lines", "given"),
+    [(None, MOST_LINES), (1, 1), (MOST_LINES, MOST_LINES), (MOST_LINES + 1, MOST_LINES), (2**60, MOST_LINES)],
+)
 async def test_no_more_lines_than_a_reply_holds(bench: Bench, lines: int | None, given: int) -> None:
     """However many are asked for, 120 lines are read at most; the reply tells where they begin, end and go on."""
     note = await bench.handlers.handle(wire.Get(path="x", start_line=5, lines=lines))
@@ -468,6 +474,35 @@ async def test_a_session_is_shown_its_own_agent_alone(bench: Bench) -> None:
     assert [agent.sync.pending for agent in bench.agents.all().values()] == [1, 0]
     assert await bench.handlers.handle(wire.Reindex(session_key=OWN)) == wire.ReindexReport(agents=["main"])
     assert bench.agents.all()["work"].sync.health.rebuild is None
+
+
+async def test_sessions_that_were_warmed_are_remembered_up_to_a_number(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is forgotten has the disk looked at once more; the last ones do not."""
+    await bench.close()
+    await bench.serve(scope=OPEN)
+    looks = 0
+    request = IndexService.request
+
+    def counted(service: IndexService, *wanted: Any, **how: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return request(service, *wanted, **how)
+
+    async def settled(self: IndexService, awaited: object) -> None:
+        return None
+
+    monkeypatch.setattr(IndexService, "request", counted)
+    monkeypatch.setattr(IndexService, "settled", settled)
+    most = shipped("memd.server.requests.warm.WARM_KEYS")
+    for number in range(most + 1):
+        await bench.handlers.handle(wire.Warm(session_key=f"agent:main:telegram:group:{number}"))
+    assert looks == most + 1
+    for number, wanted in ((most, 0), (1, 0), (0, 1)):
+        before = looks
+        await bench.handlers.handle(wire.Warm(session_key=f"agent:main:telegram:group:{number}"))
+        assert looks - before == wanted
 
 
 @pytest.mark.parametrize("key", ["agent:work:main", "agent:Main:main", "agent:nobody:main", "agent::main"])

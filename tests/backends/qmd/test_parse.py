@@ -18,6 +18,7 @@ from memd.backends.qmd.errors import (
 from memd.backends.qmd.parse import NoAnswer, QmdEntry, QmdListing, collections, entries
 from memd.backends.qmd.process import ProcessEnded
 from tests.awkward.programs import PRINTED
+from tests.bounds import shipped
 
 REAL = """[
   {
@@ -157,6 +158,18 @@ def test_lines_are_read_as_far_as_they_are_told(
     """From the field, and from the header of the snippet."""
     entry = one(file="c/a.md", **fields)
     assert (entry.line, entry.first, entry.snippet) == (line, first, snippet)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_an_answer_is_looked_for_at_so_many_brackets(beyond: int) -> None:
+    """Whatever a program prints without end, it is given up."""
+    noise = "[ " * (shipped("memd.backends.qmd.parse._MOST_TRIES") - 1 + beyond)
+    stdout = noise + json.dumps([{"file": "qmd://notes/a.md"}])
+    if beyond:
+        with pytest.raises(NoAnswer):
+            entries(stdout, "qmd search")
+    else:
+        assert [entry.file for entry in entries(stdout, "qmd search")] == ["a.md"]
 
 
 def test_results_that_name_no_file_are_none() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memd.model import Role
 from memd.sources.transcripts import boilerplate
 from memd_client.marker import marked
+from tests.bounds import shipped
 
 REMINDER = "<system-reminder>\nThe list of tasks is empty.\n</system-reminder>"
 ENVIRONMENT = "<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>"
@@ -267,10 +268,29 @@ def test_many_marks_without_an_end_take_no_time() -> None:
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize(("marks", "said"), [(99, "Hello"), (100, "<command-name>x</command-name>\nHello")])
-def test_so_many_marks_without_an_end_are_looked_for(marks: int, said: str) -> None:
+@pytest.mark.parametrize(("beyond", "said"), [(0, "Hello"), (1, "<command-name>x</command-name>\nHello")])
+def test_so_many_marks_without_an_end_are_looked_for(beyond: int, said: str) -> None:
     """What begins after them is taken out, and is left once there are too many."""
     letters = "abcdefghij"
+    marks = shipped("memd.sources.transcripts.boilerplate._MOST_MARKS") - 1 + beyond
     endless = "".join(f"<command-{letters[n // 10]}{letters[n % 10]}>\n" for n in range(marks))
     text = f"{endless}<command-name>x</command-name>\nHello"
     assert boilerplate.claude_code(text, "user") == endless + said
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_what_is_longer_than_boilerplate_ever_is_was_said(beyond: int) -> None:
+    """A line without a reply, a directive, and the end of a prompt, each as long as it may be, and one sign longer."""
+    longest = shipped("memd.sources.transcripts.boilerplate._LONGEST_SILENT") + beyond
+    silent = "NO_REPLY".ljust(longest, ".")
+    assert boilerplate.openclaw(f"Good.\n{silent}", "assistant") == (
+        "Good." if not beyond else f"Good.\n{silent}"
+    )
+    longest = shipped("memd.sources.transcripts.boilerplate._LONGEST_DIRECTIVE") + beyond
+    directive = "[[" + "audio_as_voice]]".rjust(longest - 2)
+    assert boilerplate.openclaw(f"Good. {directive}", "assistant") == (
+        "Good." if not beyond else f"Good. {directive}"
+    )
+    longest = shipped("memd.sources.transcripts.boilerplate._LONGEST_END") + beyond
+    end = "reply HEARTBEAT_OK.\nCurrent time: ".ljust(longest, "t")
+    assert boilerplate.openclaw(f"Look, and {end}", "user") == ("" if not beyond else f"Look, and {end}")
