@@ -281,10 +281,19 @@ class Files:
         for held in self._held:
             held.is_told = False
 
+    def _close_for_others(self, path: str) -> None:
+        """Another writer opens a file and closes it: a daemon that has not seen the file before takes it for complete."""
+        file = self._at(path)
+        for held in self._held:
+            if file.exists() and os.path.samestat(file.stat(), os.fstat(held.stream.fileno())):
+                held.is_told = False
+
     def _at(self, path: str) -> Path:
         return self.places.sources / path
 
     def _carry_out(self, change: Change) -> None:  # noqa: C901, PLR0915 - a line or two each
+        if isinstance(change, Write | Append | Insert | Overwrite):
+            self._close_for_others(change.path)
         match change:
             case Write():
                 self._made(change.path).write_bytes(text(change.token))
