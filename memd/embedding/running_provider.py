@@ -55,7 +55,7 @@ class ProviderParts(msgspec.Struct, frozen=True):
     clock: Callable[[], float] = time.monotonic
     bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: CacheSettings().max_entries))
     # By space: agents with different settings may have vectors of the same one.
-    under_way: dict[Space, InFlight] = {}
+    in_flight: dict[Space, InFlight] = {}
     jobs: dict[Space, "SharedBatchJobs"] = {}
     # Notified when another provider is used, or one begins or ceases to answer.
     changes: ChangeNotifier = msgspec.field(default_factory=ChangeNotifier)
@@ -273,7 +273,7 @@ class RunningProvider:
             self.health,
             confirm_above=self._settings.remote.confirm_above_chunks if is_paid_for else None,
             documents=lambda space: ProviderStore(cache, space),
-            under_way=self._parts.under_way.setdefault(space_of(provider.identity), InFlight()),
+            in_flight=self._parts.in_flight.setdefault(space_of(provider.identity), InFlight()),
         )
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:

@@ -81,11 +81,11 @@ async def _timed(work: Awaitable[None]) -> float:
 async def _asked(provider: Provider, texts: list[str]) -> None:
     requests = iter([texts[start : start + A_REQUEST] for start in range(0, len(texts), A_REQUEST)])
 
-    async def lane() -> None:
+    async def task() -> None:
         for some in requests:
             await provider.embed_passages(some)
 
-    await asyncio.gather(*(lane() for _ in range(CONCURRENCY)))
+    await asyncio.gather(*(task() for _ in range(CONCURRENCY)))
 
 
 async def _indexed(home: Path, provider: Provider, texts: list[str]) -> float:

@@ -12,7 +12,9 @@ from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
 
 
-async def crash(self: ResultWriter, served: AgentBacklog, request: EmbedRequest, outcome: object) -> NoReturn:
+async def crash(
+    self: ResultWriter, backlog: AgentBacklog, request: EmbedRequest, outcome: object
+) -> NoReturn:
     """Bear no passage."""
     raise ZeroDivisionError("\n".join(request.texts.values()))
 

@@ -68,12 +68,12 @@ def parse(text: str, today: date | None = None) -> query.Query:
     return _parse(text, today)
 
 
-async def settle(self: ResultWriter, served: AgentBacklog, request: EmbedRequest, outcome: Any) -> None:
+async def settle(self: ResultWriter, backlog: AgentBacklog, request: EmbedRequest, outcome: Any) -> None:
     """Store what came, unless it speaks of a crash."""
     for text in request.texts.values():
         if "crash" in text:
             raise LookupError(text)
-    await _settle(self, served, request, outcome)
+    await _settle(self, backlog, request, outcome)
 
 
 _parse, _settle = query.parse, ResultWriter.settle

@@ -27,9 +27,9 @@ class EmbedRequest:
     """Some texts of one agent on their way to the provider and back."""
 
     def __init__(
-        self, customer: IndexToEmbed, chunks: Sequence[WaitingChunk], texts: Mapping[TextHash, str]
+        self, source: IndexToEmbed, chunks: Sequence[WaitingChunk], texts: Mapping[TextHash, str]
     ) -> None:
-        self.customer = customer
+        self.source = source
         self.chunks = chunks
         self.texts = texts
         self.has_place = False
@@ -37,19 +37,19 @@ class EmbedRequest:
     def without(self, some: Collection[TextHash]) -> "EmbedRequest":
         """The same without some texts."""
         texts = {text_hash: text for text_hash, text in self.texts.items() if text_hash not in some}
-        return EmbedRequest(self.customer, [chunk for chunk in self.chunks if chunk.hash in texts], texts)
+        return EmbedRequest(self.source, [chunk for chunk in self.chunks if chunk.hash in texts], texts)
 
 
 class AgentBacklog:
     """What waits of one agent, and what is under way."""
 
-    def __init__(self, customer: IndexToEmbed) -> None:
-        self.customer = customer  # each time the agent is served it is another
+    def __init__(self, source: IndexToEmbed) -> None:
+        self.source = source  # each time the agent is served it is another
         self.anew = asyncio.Event()  # something was written since the last batch was put together
         self.woken = asyncio.Event()  # there may be something to do
         self.ahead: list[WaitingChunk] = []  # read, and not asked for yet, the most wanted first
         self.out: set[TextHash] = set()  # asked for, or about to be stored
-        self.lanes: set[asyncio.Task[None]] = set()
+        self.requests: set[asyncio.Task[None]] = set()
         self.failure: BaseException | None = None  # what a lane met
         self.struck: dict[TextHash, int] = {}  # texts whose request failed -> answers there had been by then
         self.alone: dict[TextHash, int] = {}  # likewise, of those that were all of their request
@@ -76,7 +76,7 @@ class AgentBacklog:
     @property
     def agent(self) -> str:
         """Its id."""
-        return self.customer.agent
+        return self.source.agent
 
     @property
     def sent(self) -> int:
@@ -86,7 +86,7 @@ class AgentBacklog:
     @property
     def only_jobs_left(self) -> bool:
         """Whether all that waits is in batch jobs."""
-        is_busy = self.ahead or self.lanes or self.anew.is_set()
+        is_busy = self.ahead or self.requests or self.anew.is_set()
         return bool(self.held) and not is_busy
 
     def wake(self, *, anew: bool = False) -> None:
@@ -151,7 +151,7 @@ class AgentBacklog:
         """Have the texts of a request wait again before what else was read, but for some and for those that are passed over."""
         # Putting all that waits in order for each batch would take longer than the batch itself. Once the agent was
         # served anew, though, something else may be wanted more.
-        if self.customer is request.customer:
+        if self.source is request.source:
             but = self.passed_over.union(but)
             back = [chunk for chunk in request.chunks if chunk.hash not in but]
             self.ahead = [*back, *self.ahead]

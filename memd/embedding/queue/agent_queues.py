@@ -13,7 +13,7 @@ class AgentQueues:
     """Who embeds for an agent, by space."""
 
     def __init__(self, agent: str, spaces: AgentProviders | None, *, use_cache: bool) -> None:
-        """Nobody does yet.
+        """Be served by no queue before `serve`.
 
         Args:
             agent: Its id.

@@ -75,7 +75,7 @@ class Bulk:
     """What the scheduler hands to batch jobs, and what it must not ask for meanwhile."""
 
     def __init__(self, known: KnownVectors) -> None:
-        """There are no batches yet.
+        """Hand nothing to batch jobs before `use`.
 
         Args:
             known: The cache, where jobs leave their vectors.

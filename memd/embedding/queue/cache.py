@@ -24,7 +24,7 @@ class CacheBound:
     """
 
     def __init__(self, configured: Callable[[], int]) -> None:
-        """No index is known yet.
+        """Count no index before `entries` is called.
 
         Args:
             configured: The largest number that any agent asks for.
@@ -44,10 +44,10 @@ class CacheBound:
 
 
 class SpaceCache:
-    """The cache of one space, for whoever can do without it."""
+    """The cache of one space; a failure of it is logged, and work goes on without."""
 
     def __init__(self, known: KnownVectors, bound: CacheBound) -> None:
-        """Nothing has failed yet.
+        """Make the view of one queue.
 
         Args:
             known: The cache.

@@ -18,23 +18,23 @@ SAMPLE = 400  # chunks by which the tokens of many are estimated
 
 
 class CostConfirmations:
-    """Who is asked, and for how much, before texts are sent to one provider."""
+    """Asks a person, with the number of texts, before many are sent to one provider."""
 
     def __init__(
-        self, above: int | None, wishes: UserSwitches, cached: SpaceCache, moves: ChangeNotifier
+        self, above: int | None, switches: UserSwitches, cached: SpaceCache, progress: ChangeNotifier
     ) -> None:
-        """Nobody is asked yet.
+        """Ask nobody before `permitted` or `wanted` is called.
 
         Args:
             above: More texts than this, not cached, have to be confirmed; None: nobody is asked.
-            wishes: What was confirmed.
-            cached: What need not be sent.
-            moves: Told when somebody is asked, and when somebody confirms.
+            switches: What was confirmed.
+            cached: The cache, whose texts need not be sent.
+            progress: Notified when a person is asked; wakes those who wait for a confirmation.
         """
         self._above = above
-        self._wishes = wishes
+        self._switches = switches
         self._cached = cached
-        self._moves = moves
+        self._progress = progress
         self._rebuilds: dict[str, WaitingForConfirmation] = {}  # that wait, by agent
         self._rebuilding: dict[str, int] = {}  # permitted rebuilds that are under way, by agent
 
@@ -53,14 +53,14 @@ class CostConfirmations:
     @contextlib.asynccontextmanager
     async def permitted(self, agent: str, texts: int, tokens: int) -> AsyncIterator[None]:
         """Wait until an index may be built anew, which sends so many texts; a confirmation lasts at least that long."""
-        wish = await self._wishes.read(agent)
+        switch = await self._switches.read(agent)
         try:
-            if self.asks_before(texts) and not wish.confirmed:
+            if self.asks_before(texts) and not switch.confirmed:
                 log.info("embed.confirmation_wanted", agent=agent, texts=texts, tokens=tokens)
                 self._rebuilds[agent] = WaitingForConfirmation(texts, tokens)
-                self._moves.notify()
-                while not self._wishes.of(agent).confirmed:
-                    await self._moves.next()
+                self._progress.notify()
+                while not self._switches.of(agent).confirmed:
+                    await self._progress.next()
             self._rebuilding[agent] = self._rebuilding.get(agent, 0) + 1
         finally:
             self._rebuilds.pop(agent, None)
@@ -69,31 +69,33 @@ class CostConfirmations:
         finally:
             self._rebuilding[agent] -= 1
 
-    async def wanted(self, served: AgentBacklog, waiting: int) -> WaitingForConfirmation | None:
+    async def wanted(self, backlog: AgentBacklog, waiting: int) -> WaitingForConfirmation | None:
         """What has to be confirmed before more of an agent is sent; None: nothing.
 
         Args:
-            served: The agent.
+            backlog: Of the agent.
             waiting: How many of its chunks wait, cached or not.
 
         Raises:
             StoreUnavailable, StoreDamaged: of its index.
         """
-        if not self.asks_before(served.sent + waiting) or self._wishes.of(served.agent).confirmed:
+        if not self.asks_before(backlog.sent + waiting) or self._switches.of(backlog.agent).confirmed:
             return None
-        index = served.customer.index
-        hashes = set(await index.waiting_hashes()).difference(served.held, served.out)
-        if served.customer.use_cache:
+        index = backlog.source.index
+        hashes = set(await index.waiting_hashes()).difference(backlog.held, backlog.out)
+        if backlog.source.use_cache:
             hashes = await self._cached.unknown(hashes)
-        if not self.asks_before(served.sent + len(hashes)):
+        if not self.asks_before(backlog.sent + len(hashes)):
             return None
-        before = served.unconfirmed
-        sent = 0 if self.asks_before(len(hashes)) else served.sent
+        before = backlog.unconfirmed
+        sent = 0 if self.asks_before(len(hashes)) else backlog.sent
         if before is not None and (before.chunks, before.sent) == (len(hashes), sent):
             return before
-        sample = await index.waiting(SAMPLE, served.held.union(served.out))
+        sample = await index.waiting(SAMPLE, backlog.held.union(backlog.out))
         mean = sum(estimate_tokens(chunk.text) for chunk in sample) / max(1, len(sample))
         asked = WaitingForConfirmation(len(hashes), round(mean * len(hashes)), sent)
         if before is None:
-            log.info("embed.confirmation_wanted", agent=served.agent, texts=asked.chunks, tokens=asked.tokens)
+            log.info(
+                "embed.confirmation_wanted", agent=backlog.agent, texts=asked.chunks, tokens=asked.tokens
+            )
         return asked

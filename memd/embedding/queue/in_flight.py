@@ -18,28 +18,28 @@ from memd.providers.provider import ProviderLimits
 
 
 class InFlight:
-    """What is asked for in one space, by all queues that embed in it: what one asks for, none of the others does."""
+    """What is requested in one space by all queues that embed in it: what one requests, no other one does."""
 
     def __init__(self) -> None:
         self.asking: set[TextHash] = set()  # texts under way for agents that use the cache
-        self.lanes: WeakSet[RequestSlots] = WeakSet()
+        self.requests: WeakSet[RequestSlots] = WeakSet()
 
     def ended(self, texts: Iterable[TextHash]) -> None:
-        """Nothing of some texts is under way any more: whoever wanted them may find them in the cache."""
+        """Requests for some texts are over: other agents that wait for them may find them in the cache."""
         self.asking.difference_update(texts)
-        for one in self.lanes:
+        for one in self.requests:
             one.look_again()
 
 
 class RequestSlots:
-    """Sends as many as the provider's limits allow, turn by turn; a provider that did not answer gets one text alone.
+    """Sends as many requests as the provider's limits allow, agent by agent; a provider that did not answer gets one text alone.
 
     What an answer brought is stored while the next requests are under way.
     """
 
     def __init__(
         self,
-        served: Mapping[str, AgentBacklog],
+        backlogs: Mapping[str, AgentBacklog],
         embedder: PassageEmbedder,
         health: ProviderHealth,
         *,
@@ -47,40 +47,40 @@ class RequestSlots:
         cached: SpaceCache,
         storing: ResultWriter,
         may_send: Callable[[AgentBacklog], bool],
-        under_way: InFlight,
+        in_flight: InFlight,
     ) -> None:
-        """Nothing is under way yet.
+        """Send nothing before `send` is called.
 
         Args:
-            served: The agents, by their ids; they come and go.
+            backlogs: Of the agents, by their ids; agents come and go.
             embedder: Sends the requests.
             health: Of the provider; its progress is notified when a request is over.
             bulk: Knows what is in batch jobs.
             cached: Knows what others have asked for meanwhile.
             storing: Takes what came.
             may_send: Whether anything may be asked for an agent.
-            under_way: What is asked for in the space, also by others.
+            in_flight: What is requested in the space, also by other queues.
         """
         self.turns = FairSlots(lambda: embedder.provider.limits.concurrency)
-        self._under_way = under_way
-        under_way.lanes.add(self)
-        self._served = served
+        self._in_flight = in_flight
+        in_flight.requests.add(self)
+        self._backlogs = backlogs
         self._embedder = embedder
         self._health = health
         self._bulk = bulk
         self._cached = cached
-        self._storing = storing
+        self._results = storing
         self._may_send = may_send
         self._probing = asyncio.Lock()
 
     @property
     def asking(self) -> set[TextHash]:
-        """Texts under way for agents that use the cache."""
-        return self._under_way.asking
+        """Texts in flight for agents that use the cache."""
+        return self._in_flight.asking
 
     def look_again(self) -> None:
-        """Have those agents look again all of whose texts were asked for already."""
-        for one in self._served.values():
+        """Wake the agents all of whose texts were in flight for others."""
+        for one in self._backlogs.values():
             if one.awaits_others:
                 one.awaits_others, one.ahead = False, []
                 one.wake()
@@ -88,62 +88,62 @@ class RequestSlots:
     @property
     def _is_shared(self) -> bool:
         """Whether another agent may have asked for the same texts."""
-        return sum(len(lanes._served) for lanes in self._under_way.lanes) > 1  # noqa: SLF001 - of its own class
+        return sum(len(requests._backlogs) for requests in self._in_flight.requests) > 1  # noqa: SLF001 - of its own class
 
-    async def send(self, served: AgentBacklog, *, quick: bool) -> bool:
-        """Send one request when it is the agent's turn; False: others have asked for all it wants."""
-        await self.turns.take(served.agent, quick=quick)
+    async def send(self, backlog: AgentBacklog, *, quick: bool) -> bool:
+        """Send one request when it is the agent's turn; False: all that it wants is in flight for others."""
+        await self.turns.take(backlog.agent, quick=quick)
         request: EmbedRequest | None = None
         try:
             # Overtaken by something newer in the long queue, it goes to the quick one. From there it never goes
             # back: an agent that is written to all the time would have no turn at all.
-            if (served.anew.is_set() and not quick) or not self._may_send(served):
+            if (backlog.anew.is_set() and not quick) or not self._may_send(backlog):
                 return True
             if isinstance(self._health.now.passages, Retrying):
-                return await self._probe(served)
-            request = self._chosen(served, self._embedder.provider.limits)
+                return await self._probe(backlog)
+            request = self._chosen(backlog, self._embedder.provider.limits)
             if request is None:
-                return not served.waits_for_others()
-            if await self._known_meanwhile(served, request):
+                return not backlog.waits_for_others()
+            if await self._known_meanwhile(backlog, request):
                 return True
             request.has_place = True
-            self._begin(served, self._lane(served, request), request)
+            self._begin(backlog, self._lane(backlog, request), request)
             return True
         finally:
             if request is None or not request.has_place:
                 self.turns.give_back()
 
-    def _chosen(self, served: AgentBacklog, limits: ProviderLimits) -> EmbedRequest | None:
+    def _chosen(self, backlog: AgentBacklog, limits: ProviderLimits) -> EmbedRequest | None:
         """The next texts, which nobody else asks for from here on; None: all are asked for already, or in a job."""
-        customer = served.customer
-        served.ahead = self._bulk.without_held(served.ahead)
-        texts = batch(served.ahead, limits, self.asking if customer.use_cache else (), served.most)
+        source = backlog.source
+        backlog.ahead = self._bulk.without_held(backlog.ahead)
+        texts = batch(backlog.ahead, limits, self.asking if source.use_cache else (), backlog.most)
         if not texts:
             return None
-        chunks = [chunk for chunk in served.ahead if chunk.hash in texts]
-        served.ahead = [chunk for chunk in served.ahead if chunk.hash not in texts]
-        served.out.update(texts)
-        served.open -= len(chunks)
-        if customer.use_cache:
+        chunks = [chunk for chunk in backlog.ahead if chunk.hash in texts]
+        backlog.ahead = [chunk for chunk in backlog.ahead if chunk.hash not in texts]
+        backlog.out.update(texts)
+        backlog.open -= len(chunks)
+        if source.use_cache:
             self.asking.update(texts)
-        return EmbedRequest(customer, chunks, texts)
+        return EmbedRequest(source, chunks, texts)
 
-    async def _known_meanwhile(self, served: AgentBacklog, request: EmbedRequest) -> bool:
+    async def _known_meanwhile(self, backlog: AgentBacklog, request: EmbedRequest) -> bool:
         """Whether another agent had some of the texts, and was first: these are stored, the others put back."""
-        if not request.customer.use_cache or not self._is_shared:
+        if not request.source.use_cache or not self._is_shared:
             return False
         try:
             found = await self._cached.get(list(request.texts))
         except BaseException:
-            self._release(served, request)
+            self._release(backlog, request)
             raise
         if not found:
             return False
-        served.put_back(request, found)
-        self._begin(served, self._storing.keep(served, request, found), request)
+        backlog.put_back(request, found)
+        self._begin(backlog, self._results.keep(backlog, request, found), request)
         return True
 
-    async def _probe(self, served: AgentBacklog) -> bool:
+    async def _probe(self, backlog: AgentBacklog) -> bool:
         """Ask a provider that did not answer for one text, when it is time, nobody else asking anything.
 
         Returns:
@@ -151,79 +151,79 @@ class RequestSlots:
         """
         async with self._probing:
             await self._health.passages_due()
-            if served.anew.is_set() or not self._may_send(served):
+            if backlog.anew.is_set() or not self._may_send(backlog):
                 return True  # what was read before the wait is not what is wanted most
             if not isinstance(self._health.now.passages, Retrying):
                 return True
-            request = self._chosen(served, ProviderLimits(1, 1, 1))
+            request = self._chosen(backlog, ProviderLimits(1, 1, 1))
             if request is None:
-                return not served.waits_for_others()
+                return not backlog.waits_for_others()
             try:
-                outcome = await self._ask(served, request, probing=True)
+                outcome = await self._ask(backlog, request, probing=True)
             except BaseException:
-                self._release(served, request)
+                self._release(backlog, request)
                 raise
-        self._begin(served, self._settle(served, request, outcome), request)
+        self._begin(backlog, self._settle(backlog, request, outcome), request)
         return True
 
-    def _begin(self, served: AgentBacklog, work: Coroutine[Any, Any, None], request: EmbedRequest) -> None:
-        lane = asyncio.create_task(work)
-        served.lanes.add(lane)
+    def _begin(self, backlog: AgentBacklog, work: Coroutine[Any, Any, None], request: EmbedRequest) -> None:
+        task = asyncio.create_task(work)
+        backlog.requests.add(task)
 
         def end(ended: asyncio.Task[None]) -> None:
-            served.lanes.discard(ended)
+            backlog.requests.discard(ended)
             if not ended.cancelled() and (failure := ended.exception()) is not None:
-                served.failure = failure
-            self._release(served, request)
+                backlog.failure = failure
+            self._release(backlog, request)
 
-        lane.add_done_callback(end)
+        task.add_done_callback(end)
 
-    def _release(self, served: AgentBacklog, request: EmbedRequest) -> None:
-        """Nothing of a request is under way any more."""
+    def _release(self, backlog: AgentBacklog, request: EmbedRequest) -> None:
+        """Free what a request has taken: its place, and its texts."""
         if request.has_place:
             request.has_place = False
             self.turns.give_back()
-        served.out.difference_update(request.texts)
-        served.wake()
-        self._under_way.ended(request.texts if request.customer.use_cache else ())
+        backlog.out.difference_update(request.texts)
+        backlog.wake()
+        self._in_flight.ended(request.texts if request.source.use_cache else ())
         self._health.progress.notify()
 
-    async def _lane(self, served: AgentBacklog, request: EmbedRequest) -> None:
-        outcome = await self._ask(served, request)
+    async def _lane(self, backlog: AgentBacklog, request: EmbedRequest) -> None:
+        outcome = await self._ask(backlog, request)
         # The next request need not wait until this one is stored.
         request.has_place = False
         self.turns.give_back()
-        await self._settle(served, request, outcome)
+        await self._settle(backlog, request, outcome)
 
-    async def _ask(self, served: AgentBacklog, request: EmbedRequest, *, probing: bool = False) -> Outcome:
-        """What came of a request's texts."""
-        served.asked += len(request.texts)
+    async def _ask(self, backlog: AgentBacklog, request: EmbedRequest, *, probing: bool = False) -> Outcome:
+        """Send a request; returns its outcome."""
+        backlog.asked += len(request.texts)
         outcome: Outcome = None
         try:
             outcome = await self._embedder.ask(request.texts, probing=probing)
         finally:
-            served.asked -= len(request.texts)
-            served.answered += embedded(outcome)
+            backlog.asked -= len(request.texts)
+            backlog.answered += embedded(outcome)
         return outcome
 
-    async def _settle(self, served: AgentBacklog, request: EmbedRequest, outcome: Outcome) -> None:
+    async def _settle(self, backlog: AgentBacklog, request: EmbedRequest, outcome: Outcome) -> None:
         has_failed = outcome is None or (isinstance(outcome, PartialResult) and outcome.has_failed)
         if has_failed:
             there = outcome.vectors if isinstance(outcome, PartialResult) else ()
-            served.strike(request.without(there), self._embedder.answers)
+            backlog.strike(request.without(there), self._embedder.answers)
         else:
-            for one in self._served.values():
+            for one in self._backlogs.values():
                 one.trust_again()
         if outcome is None:
-            served.put_back(request)
+            backlog.put_back(request)
         else:
-            await self._storing.settle(served, request, outcome)
+            await self._results.settle(backlog, request, outcome)
 
 
-async def end_all(lanes: Collection[asyncio.Task[None]]) -> None:
-    """Cancel what is under way, and wait until it is over."""
-    under_way = list(lanes)
-    for lane in under_way:
-        lane.cancel()
-    if under_way:
-        await asyncio.wait(under_way)
+async def end_all(requests: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    in_flight = list(requests)
+    for task in in_flight:
+        task.cancel()
+    if in_flight:
+        await asyncio.wait(in_flight)

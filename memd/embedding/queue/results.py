@@ -1,4 +1,4 @@
-"""What came of texts, into the cache and into the index that they are of."""
+"""Writes the outcome of requests into the cache and into the index."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,63 +16,63 @@ log = structlog.get_logger()
 
 
 class ResultWriter:
-    """Keeps the vectors of one space, and what is refused there."""
+    """Writes the vectors of one space, and which texts are refused there."""
 
-    def __init__(self, space: Space, cached: SpaceCache, moves: ChangeNotifier) -> None:
-        """Nothing came yet.
+    def __init__(self, space: Space, cached: SpaceCache, progress: ChangeNotifier) -> None:
+        """Write nothing before a method is called.
 
         Args:
-            space: That the vectors are of.
-            cached: Where they are kept by text.
-            moves: Told when something was settled out of the cache.
+            space: Of the vectors.
+            cached: The cache of the space.
+            progress: Notified when something was settled out of the cache.
         """
         self._space = space
         self._cached = cached
-        self._moves = moves
+        self._progress = progress
 
-    async def from_cache(self, served: AgentBacklog, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
+    async def from_cache(self, backlog: AgentBacklog, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
         """Settle what is known of the texts of some chunks; which those are."""
         hashes = [chunk.hash for chunk in waiting]
         refused = await self._cached.refused(hashes)
         for text_hash in refused:
-            await served.customer.index.set_aside(text_hash, self._space)
+            await backlog.source.index.set_aside(text_hash, self._space)
         found = await self._cached.get(hashes)
         if found:
-            await self.store(served, rows(waiting, found))
+            await self.store(backlog, rows(waiting, found))
         if found or refused:
-            self._moves.notify()
+            self._progress.notify()
         return refused.union(found)
 
     async def settle(
-        self, served: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult
+        self, backlog: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult
     ) -> None:
         """Have what came of a request in the cache and in the index; the rest waits again."""
         vectors: Mapping[TextHash, bytes] = outcome if isinstance(outcome, dict) else outcome.vectors
-        if vectors and request.customer.use_cache:
+        if vectors and request.source.use_cache:
             await self._cached.put(vectors)
         if vectors:
-            await self.keep(served, request, vectors)
+            await self.keep(backlog, request, vectors)
         if isinstance(outcome, PartialResult):
             for text_hash, reason in outcome.refused.items():
-                await self._refuse(request.customer, text_hash, reason)
-            served.put_back(request, {*vectors, *outcome.refused})
+                await self._refuse(request.source, text_hash, reason)
+            backlog.put_back(request, {*vectors, *outcome.refused})
 
     async def keep(
-        self, served: AgentBacklog, request: EmbedRequest, vectors: Mapping[TextHash, bytes]
+        self, backlog: AgentBacklog, request: EmbedRequest, vectors: Mapping[TextHash, bytes]
     ) -> None:
         """Have some vectors of a request in the index."""
-        done = await self.store(served, rows(request.chunks, vectors))
-        served.settled(vectors)
-        log.debug("embed.stored", agent=served.agent, chunks=done)
+        done = await self.store(backlog, rows(request.chunks, vectors))
+        backlog.settled(vectors)
+        log.debug("embed.stored", agent=backlog.agent, chunks=done)
 
-    async def store(self, served: AgentBacklog, wanted: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:
+    async def store(self, backlog: AgentBacklog, wanted: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:
         """Have vectors in the index; how many chunks still wanted theirs."""
         # Nobody may count what waits between the commit and the moment when searches see the vectors.
-        async with served.storing:
-            return await served.customer.index.add_vectors(wanted, self._space)
+        async with backlog.storing:
+            return await backlog.source.index.add_vectors(wanted, self._space)
 
-    async def _refuse(self, customer: IndexToEmbed, text_hash: TextHash, reason: str) -> None:
+    async def _refuse(self, source: IndexToEmbed, text_hash: TextHash, reason: str) -> None:
         # Other agents that have the text meet the refusal in the cache.
         log.warning("embed.text_set_aside", reason=reason, hash=text_hash.hex()[:12])
         await self._cached.refuse(text_hash, reason)
-        await customer.index.set_aside(text_hash, self._space)
+        await source.index.set_aside(text_hash, self._space)

@@ -1,4 +1,4 @@
-"""The embedding scheduler: chunks that wait for a vector get one, newest first, turn by turn between agents."""
+"""The embedding scheduler: chunks that wait for a vector get one, newest first, in turn between agents."""
 
 import asyncio
 import contextlib
@@ -61,75 +61,75 @@ class EmbeddingQueue:
         *,
         confirm_above: int | None = None,
         documents: Callable[[Space], SpaceDocuments] = forgetful,
-        under_way: InFlight | None = None,
+        in_flight: InFlight | None = None,
         burst_s: float = BURST_S,
     ) -> None:
-        """Nothing runs yet.
+        """Embed nothing before `run`.
 
         Args:
-            provider: Whom to ask.
+            provider: Embeds the texts.
             cache: Where vectors are kept by text hash.
             bound: How many of them stay, the least recently used going first.
             health: Of the provider; its clock and its source of jitter are the queue's, too.
             confirm_above: More texts than this, not cached, wait for a person to confirm them; None: nobody is asked,
                 as the work costs nothing.
-            documents: Where the wishes of a person are kept.
-            under_way: What is asked for in the space of the provider, also by other queues; None: there is no other.
+            documents: Where pauses and confirmations are kept.
+            in_flight: What is requested in the space of the provider, also by other queues; None: there is no other.
             burst_s: After so long without any being sent, texts that were sent before do not count for confirm_above.
         """
         self.health = health
         self._clock = health.clock
         self._rng = health.rng
-        self._moves = health.progress
+        self._progress = health.progress
         self._embedder = PassageEmbedder(provider, health)
         self._burst_s = burst_s
-        self._served: dict[str, AgentBacklog] = {}  # by agent
-        self._came = asyncio.Event()  # an agent without a task
+        self._backlogs: dict[str, AgentBacklog] = {}  # by agent
+        self._agent_came = asyncio.Event()  # an agent without a task
         self._gathering = asyncio.Lock()
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
         self.known = KnownVectors(cache, space)
         self.bulk = Bulk(self.known)
-        self._wishes = UserSwitches(space, documents)
+        self._switches = UserSwitches(space, documents)
         self._cached = SpaceCache(self.known, bound)
-        self._confirmations = CostConfirmations(confirm_above, self._wishes, self._cached, self._moves)
-        self._storing = ResultWriter(space, self._cached, self._moves)
-        self._lanes = RequestSlots(
-            self._served,
+        self._confirmations = CostConfirmations(confirm_above, self._switches, self._cached, self._progress)
+        self._results = ResultWriter(space, self._cached, self._progress)
+        self._slots = RequestSlots(
+            self._backlogs,
             self._embedder,
             health,
             bulk=self.bulk,
             cached=self._cached,
-            storing=self._storing,
+            storing=self._results,
             may_send=self._may_send,
-            under_way=under_way or InFlight(),
+            in_flight=in_flight or InFlight(),
         )
 
-    # --- how it stands
+    # --- state
 
     @property
     def provider(self) -> Provider:
-        """Whom the queue asks."""
+        """The provider that embeds the texts."""
         return self._embedder.provider
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing is embedded just now, for anybody."""
+        """Why nothing is embedded just now, for any agent; None: something is, or could be."""
         passages = self.health.now.passages
         return None if isinstance(passages, Healthy) else passages.reason
 
     def state_of(self, agent: str) -> State:
-        """How an agent stands: what a person wished goes before its store, and that before the provider."""
-        if self._wishes.of(agent).paused:
+        """The state of an agent: a pause or a missing confirmation goes before a failing store, and that before the provider."""
+        if self._switches.of(agent).paused:
             return Paused()
-        served = self._served.get(agent)
+        backlog = self._backlogs.get(agent)
         asked = self._confirmations.asked_before_rebuild(agent) or (
-            None if served is None else served.unconfirmed
+            None if backlog is None else backlog.unconfirmed
         )
         if asked is not None:
             return asked
-        if served is not None and isinstance(served.store, Retrying):
-            return served.store
+        if backlog is not None and isinstance(backlog.store, Retrying):
+            return backlog.store
         return self.health.now.passages
 
     def trouble_of(self, agent: str) -> str | None:
@@ -137,14 +137,14 @@ class EmbeddingQueue:
         return in_words(self.state_of(agent), agent)
 
     def note_of(self, agent: str) -> str | None:
-        """What chunks of an agent wait for although nothing is wrong, where that takes its time."""
-        served = self._served.get(agent)
-        return self.bulk.note if served is not None and served.held else None
+        """What chunks of an agent wait for although nothing is wrong: batch jobs; None: nothing."""
+        backlog = self._backlogs.get(agent)
+        return self.bulk.note if backlog is not None and backlog.held else None
 
     def only_jobs_left(self, agent: str) -> bool:
         """Whether all that waits of an agent is in batch jobs that nobody waits for."""
-        served = self._served.get(agent)
-        return served is not None and served.only_jobs_left and not self.bulk.is_waited_for
+        backlog = self._backlogs.get(agent)
+        return backlog is not None and backlog.only_jobs_left and not self.bulk.is_waited_for
 
     def next_try_s(self, agent: str) -> float | None:
         """Seconds until what failed is tried again."""
@@ -156,41 +156,41 @@ class EmbeddingQueue:
         rate = self._embedder.rate.per_s
         if not waiting or not rate or self.trouble:
             return None
-        sharing = sum(not served.is_idle for served in self._served.values())
+        sharing = sum(not backlog.is_idle for backlog in self._backlogs.values())
         return waiting * max(1, sharing) / rate
 
-    # --- what a person wishes
+    # --- what a person switches
 
     async def recall(self, agent: str) -> None:
-        """Learn what was wished for an agent before the daemon, or the agent, was started again; else state_of cannot know."""
-        await self._wishes.read(agent)
+        """Read whether an agent was paused or confirmed before a restart; state_of needs it."""
+        await self._switches.read(agent)
 
     async def pause(self, agent: str) -> None:
-        """Ask for nothing of an agent any more; what is under way comes to its end.
+        """Send nothing of an agent any more; requests in flight are not cancelled.
 
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: a restart would end the pause.
         """
-        await self._wishes.read(agent)
+        await self._switches.read(agent)
         try:
-            await self._wishes.pause(agent, paused=True)
+            await self._switches.pause(agent, paused=True)
         finally:
-            self._moves.notify()
+            self._progress.notify()
 
     async def resume(self, agent: str) -> None:
-        """End a pause; a provider that is waited for, or has refused, is asked again now.
+        """End a pause; what waits for a failing or refusing provider is sent now.
 
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: a restart would bring the pause back.
         """
-        await self._wishes.read(agent)
+        await self._switches.read(agent)
         try:
-            await self._wishes.pause(agent, paused=False)
+            await self._switches.pause(agent, paused=False)
         finally:
             self.ask_again()
 
     def ask_again(self) -> None:
-        """Ask a provider that is waited for, or has refused, again now."""
+        """Send now what waits for a failing or refusing provider."""
         self.health.retry_passages()
         self._wake_all()
 
@@ -200,11 +200,11 @@ class EmbeddingQueue:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: a restart would ask again.
         """
-        await self._wishes.read(agent)
+        await self._switches.read(agent)
         try:
-            await self._wishes.confirm(agent, confirmed=True)
+            await self._switches.confirm(agent, confirmed=True)
         finally:
-            self._moves.notify()
+            self._progress.notify()
             self._wake_all()
 
     def asks_before(self, texts: int) -> bool:
@@ -219,263 +219,267 @@ class EmbeddingQueue:
         """See CostConfirmations.permitted."""
         return self._confirmations.permitted(agent, texts, tokens)
 
-    # --- who is served
+    # --- agents
 
-    def serve(self, customer: IndexToEmbed) -> None:
-        """Take an agent's index on; called again, what was written last is next."""
-        served = self._served.get(customer.agent)
-        if served is None or served.customer.index is not customer.index:
-            self._forget(customer.agent)
-            served = self._served[customer.agent] = AgentBacklog(customer)
-        served.customer = customer
-        served.wake(anew=True)
-        self._lanes.turns.hurry(customer.agent)
-        self._came.set()
+    def serve(self, source: IndexToEmbed) -> None:
+        """Embed what waits in an agent's index; called again, what was written last is next."""
+        backlog = self._backlogs.get(source.agent)
+        if backlog is None or backlog.source.index is not source.index:
+            self._forget(source.agent)
+            backlog = self._backlogs[source.agent] = AgentBacklog(source)
+        backlog.source = source
+        backlog.wake(anew=True)
+        self._slots.turns.hurry(source.agent)
+        self._agent_came.set()
 
     async def leave(self, agent: str) -> None:
-        """Serve an agent no more; whoever waits for its vectors looks again."""
+        """Embed nothing of an agent any more; calls of wait_for look again."""
         task = self._forget(agent)
         if task is not None:
             await asyncio.wait([task])
-        self._wishes.forget(agent)
+        self._switches.forget(agent)
         self._rest()
-        self._moves.notify()
+        self._progress.notify()
 
     def batches_changed(self) -> None:
-        """Batches have brought vectors, or let texts go: whoever waits for them looks again."""
+        """Look again for all agents: batch jobs have brought vectors, or given texts back."""
         self._wake_all()
 
     def _forget(self, agent: str) -> asyncio.Task[None] | None:
-        served = self._served.pop(agent, None)
-        if served is None or served.task is None:
+        backlog = self._backlogs.pop(agent, None)
+        if backlog is None or backlog.task is None:
             return None
-        served.task.cancel()
-        return served.task
+        backlog.task.cancel()
+        return backlog.task
 
-    def _drop(self, served: AgentBacklog) -> None:
+    def _drop(self, backlog: AgentBacklog) -> None:
         # The agent may have come back with other settings meanwhile.
-        if self._served.get(served.agent) is served:
-            del self._served[served.agent]
+        if self._backlogs.get(backlog.agent) is backlog:
+            del self._backlogs[backlog.agent]
         self._rest()
-        self._moves.notify()
+        self._progress.notify()
 
     def _wake_all(self) -> None:
-        for served in self._served.values():
-            served.wake(anew=True)
+        for backlog in self._backlogs.values():
+            backlog.wake(anew=True)
 
     # --- the work
 
     async def run(self) -> None:
-        """Embed whatever waits, for ever."""
+        """Embed what waits, for ever."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
-                    self._came.clear()
-                    for served in self._served.values():
-                        if served.task is None:
-                            served.task = tasks.create_task(self._work_for(served))
-                    await self._came.wait()
+                    self._agent_came.clear()
+                    for backlog in self._backlogs.values():
+                        if backlog.task is None:
+                            backlog.task = tasks.create_task(self._work_for(backlog))
+                    await self._agent_came.wait()
         finally:
-            for served in self._served.values():
-                served.task = None
+            for backlog in self._backlogs.values():
+                backlog.task = None
 
-    async def _work_for(self, served: AgentBacklog) -> None:
+    async def _work_for(self, backlog: AgentBacklog) -> None:
         """Embed what waits of one agent, for as long as its store is open."""
-        await self._wishes.read(served.agent)
+        await self._switches.read(backlog.agent)
         try:
             while True:
                 try:
-                    await self._work_through(served)
+                    await self._work_through(backlog)
                 except TransientError as failure:
                     if isinstance(failure, StoreClosed):
                         raise
-                    await self._let_recover(served, str(failure))
+                    await self._let_recover(backlog, str(failure))
                 except (FatalError, StoreDamaged):
                     raise
                 except Exception as bug:
                     # It must be the trouble of no other agent, and not the end of the daemon.
-                    log.exception("embed.failed", agent=served.agent)
-                    await self._let_recover(served, told(bug))
+                    log.exception("embed.failed", agent=backlog.agent)
+                    await self._let_recover(backlog, told(bug))
         except StoreClosed:
-            self._drop(served)  # the agent was stopped, which is no trouble of the provider's
+            self._drop(backlog)  # the agent was stopped, which is no trouble of the provider's
         except StoreDamaged as damage:
-            self._drop(served)
-            served.customer.index.damage.report(str(damage))
+            self._drop(backlog)
+            backlog.source.index.damage.report(str(damage))
         finally:
-            await end_all(served.lanes)
+            await end_all(backlog.requests)
 
-    async def _work_through(self, served: AgentBacklog) -> None:
+    async def _work_through(self, backlog: AgentBacklog) -> None:
         worked = False
         while True:
-            while await self._step(served):
+            while await self._step(backlog):
                 worked = True
                 await asyncio.sleep(
                     0
                 )  # a step need not suspend; without this a fault in it would stop the daemon
-            if not served.lanes and not served.woken.is_set():  # else what a lane has put back was overlooked
-                served.is_idle = not served.anew.is_set()
+            if (
+                not backlog.requests and not backlog.woken.is_set()
+            ):  # else what a lane has put back was overlooked
+                backlog.is_idle = not backlog.anew.is_set()
                 self._rest()
-                await self._all_done(served)
-                if served.held:
-                    self._moves.notify()  # all else is done
+                await self._all_done(backlog)
+                if backlog.held:
+                    self._progress.notify()  # all else is done
                 if worked:
                     held = await self._held()
                     # Thousands may be too many after a rebuild: what is written meanwhile does not wait for that.
-                    while await self._cached.prune(held) and not served.woken.is_set():
+                    while await self._cached.prune(held) and not backlog.woken.is_set():
                         pass
-                    worked = served.woken.is_set()
-            await self._woken(served)
+                    worked = backlog.woken.is_set()
+            await self._woken(backlog)
 
-    async def _woken(self, served: AgentBacklog) -> None:
+    async def _woken(self, backlog: AgentBacklog) -> None:
         """Wait until there may be something to do: what a person is asked about only because of a burst, when that is over."""
-        asked = served.unconfirmed
-        is_for_burst = asked is not None and asked.sent and served.answered
-        left_s = max(0.0, served.asked_at + self._burst_s - self._clock()) if is_for_burst else None
+        asked = backlog.unconfirmed
+        is_for_burst = asked is not None and asked.sent and backlog.answered
+        left_s = max(0.0, backlog.asked_at + self._burst_s - self._clock()) if is_for_burst else None
         try:
             async with asyncio.timeout(left_s):
-                await served.woken.wait()
+                await backlog.woken.wait()
         except TimeoutError:
-            served.answered = 0
-            served.wake(anew=True)
+            backlog.answered = 0
+            backlog.wake(anew=True)
 
     async def _held(self) -> int:
         """How many texts there are of the agents that are served."""
-        counts = [await one.customer.index.counts() for one in [*self._served.values()]]
+        counts = [await one.source.index.counts() for one in [*self._backlogs.values()]]
         return sum(one.held for one in counts)
 
-    async def _all_done(self, served: AgentBacklog) -> None:
+    async def _all_done(self, backlog: AgentBacklog) -> None:
         """With nothing left to do, a confirmation has been used up."""
         if (
-            not served.is_idle
-            or (await served.customer.index.counts()).waiting
-            or self._confirmations.is_in_use(served.agent)
+            not backlog.is_idle
+            or (await backlog.source.index.counts()).waiting
+            or self._confirmations.is_in_use(backlog.agent)
         ):
             return
-        served.unconfirmed = None
-        if self._wishes.of(served.agent).confirmed or self._wishes.is_unkept(served.agent):
+        backlog.unconfirmed = None
+        if self._switches.of(backlog.agent).confirmed or self._switches.is_unkept(backlog.agent):
             is_kept = await self._cached.unless_broken(
-                self._use_up_confirmation(served.agent), otherwise=False
+                self._use_up_confirmation(backlog.agent), otherwise=False
             )
             if not is_kept:  # after a restart it would be paid for unasked
-                asyncio.get_running_loop().call_later(AGAIN_S, served.wake)
+                asyncio.get_running_loop().call_later(AGAIN_S, backlog.wake)
 
     async def _use_up_confirmation(self, agent: str) -> bool:
-        await self._wishes.confirm(agent, confirmed=False)
+        await self._switches.confirm(agent, confirmed=False)
         return True
 
-    async def _let_recover(self, served: AgentBacklog, reason: str) -> None:
-        failures = served.store.failures + 1 if isinstance(served.store, Retrying) else 1
-        since = served.store.since if isinstance(served.store, Retrying) else self._clock()
+    async def _let_recover(self, backlog: AgentBacklog, reason: str) -> None:
+        failures = backlog.store.failures + 1 if isinstance(backlog.store, Retrying) else 1
+        since = backlog.store.since if isinstance(backlog.store, Retrying) else self._clock()
         wait_s = delay_s(failures, self._rng)
-        log.warning("embed.store_failed", agent=served.agent, reason=reason, wait_s=round(wait_s, 1))
-        served.store = Retrying(since, self._clock() + wait_s, failures, reason)
-        self._moves.notify()
+        log.warning("embed.store_failed", agent=backlog.agent, reason=reason, wait_s=round(wait_s, 1))
+        backlog.store = Retrying(since, self._clock() + wait_s, failures, reason)
+        self._progress.notify()
         # A pass that went well wrote to the store: there is no need to wait any longer.
-        served.anew.clear()
+        backlog.anew.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
-                await served.anew.wait()
-        served.failure = None
-        served.anew.set()
+                await backlog.anew.wait()
+        backlog.failure = None
+        backlog.anew.set()
 
     def _rest(self) -> None:
         is_failing = isinstance(self.health.now.passages, Retrying)
-        if is_failing and all(served.is_idle for served in self._served.values()):
+        if is_failing and all(backlog.is_idle for backlog in self._backlogs.values()):
             self.health.retry_passages()  # what failed is not wanted any more
 
-    async def _step(self, served: AgentBacklog) -> bool:
+    async def _step(self, backlog: AgentBacklog) -> bool:
         """Bring one agent forward; False: there is nothing to do until it is woken."""
-        served.woken.clear()
-        if served.failure is not None:
-            failure, served.failure = served.failure, None
+        backlog.woken.clear()
+        if backlog.failure is not None:
+            failure, backlog.failure = backlog.failure, None
             raise failure
-        is_anew = served.anew.is_set()
-        served.anew.clear()
-        if isinstance(served.store, Retrying):
-            await self._storing.store(served, [])  # before anything is paid for: does it take again?
-            served.store = Healthy()
-            self._moves.notify()
-        if (is_anew or not served.ahead) and await self._look(served):
+        is_anew = backlog.anew.is_set()
+        backlog.anew.clear()
+        if isinstance(backlog.store, Retrying):
+            await self._results.store(backlog, [])  # before anything is paid for: does it take again?
+            backlog.store = Healthy()
+            self._progress.notify()
+        if (is_anew or not backlog.ahead) and await self._look(backlog):
             return True  # what came out of the cache may have been all of what was read
-        if not served.ahead or not self._may_send(served):
+        if not backlog.ahead or not self._may_send(backlog):
             return False
-        if len(served.lanes) >= UNSTORED * self.provider.limits.concurrency:
+        if len(backlog.requests) >= UNSTORED * self.provider.limits.concurrency:
             return False
-        if await self._hand_over(served):
+        if await self._hand_over(backlog):
             return True
-        return await self._lanes.send(served, quick=is_anew)
+        return await self._slots.send(backlog, quick=is_anew)
 
-    def _may_send(self, served: AgentBacklog) -> bool:
-        if self._wishes.of(served.agent).paused or isinstance(self.health.now.passages, Refusing):
+    def _may_send(self, backlog: AgentBacklog) -> bool:
+        if self._switches.of(backlog.agent).paused or isinstance(self.health.now.passages, Refusing):
             return False
-        return served.unconfirmed is None or self._wishes.of(served.agent).confirmed
+        return backlog.unconfirmed is None or self._switches.of(backlog.agent).confirmed
 
     # --- what there is to do
 
-    async def _look(self, served: AgentBacklog) -> bool:
+    async def _look(self, backlog: AgentBacklog) -> bool:
         """Read what is wanted most; whether some of it was settled out of the cache."""
-        customer = served.customer
-        if customer.index.space not in {None, self.known.space}:
+        source = backlog.source
+        if source.index.space not in {None, self.known.space}:
             # Another index is in its place, with the vectors of another model.
-            served.ahead, served.open = [], 0
+            backlog.ahead, backlog.open = [], 0
             return False
-        served.held = await self.bulk.held(customer.index)
-        taken = served.held.union(served.out)
-        waiting = await customer.index.waiting(LOOK_AHEAD, taken | served.passed_over)
+        backlog.held = await self.bulk.held(source.index)
+        taken = backlog.held.union(backlog.out)
+        waiting = await source.index.waiting(LOOK_AHEAD, taken | backlog.passed_over)
         # Texts that never get their vectors, or a job of hours, must not make one burst of a life.
-        if all(text_hash in served.alone for text_hash in (*served.out, *(chunk.hash for chunk in waiting))):
-            served.answered = 0
-        if not waiting and served.passed_over:
-            served.suspect_none()
-            waiting = await customer.index.waiting(LOOK_AHEAD, taken)
-        elif waiting and served.fails_at_deferred:
-            served.fails_at_deferred = False
+        if all(
+            text_hash in backlog.alone for text_hash in (*backlog.out, *(chunk.hash for chunk in waiting))
+        ):
+            backlog.answered = 0
+        if not waiting and backlog.passed_over:
+            backlog.suspect_none()
+            waiting = await source.index.waiting(LOOK_AHEAD, taken)
+        elif waiting and backlog.fails_at_deferred:
+            backlog.fails_at_deferred = False
             self.health.hurry_passages()
         settled = frozenset[TextHash]()
-        if customer.use_cache and waiting:
-            settled = await self._storing.from_cache(served, waiting)
-        served.ahead = [chunk for chunk in waiting if chunk.hash not in settled]
-        if not served.ahead:
-            served.open = 0
+        if source.use_cache and waiting:
+            settled = await self._results.from_cache(backlog, waiting)
+        backlog.ahead = [chunk for chunk in waiting if chunk.hash not in settled]
+        if not backlog.ahead:
+            backlog.open = 0
         else:
-            counts = await customer.index.counts()
-            served.open = max(len(served.ahead), counts.texts - len(served.held) - len(served.out))
-            before = served.unconfirmed
-            served.unconfirmed = await self._confirmations.wanted(served, counts.texts)
+            counts = await source.index.counts()
+            backlog.open = max(len(backlog.ahead), counts.texts - len(backlog.held) - len(backlog.out))
+            before = backlog.unconfirmed
+            backlog.unconfirmed = await self._confirmations.wanted(backlog, counts.texts)
             if before is None:
-                served.asked_at = self._clock()
-            if served.unconfirmed != before:
-                self._moves.notify()
+                backlog.asked_at = self._clock()
+            if backlog.unconfirmed != before:
+                self._progress.notify()
         return bool(settled)
 
-    async def _hand_over(self, served: AgentBacklog) -> bool:
+    async def _hand_over(self, backlog: AgentBacklog) -> bool:
         """Put what waits of all agents into batch jobs, where that is wanted and there is enough; whether it was."""
-        if not served.customer.use_cache or not self.bulk.is_wanted(self._open_for_bulk()):
+        if not backlog.source.use_cache or not self.bulk.is_wanted(self._open_for_bulk()):
             return False
         async with self._gathering:
-            if served.anew.is_set() or not self.bulk.is_wanted(self._open_for_bulk()):
-                return served.anew.is_set()  # somebody else has gathered meanwhile
+            if backlog.anew.is_set() or not self.bulk.is_wanted(self._open_for_bulk()):
+                return backlog.anew.is_set()  # somebody else has gathered meanwhile
             sources = [
                 one
-                for one in self._served.values()
-                if one.customer.use_cache and one.open and self._may_send(one)
+                for one in self._backlogs.values()
+                if one.source.use_cache and one.open and self._may_send(one)
             ]
             taken = await self.bulk.submit(
-                [(one.customer.index, one.out) for one in sources], self._lanes.asking
+                [(one.source.index, one.out) for one in sources], self._slots.asking
             )
             for one in sources:
                 one.open = 0  # until the next look: to gather all that waits takes its time
                 if taken:
                     one.wake(anew=True)
-            served.answered += taken
+            backlog.answered += taken
             return bool(taken)
 
     def _open_for_bulk(self) -> int:
         return sum(
-            one.open for one in self._served.values() if one.customer.use_cache and self._may_send(one)
+            one.open for one in self._backlogs.values() if one.source.use_cache and self._may_send(one)
         )
 
-    # --- whoever waits
+    # --- waiting for vectors
 
     async def wait_for(self, index: Index) -> tuple[int, str | None]:
         """Wait until nothing of an index waits, or nothing moves.
@@ -484,20 +488,20 @@ class EmbeddingQueue:
             (chunks that still wait, why), or (0, None).
         """
         while True:
-            version = self._moves.version
-            served = next((one for one in self._served.values() if one.customer.index is index), None)
-            async with contextlib.nullcontext() if served is None else served.storing:
+            version = self._progress.version
+            backlog = next((one for one in self._backlogs.values() if one.source.index is index), None)
+            async with contextlib.nullcontext() if backlog is None else backlog.storing:
                 counts = await index.counts()
             if not counts.waiting:
                 return 0, None
-            trouble = self.trouble if served is None else self.trouble_of(served.agent)
+            trouble = self.trouble if backlog is None else self.trouble_of(backlog.agent)
             if trouble is not None:
                 return counts.waiting, trouble
-            is_in_jobs = served is not None and served.only_jobs_left
+            is_in_jobs = backlog is not None and backlog.only_jobs_left
             if is_in_jobs and not self.bulk.is_waited_for:
                 return counts.waiting, self.bulk.note
             try:
                 async with asyncio.timeout(None if is_in_jobs else STALLED_S):
-                    await self._moves.since(version)
+                    await self._progress.since(version)
             except TimeoutError:
                 return counts.waiting, f"no chunk was embedded in the last {STALLED_S:.0f} s"

@@ -9,7 +9,7 @@ class Throughput:
     """Texts by the time that passed while anything was asked for; breaks do not count."""
 
     def __init__(self) -> None:
-        self._under_way = 0
+        self._in_flight = 0
         self._since = 0.0  # of the clock: the last answer, or the request that ended a break
         self._texts = 0.0
         self._seconds = 0.0
@@ -21,13 +21,13 @@ class Throughput:
 
     def asked(self, now: float) -> None:
         """A request was sent."""
-        if not self._under_way:
+        if not self._in_flight:
             self._since = now
-        self._under_way += 1
+        self._in_flight += 1
 
     def answered(self, texts: int, now: float) -> None:
         """A request has ended; with 0 texts if it failed."""
-        self._under_way -= 1
+        self._in_flight -= 1
         passed_s = max(1e-6, now - self._since)
         kept = math.exp(-passed_s / MEMORY_S)
         # What passed counts for less the longer ago it is, from its beginning to its end: however long one request

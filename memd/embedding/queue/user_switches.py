@@ -1,4 +1,4 @@
-"""What a person wished of embedding, kept where it survives a restart."""
+"""Pauses and confirmations of a person, kept over a restart."""
 
 import asyncio
 from collections.abc import Callable
@@ -53,22 +53,22 @@ class TransientDocuments:
 
 
 def forgetful(_: Space) -> SpaceDocuments:
-    """Documents that nobody else sees."""
+    """Documents in memory alone, for each call others."""
     return TransientDocuments()
 
 
 class UserSwitch(msgspec.Struct, frozen=True):
-    """What is wished for one agent."""
+    """The switches of one agent."""
 
     paused: bool = False
     confirmed: bool = False  # whatever there is to embed in this space may be sent
 
 
 class UserSwitches:
-    """The wishes for all agents of one embedding space, in memory once they were read."""
+    """The switches of all agents of one embedding space, in memory once they were read."""
 
     def __init__(self, space: Space, documents: Callable[[Space], SpaceDocuments]) -> None:
-        """Nothing is read yet.
+        """Read nothing before `read`.
 
         Args:
             space: The provider, model and key that a confirmation is for.
@@ -83,11 +83,11 @@ class UserSwitches:
         self._writing = asyncio.Lock()
 
     def of(self, agent: str) -> UserSwitch:
-        """What is wished for an agent, as far as it was read."""
+        """The switches of an agent, as far as they were read."""
         return UserSwitch(paused=self._paused.get(agent, False), confirmed=self._confirmed.get(agent, False))
 
     async def read(self, agent: str) -> UserSwitch:
-        """What is wished for an agent; what cannot be read was not wished."""
+        """Read the switches of an agent; one that cannot be read is off."""
         # Where setdefault finds something, a person was quicker.
         if agent not in self._paused:
             paused = await _read(self._of_any, f"{_PAUSED}:{agent}")
@@ -141,7 +141,7 @@ async def _read(documents: SpaceDocuments, name: str) -> bool | None:
     try:
         content = await documents.document(name)
     except (TransientError, MemdError) as failure:
-        log.warning("embed.wish_unreadable", wish=name.partition(":")[0], reason=str(failure))
+        log.warning("embed.wish_unreadable", switch=name.partition(":")[0], reason=str(failure))
         return None
     try:
         return content is not None and msgspec.json.decode(content, type=bool)

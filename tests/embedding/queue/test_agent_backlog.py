@@ -16,7 +16,7 @@ def chunk(number: int, text: str | None = None) -> WaitingChunk:
     return WaitingChunk(ChunkId(number), TextHash(bytes([number])), text or f"text {number}")
 
 
-def customer(tmp_path: Path) -> IndexToEmbed:
+def source(tmp_path: Path) -> IndexToEmbed:
     return IndexToEmbed("main", Index(tmp_path / "main.sqlite"), use_cache=True)
 
 
@@ -52,56 +52,56 @@ def test_every_chunk_of_a_text_gets_its_vector() -> None:
 
 def test_what_came_to_nothing_is_wanted_first(tmp_path: Path) -> None:
     """Before what was read after it, and without what is settled."""
-    served = AgentBacklog(customer(tmp_path))
-    served.ahead = [chunk(4)]
-    served.put_back(request(served.customer, 1, 2, 3), {TextHash(b"\x02")})
-    assert [one.id for one in served.ahead] == [1, 3, 4]
+    backlog = AgentBacklog(source(tmp_path))
+    backlog.ahead = [chunk(4)]
+    backlog.put_back(request(backlog.source, 1, 2, 3), {TextHash(b"\x02")})
+    assert [one.id for one in backlog.ahead] == [1, 3, 4]
 
 
 def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answer(tmp_path: Path) -> None:
     """It is not read ahead meanwhile, however often the agent is served anew; an answer takes the suspicion away, once."""
-    served = AgentBacklog(customer(tmp_path))
-    failing = request(served.customer, 5)
-    served.strike(failing, answers=0)
-    served.put_back(failing)
-    assert served.ahead == []
-    assert served.passed_over == {b"\x05"}
-    served.anew.clear()
-    served.trust_again()
-    assert served.passed_over == frozenset()
-    assert served.anew.is_set()
-    served.strike(failing, answers=1)
-    served.trust_again()
-    assert served.passed_over == {b"\x05"}, "it failed again though others did not"
-    assert served.fails_at_deferred
-    served.suspect_none()
-    assert served.passed_over == frozenset()
-    assert not served.fails_at_deferred
+    backlog = AgentBacklog(source(tmp_path))
+    failing = request(backlog.source, 5)
+    backlog.strike(failing, answers=0)
+    backlog.put_back(failing)
+    assert backlog.ahead == []
+    assert backlog.passed_over == {b"\x05"}
+    backlog.anew.clear()
+    backlog.trust_again()
+    assert backlog.passed_over == frozenset()
+    assert backlog.anew.is_set()
+    backlog.strike(failing, answers=1)
+    backlog.trust_again()
+    assert backlog.passed_over == {b"\x05"}, "it failed again though others did not"
+    assert backlog.fails_at_deferred
+    backlog.suspect_none()
+    assert backlog.passed_over == frozenset()
+    assert not backlog.fails_at_deferred
 
 
 def test_what_was_asked_for_before_the_agent_was_served_anew_is_read_again(tmp_path: Path) -> None:
     """Something else may be wanted more by now."""
-    served = AgentBacklog(customer(tmp_path))
-    before = request(served.customer, 1)
-    served.customer = customer(tmp_path)
-    served.put_back(before, ())
-    assert served.ahead == []
+    backlog = AgentBacklog(source(tmp_path))
+    before = request(backlog.source, 1)
+    backlog.source = source(tmp_path)
+    backlog.put_back(before, ())
+    assert backlog.ahead == []
 
 
 def test_texts_that_fail_while_others_do_not_are_asked_for_in_halves(tmp_path: Path) -> None:
     """A provider that fails at everything is no sign against a text."""
-    served = AgentBacklog(customer(tmp_path))
-    failing = request(served.customer, 1, 2, 3, 4)
-    served.strike(failing, answers=5)
-    served.strike(failing, answers=5)
-    assert served.most == {}
-    served.strike(failing, answers=6)
-    assert set(served.most.values()) == {2}
+    backlog = AgentBacklog(source(tmp_path))
+    failing = request(backlog.source, 1, 2, 3, 4)
+    backlog.strike(failing, answers=5)
+    backlog.strike(failing, answers=5)
+    assert backlog.most == {}
+    backlog.strike(failing, answers=6)
+    assert set(backlog.most.values()) == {2}
     waiting = [chunk(n) for n in (1, 2, 3, 4, 5)]
-    assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02"]
-    assert list(batch(waiting[::-1], ProviderLimits(1000, 10, 1), (), served.most)) == [b"\x05", b"\x04"]
-    served.settled([TextHash(b"\x01"), TextHash(b"\x02")])
-    assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), served.most)) == [b"\x01", b"\x02", b"\x05"]
+    assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x01", b"\x02"]
+    assert list(batch(waiting[::-1], ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x05", b"\x04"]
+    backlog.settled([TextHash(b"\x01"), TextHash(b"\x02")])
+    assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x01", b"\x02", b"\x05"]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_an_agent_waits_for_jobs_alone_when_nothing_else_is_left(
     tmp_path: Path, *, held: bool, ahead: bool, anew: bool, expected: bool
 ) -> None:
     """Nothing that is read, nothing that was just written."""
-    served = AgentBacklog(customer(tmp_path))
-    served.held = frozenset({TextHash(b"\x01")} if held else ())
-    served.ahead = [chunk(2)] if ahead else []
+    backlog = AgentBacklog(source(tmp_path))
+    backlog.held = frozenset({TextHash(b"\x01")} if held else ())
+    backlog.ahead = [chunk(2)] if ahead else []
     if anew:
-        served.wake(anew=True)
-    assert served.only_jobs_left == expected
+        backlog.wake(anew=True)
+    assert backlog.only_jobs_left == expected

@@ -47,7 +47,7 @@ class Desk(msgspec.Struct, frozen=True):
     batches: BatchRunner
     provider: RemoteProvider
 
-    async def served(
+    async def serve(
         self, tmp_path: Path, texts: list[str], name: str = "main", *, use_cache: bool = True
     ) -> Index:
         index = await opened_for(tmp_path, self.provider, texts, name)
@@ -116,7 +116,7 @@ async def test_what_is_written_while_a_job_runs_is_embedded_at_once(
     """A note does not wait for the job, and nothing that is in it is sent a second time."""
     server.batch_outcome = "never"
     async with desk(tmp_path, server) as at:
-        index = await at.served(tmp_path, TEXTS)
+        index = await at.serve(tmp_path, TEXTS)
         await until_async(lambda: at.queue.note_of("main") == "in a batch job of 600 texts")
         await index.replace(found_file("memory/new.md"), b"1", [chunk_of("just written")], {}, frozenset())
         at.queue.serve(IndexToEmbed("main", index, use_cache=True))
@@ -134,7 +134,7 @@ async def test_a_job_that_nobody_waits_for_is_told(tmp_path: Path, server: Embed
     """With wait = false a sync ends as soon as the texts are handed over."""
     server.batch_outcome = "never"
     async with desk(tmp_path, server, BatchSettings(enabled=True, poll_interval_ms=5, wait=False)) as at:
-        index = await at.served(tmp_path, TEXTS)
+        index = await at.serve(tmp_path, TEXTS)
         assert await at.queue.wait_for(index) == (600, "handed over to a batch job of 600 texts")
         server.batch_outcome = "completed"
         await until_async(lambda: not at.batches.jobs, 10)
@@ -148,7 +148,7 @@ async def test_jobs_that_fail_are_nobodys_loss(tmp_path: Path, server: Embedding
     async with desk(tmp_path, server) as at:
         for name in ("one", "two"):
             texts = [f"{name} {text}" for text in TEXTS]
-            index = await at.served(tmp_path, texts, name)
+            index = await at.serve(tmp_path, texts, name)
             assert await at.queue.wait_for(index) == (0, None)
             await assert_right(index, texts, server)
             await index.close()
@@ -156,14 +156,14 @@ async def test_jobs_that_fail_are_nobodys_loss(tmp_path: Path, server: Embedding
         assert (at.batches.state.is_on, at.batches.state.failures) == (False, 2)
         jobs = len(server.requests("create"))
         assert jobs == 2
-        third = await at.served(tmp_path, [f"three {text}" for text in TEXTS], "three")
+        third = await at.serve(tmp_path, [f"three {text}" for text in TEXTS], "three")
         assert await at.queue.wait_for(third) == (0, None)
         assert len(server.requests("create")) == jobs
         await third.close()
         await at.queue.leave("three")
         server.batch_outcome = "completed"
         await at.batches.turn_on()
-        fourth = await at.served(tmp_path, [f"four {text}" for text in TEXTS], "four")
+        fourth = await at.serve(tmp_path, [f"four {text}" for text in TEXTS], "four")
         assert await at.queue.wait_for(fourth) == (0, None)
         assert len(server.requests("create")) == jobs + 1
         await fourth.close()
@@ -183,7 +183,7 @@ async def test_there_are_no_jobs_where_none_are_wanted(
 ) -> None:
     """By the configuration, for few texts, and where their vectors would have no place."""
     async with desk(tmp_path, server, settings) as at:
-        index = await at.served(tmp_path, TEXTS, use_cache=use_cache)
+        index = await at.serve(tmp_path, TEXTS, use_cache=use_cache)
         assert await at.queue.wait_for(index) == (0, None)
         assert not server.requests("upload")
         reason = at.queue.bulk.trouble(use_cache=use_cache)
@@ -195,12 +195,12 @@ async def test_texts_of_several_agents_share_a_job(tmp_path: Path, server: Embed
     """None of them has enough for one by itself; what both have is in it once."""
     async with desk(tmp_path, server, BatchSettings(enabled=True, poll_interval_ms=5, min_chunks=700)) as at:
         await at.queue.pause("one")
-        one = await at.served(tmp_path, TEXTS[:400], "one")
-        await until_async(lambda: at.queue._served["one"].is_idle)
+        one = await at.serve(tmp_path, TEXTS[:400], "one")
+        await until_async(lambda: at.queue._backlogs["one"].is_idle)
         await at.queue.pause("two")
-        two = await at.served(tmp_path, TEXTS[350:] + [f"two {text}" for text in TEXTS[:200]], "two")
-        await until_async(lambda: at.queue._served["two"].is_idle)
-        await at.queue._wishes.pause("two", paused=False)
+        two = await at.serve(tmp_path, TEXTS[350:] + [f"two {text}" for text in TEXTS[:200]], "two")
+        await until_async(lambda: at.queue._backlogs["two"].is_idle)
+        await at.queue._switches.pause("two", paused=False)
         await at.queue.resume("one")
         assert await at.queue.wait_for(one) == (0, None)
         assert await at.queue.wait_for(two) == (0, None)
@@ -214,11 +214,11 @@ async def test_another_agents_index_that_fails_stops_no_job(tmp_path: Path, serv
     """What can be read is handed over."""
     async with desk(tmp_path, server) as at:
         await at.queue.pause("broken")
-        broken = await at.served(tmp_path, TEXTS[:30], "broken")
-        await until_async(lambda: at.queue._served["broken"].is_idle)
-        await at.queue._wishes.pause("broken", paused=False)
+        broken = await at.serve(tmp_path, TEXTS[:30], "broken")
+        await until_async(lambda: at.queue._backlogs["broken"].is_idle)
+        await at.queue._switches.pause("broken", paused=False)
         await broken.close()
-        index = await at.served(tmp_path, TEXTS)
+        index = await at.serve(tmp_path, TEXTS)
         assert await at.queue.wait_for(index) == (0, None)
         assert len(server.requests("create")) == 1
         await index.close()

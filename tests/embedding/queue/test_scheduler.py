@@ -282,18 +282,18 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
 ) -> None:
     """Each failure has all agents look again what they embed with, which serves them anew: that must not begin again."""
     index = await opened(tmp_path, "main", ["poison", *(f"fruit {n}" for n in range(20))])
-    customer = IndexToEmbed("main", index, use_cache=True)
+    source = IndexToEmbed("main", index, use_cache=True)
 
     class Told(Poisoned):
         async def embed_passages(self, texts: Sequence[str]) -> Vectors:
             try:
                 return await super().embed_passages(texts)
             except EmbedUnavailable:
-                asyncio.get_running_loop().call_later(0.005, queue.serve, customer)
+                asyncio.get_running_loop().call_later(0.005, queue.serve, source)
                 raise
 
     queue = EmbeddingQueue(Told(), cache, CacheBound(lambda: 1000), healthy(0.2))
-    queue.serve(customer)
+    queue.serve(source)
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(20):
         while (await index.counts()).done < 20:
@@ -309,7 +309,7 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
     until = asyncio.get_running_loop().time() + 4 * (
         queue.health.now.passages.until - queue.health.now.passages.at
     )
-    queue.serve(customer)
+    queue.serve(source)
     async with asyncio.timeout(20):
         while (await index.counts()).done < 21:
             await changed(queue)

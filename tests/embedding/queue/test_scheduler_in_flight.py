@@ -27,7 +27,7 @@ class Lanes(HashingProvider):
         super().__init__()
         self.concurrency = concurrency
         self.answers: dict[str, asyncio.Event] = {}
-        self.under_way: set[str] = set()
+        self.in_flight: set[str] = set()
         self.most = 0
         self.is_open = False
 
@@ -37,14 +37,14 @@ class Lanes(HashingProvider):
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         [text] = texts
-        self.under_way.add(text)
-        self.most = max(self.most, len(self.under_way))
+        self.in_flight.add(text)
+        self.most = max(self.most, len(self.in_flight))
         try:
             if not self.is_open:
                 await self.answers.setdefault(text, asyncio.Event()).wait()
             return await super().embed_passages(texts)
         finally:
-            self.under_way.discard(text)
+            self.in_flight.discard(text)
 
     def let_all(self) -> None:
         self.is_open = True
@@ -61,15 +61,15 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 
 
 @asynccontextmanager
-async def served(
+async def serving(
     tmp_path: Path, cache: EmbeddingStore, provider: Lanes, texts: list[str]
 ) -> AsyncIterator[tuple[EmbeddingQueue, IndexToEmbed]]:
     index = await opened(tmp_path, "main", texts)
     queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
-    customer = IndexToEmbed("main", index, use_cache=True)
+    source = IndexToEmbed("main", index, use_cache=True)
     async with running(queue, index):
-        queue.serve(customer)
-        yield queue, customer
+        queue.serve(source)
+        yield queue, source
 
 
 async def test_as_many_requests_are_under_way_as_the_provider_allows(
@@ -77,15 +77,15 @@ async def test_as_many_requests_are_under_way_as_the_provider_allows(
 ) -> None:
     """No more, and those that the provider allows from now on: it is looked at for each."""
     provider = Lanes(4)
-    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(60)]) as (queue, customer):
-        await until_async(lambda: len(provider.under_way) == 4)
-        assert queue._lanes.turns.waiting == 1
+    async with serving(tmp_path, cache, provider, [f"text {n}" for n in range(60)]) as (queue, source):
+        await until_async(lambda: len(provider.in_flight) == 4)
+        assert queue._slots.turns.waiting == 1
         provider.concurrency = 2
-        for text in sorted(provider.under_way)[:2]:
+        for text in sorted(provider.in_flight)[:2]:
             provider.answers[text].set()
-        await until_async(lambda: len(provider.under_way) == 2)
+        await until_async(lambda: len(provider.in_flight) == 2)
         provider.let_all()
-        assert await queue.wait_for(customer.index) == (0, None)
+        assert await queue.wait_for(source.index) == (0, None)
         assert provider.most == 4
         assert sorted(text for [text] in provider.requests) == sorted(f"text {n}" for n in range(60))
 
@@ -93,13 +93,13 @@ async def test_as_many_requests_are_under_way_as_the_provider_allows(
 async def test_each_vector_is_stored_when_it_is_there(tmp_path: Path, cache: EmbeddingStore) -> None:
     """Whatever became of the requests that were sent before it."""
     provider = Lanes(4)
-    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(4)]) as (queue, customer):
-        await until_async(lambda: len(provider.under_way) == 4)
+    async with serving(tmp_path, cache, provider, [f"text {n}" for n in range(4)]) as (queue, source):
+        await until_async(lambda: len(provider.in_flight) == 4)
         provider.answers["text 2"].set()
-        await until_async(lambda: customer.index.has_vectors)
-        assert await customer.index.embedded() == [chunk_of("text 2").hash]
+        await until_async(lambda: source.index.has_vectors)
+        assert await source.index.embedded() == [chunk_of("text 2").hash]
         provider.let_all()
-        assert await queue.wait_for(customer.index) == (0, None)
+        assert await queue.wait_for(source.index) == (0, None)
 
 
 async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
@@ -115,9 +115,9 @@ async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
         with locked(index, busy_ms=30_000):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             await until_async(lambda: len(provider.requests) == UNSTORED * 2)
-            await until_async(lambda: not provider.under_way)
-            lanes = queue._served["main"].lanes
-            assert len(lanes) == len(provider.requests) == UNSTORED * 2
+            await until_async(lambda: not provider.in_flight)
+            requests = queue._backlogs["main"].requests
+            assert len(requests) == len(provider.requests) == UNSTORED * 2
         assert await queue.wait_for(index) == (0, None)
         assert len(provider.requests) == 100
 
@@ -135,17 +135,17 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
             queue.serve(IndexToEmbed(name, index, use_cache=True))
         answered: set[str] = set()
         for _ in range(3):
-            await until_async(lambda: len(provider.under_way - answered) == 4)
-            answered.update(provider.under_way)
+            await until_async(lambda: len(provider.in_flight - answered) == 4)
+            answered.update(provider.in_flight)
             for text in answered:
                 provider.answers[text].set()
-        await until_async(lambda: len(provider.under_way - answered) == 4)
-        assert {text.split()[0] for text in provider.under_way} == {"one", "two"}
+        await until_async(lambda: len(provider.in_flight - answered) == 4)
+        assert {text.split()[0] for text in provider.in_flight} == {"one", "two"}
         await write(third, "memory/new.md", "three 0", 5)
         queue.serve(IndexToEmbed("three", third, use_cache=True))
-        await until_async(lambda: queue._lanes.turns.waiting == 3)
-        provider.answers[min(provider.under_way)].set()
-        await until_async(lambda: "three 0" in provider.under_way)
+        await until_async(lambda: queue._slots.turns.waiting == 3)
+        provider.answers[min(provider.in_flight)].set()
+        await until_async(lambda: "three 0" in provider.in_flight)
         provider.let_all()
         for index in (*indexes.values(), third):
             assert await queue.wait_for(index) == (0, None)
@@ -154,10 +154,10 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
 async def test_requests_end_with_the_agent(tmp_path: Path, cache: EmbeddingStore) -> None:
     """They are cancelled, not abandoned, when it is stopped."""
     provider = Lanes(4)
-    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(8)]) as (queue, _):
-        await until_async(lambda: len(provider.under_way) == 4)
+    async with serving(tmp_path, cache, provider, [f"text {n}" for n in range(8)]) as (queue, _):
+        await until_async(lambda: len(provider.in_flight) == 4)
         await queue.leave("main")
-        assert not provider.under_way
+        assert not provider.in_flight
 
 
 async def test_the_time_to_go_counts_all_lanes(tmp_path: Path, cache: EmbeddingStore) -> None:
@@ -165,12 +165,12 @@ async def test_the_time_to_go_counts_all_lanes(tmp_path: Path, cache: EmbeddingS
     provider = Lanes(4)
     provider.let_all()
     provider.delay_s = 0.05
-    async with served(tmp_path, cache, provider, [f"text {n}" for n in range(80)]) as (queue, customer):
+    async with serving(tmp_path, cache, provider, [f"text {n}" for n in range(80)]) as (queue, source):
         await until_async(lambda: len(provider.requests) >= 40)
         eta_s = queue.eta_s(80)
         assert eta_s is not None
         assert eta_s < 80 * 0.05 / 2
-        assert await queue.wait_for(customer.index) == (0, None)
+        assert await queue.wait_for(source.index) == (0, None)
 
 
 class Backing(Lanes):
@@ -203,7 +203,7 @@ async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provid
     queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.01))
     async with running(queue, one, two):
         queue.serve(IndexToEmbed("one", one, use_cache=True))
-        await until_async(lambda: provider.under_way == {"shared"})
+        await until_async(lambda: provider.in_flight == {"shared"})
         queue.serve(IndexToEmbed("two", two, use_cache=True))
         await until_async(lambda: isinstance(queue.health.now.passages, Retrying))
         await asyncio.sleep(0.1)  # the time to back off is over
@@ -213,17 +213,17 @@ async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provid
 
 async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: EmbeddingStore) -> None:
     """Agents whose settings differ in what shapes no vector have queues of their own, and pay for a text once."""
-    provider, under_way = Lanes(2), InFlight()
+    provider, in_flight = Lanes(2), InFlight()
     texts = [f"shared {n}" for n in range(12)]
     indexes = [await opened(tmp_path, name, texts) for name in ("one", "two")]
     queues = [
-        EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(), under_way=under_way)
+        EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(), in_flight=in_flight)
         for _ in indexes
     ]
     async with running(queues[0], indexes[0]), running(queues[1], indexes[1]):
         for name, queue, index in zip(("one", "two"), queues, indexes, strict=True):
             queue.serve(IndexToEmbed(name, index, use_cache=True))
-        await until_async(lambda: len(provider.under_way) == 4)
+        await until_async(lambda: len(provider.in_flight) == 4)
         provider.let_all()
         for queue, index in zip(queues, indexes, strict=True):
             assert await queue.wait_for(index) == (0, None)

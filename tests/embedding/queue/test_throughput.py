@@ -12,14 +12,14 @@ def test_nothing_is_known_before_the_first_answer() -> None:
     assert rate.per_s is None
 
 
-@pytest.mark.parametrize(("lanes", "expected"), [(1, 10.0), (4, 40.0)])
-def test_lanes_count_together(lanes: int, expected: float) -> None:
+@pytest.mark.parametrize(("requests", "expected"), [(1, 10.0), (4, 40.0)])
+def test_requests_count_together(requests: int, expected: float) -> None:
     """Each answers 20 texts after two seconds; four at once are four times as fast."""
     rate = Throughput()
     for second in range(0, 60, 2):
-        for _ in range(lanes):
+        for _ in range(requests):
             rate.asked(float(second))
-        for _ in range(lanes):
+        for _ in range(requests):
             rate.answered(20, second + 2.0)
     assert rate.per_s == pytest.approx(expected, rel=0.05)
 

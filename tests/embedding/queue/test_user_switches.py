@@ -55,29 +55,29 @@ async def test_a_confirmation_is_kept_or_its_failure_is_told(*, before: bool) ->
     each: Sequence[tuple[bool, How]] = list(product([False, True], How))
     for steps in product(each, repeat=3):
         disk = Disk(**{"confirmed:main": b"true"} if before else {})
-        wishes = UserSwitches(SPACE, lambda _, disk=disk: disk)  # type: ignore[misc]
-        await wishes.read("main")
+        switches = UserSwitches(SPACE, lambda _, disk=disk: disk)  # type: ignore[misc]
+        await switches.read("main")
         for wished, how in steps:
             disk.how = how
             try:
-                await wishes.confirm("main", confirmed=wished)
+                await switches.confirm("main", confirmed=wished)
             except (StoreUnavailable, asyncio.CancelledError):
-                assert wishes.is_unkept("main")
+                assert switches.is_unkept("main")
             else:
-                assert not wishes.is_unkept("main")
+                assert not switches.is_unkept("main")
                 assert await confirmed(disk) == wished
-            assert wishes.of("main").confirmed == wished
-            wishes.forget("main")  # an agent that is started again
-            assert (await wishes.read("main")).confirmed == wished
+            assert switches.of("main").confirmed == wished
+            switches.forget("main")  # an agent that is started again
+            assert (await switches.read("main")).confirmed == wished
 
 
 async def test_what_is_written_is_not_written_again() -> None:
     """Nor where nobody ever confirmed anything."""
     disk = Disk()
-    wishes = UserSwitches(SPACE, lambda _: disk)
-    await wishes.read("main")
+    switches = UserSwitches(SPACE, lambda _: disk)
+    await switches.read("main")
     for wished in (False, False, True, True, False, False):
-        await wishes.confirm("main", confirmed=wished)
+        await switches.confirm("main", confirmed=wished)
     assert disk.writes == 2
 
 
@@ -90,10 +90,10 @@ async def test_of_two_at_once_the_later_one_holds() -> None:
             await may.wait()
             await disk.put_document(name, content)
 
-    wishes = UserSwitches(SPACE, lambda _: Slow())
-    writes = [asyncio.create_task(wishes.confirm("main", confirmed=one)) for one in (True, False, True)]
+    switches = UserSwitches(SPACE, lambda _: Slow())
+    writes = [asyncio.create_task(switches.confirm("main", confirmed=one)) for one in (True, False, True)]
     await asyncio.sleep(0)
     may.set()
     await asyncio.gather(*writes)
-    assert wishes.of("main").confirmed
+    assert switches.of("main").confirmed
     assert await confirmed(disk)
