@@ -346,7 +346,7 @@ class IndexService:
             optimize_keywords(index, triggers),
             truncate_wal(index, triggers),
             check_integrity(index, self._is_busy),
-            delete_backups(index, triggers.whole, damage),
+            delete_backups(index.database, triggers.whole, damage),
         ]
         if spaces is not None:
             follow = partial(parts.follower.run, spaces)

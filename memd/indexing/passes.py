@@ -166,7 +166,9 @@ class Passes:
     async def _make(self, taken: TakenChanges, *, is_short: bool) -> PassResult:
         await self._index.settle()
         done = await self._runner.run(taken, partial(self.attempt, is_short=True), is_short=is_short)
-        await self._index.mistrust()  # afterwards: what is new is found meanwhile, whatever the disk keeps
+        await (
+            self._index.database.mistrust()
+        )  # afterwards: what is new is found meanwhile, whatever the disk keeps
         return done
 
     def _note_success(self, taken: TakenChanges, done: PassResult) -> None:

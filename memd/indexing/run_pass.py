@@ -293,10 +293,12 @@ class PassRunner:
 
     async def _give_back(self) -> None:
         """To the disk, what the index holds of it without need; where that fails, or somebody reads, the next pass does it."""
-        await self._index.fold()  # the log may fill the disk: what comes is then written over its beginning
-        while await self._index.shrink():
-            await self._index.fold()
-        if await self._index.empty_log():
+        await self._index.database.checkpoint(
+            wait=False
+        )  # the log may fill the disk: what comes is then written over its beginning
+        while await self._index.database.shrink():
+            await self._index.database.checkpoint(wait=False)
+        if await self._index.database.empty_log():
             self._is_full = self._owes_room = False
 
     async def _read_notes(self, work: PassPlan, known: Mapping[str, KnownFile], this: _Pass) -> int:
@@ -469,7 +471,7 @@ async def _take_out(index: Index, paths: Sequence[str]) -> None:
     except StoreFull:
         if len(paths) == 1:
             raise
-        await index.fold()  # what was written is then written over
+        await index.database.checkpoint(wait=False)  # what was written is then written over
         half = len(paths) // 2
         await _take_out(index, paths[:half])
         await _take_out(index, paths[half:])

@@ -29,7 +29,7 @@ def check_integrity(
         gone_s: Between two looks whether the file is still there.
     """
     since_s = 0.0
-    is_first = not index.ended_cleanly
+    is_first = not index.database.ended_cleanly
 
     async def due() -> None:
         nonlocal since_s, is_first
@@ -37,16 +37,16 @@ def check_integrity(
             wait_s = until_beat_s(asyncio.get_running_loop().time(), gone_s)
             await asyncio.sleep(wait_s)
             since_s += wait_s
-            if index.is_gone or (since_s >= every_s and not is_busy()):
+            if index.database.is_gone or (since_s >= every_s and not is_busy()):
                 return
         is_first = False
 
     async def run() -> None:
         nonlocal since_s
-        if index.is_gone:
+        if index.database.is_gone:
             raise StoreDamaged(f"{index.file} was deleted or replaced while memd had it open")
         since_s = 0.0
-        await index.check()
+        await index.database.check()
         log.debug("store.checked", file=str(index.file))
 
     return BackgroundTask(

@@ -18,7 +18,7 @@ def optimize_keywords(index: Index, triggers: MaintenanceTriggers) -> Background
         while more:
             more = await index.tidy_keywords(begin=False)
             steps += 1
-        while await index.shrink():
+        while await index.database.shrink():
             steps += 1
         log.debug("sync.keywords_tidied", steps=steps)
         triggers.left_over.set()  # the index holds no word any more that is in none of its texts

@@ -21,7 +21,6 @@ from memd.store import (
     sessions,
     vectors,
 )
-from memd.store.backups import BackupCopy
 from memd.store.database import Database
 from memd.store.embeddings import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -64,10 +63,10 @@ class Index:
         self.file = file
         extension, self.extension_trouble = vectors.find_extension()
         self._extension = extension
-        self._database = Database(file, "index", extension=extension, prepare=keywords.prepare)
+        self.database = Database(file, "index", extension=extension, prepare=keywords.prepare)
         self._changing = asyncio.Lock()
         self.vectors: SearchVectors = SearchVectors(
-            self._database, self._changing, resident=resident, like=None if like is None else like.vectors
+            self.database, self._changing, resident=resident, like=None if like is None else like.vectors
         )
         self._under_way: set[asyncio.Task[Any]] = set()  # changes of the file and of what is in memory
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
@@ -83,7 +82,7 @@ class Index:
             StoreUnavailable, StoreNewer.
         """
         try:
-            await self._database.open()
+            await self.database.open()
         except StoreDamaged as damage:
             await self.start_over(damage)
 
@@ -93,14 +92,14 @@ class Index:
         Raises:
             StoreUnavailable.
         """
-        await self._database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
+        await self.database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
         self.vectors.take(None, None, has_parts=False)
         self.begun_anew = str(damage)
         self.changed.notify()
 
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
-        await self._database.close()
+        await self.database.close()
         if self._under_way:
             await asyncio.wait(self._under_way)
 
@@ -130,15 +129,15 @@ class Index:
 
     async def fingerprint(self) -> meta.Fingerprint | None:
         """What the index was built for."""
-        return await self._database.read(meta.get_fingerprint)
+        return await self.database.read(meta.get_fingerprint)
 
     async def mounts(self) -> list[tuple[str, str]]:
         """See meta.get_mounts."""
-        return await self._database.read(meta.get_mounts)
+        return await self.database.read(meta.get_mounts)
 
     async def put_mounts(self, mounts: Sequence[tuple[str, str]]) -> None:
         """See meta.put_mounts."""
-        await self._database.write(lambda connection: meta.put_mounts(connection, mounts))
+        await self.database.write(lambda connection: meta.put_mounts(connection, mounts))
 
     async def adopt(self, fingerprint: meta.Fingerprint) -> None:
         """Remember what the index is built for, make room for vectors of that size, and load those there are.
@@ -172,11 +171,11 @@ class Index:
             return self.vectors.load(connection, fingerprint.dimensions)
 
         try:
-            loaded = await self._database.write(prepare)
+            loaded = await self.database.write(prepare)
             self._unwritten = None
         except StoreUnavailable as trouble:
             try:
-                loaded = await self._database.read(as_it_is)
+                loaded = await self.database.read(as_it_is)
             except StoreUnavailable:
                 raise trouble from None
             self._unwritten = fingerprint
@@ -202,7 +201,7 @@ class Index:
 
         async def change() -> None:
             if self.vectors.space is None:
-                loaded = await self._database.write(prepare)
+                loaded = await self.database.write(prepare)
                 if loaded is not None:
                     self.vectors.take(loaded, wanted.space, has_parts=wanted.parts)
 
@@ -217,40 +216,18 @@ class Index:
         """
         if self._unwritten is not None:
             await self.adopt(self._unwritten)
-        if self._unwritten is not None or self._database.read_only is not None:
-            await self._database.write(lambda _: None)
-
-    async def mistrust(self) -> None:
-        """See Database.mistrust."""
-        await self._database.mistrust()
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether somebody has deleted or replaced the file under the daemon; what it had is still searchable."""
-        return self._database.is_gone
-
-    @property
-    def ended_cleanly(self) -> bool:
-        """Whether the daemon before this one closed the file."""
-        return self._database.ended_cleanly
-
-    async def check(self) -> None:
-        """Look for damage that nobody has met yet.
-
-        Raises:
-            StoreDamaged, StoreUnavailable, StoreClosed.
-        """
-        await self._database.check()
+        if self._unwritten is not None or self.database.read_only is not None:
+            await self.database.write(lambda _: None)
 
     # --- what sync does
 
     async def known(self, within: Collection[str] | None = None) -> dict[str, files.KnownFile]:
         """Indexed files by path: those of some paths, those below them, and maybe others; None: all."""
-        return await self._database.read(files.known, within)
+        return await self.database.read(files.known, within)
 
     async def find(self, path: str) -> files.KnownFile | None:
         """One indexed file."""
-        return await self._database.read(files.find, path)
+        return await self.database.read(files.find, path)
 
     async def restamp(self, found: Sequence[FoundFile]) -> None:
         """Remember the new stamps of files whose content is the same."""
@@ -260,7 +237,7 @@ class Index:
                 files.restamp(connection, one)
 
         if found:
-            await self._database.write(restamp_all)
+            await self.database.write(restamp_all)
 
     async def replace(
         self,
@@ -296,7 +273,7 @@ class Index:
             def replace_each(connection: apsw.Connection) -> list[files.ReplacedChunks]:
                 return [files.replace(connection, one, usable, unusable) for one in changes]
 
-            done = await self._database.write_more(_size(changes, usable), replace_each)
+            done = await self.database.write_more(_size(changes, usable), replace_each)
             self.changed.notify()
             await self._follow_all(done)
             return done
@@ -345,7 +322,7 @@ class Index:
             def replace_each(connection: apsw.Connection) -> list[files.ReplacedChunks | None]:
                 return [files.replace_session(connection, one, usable, unusable) for one in changes]
 
-            done = await self._database.write_more(_size(changes, usable), replace_each)
+            done = await self.database.write_more(_size(changes, usable), replace_each)
             self.changed.notify()
             await self._follow_all([replaced for replaced in done if replaced is not None])
             return done
@@ -358,37 +335,37 @@ class Index:
         Raises:
             StoreDamaged: turns are missing.
         """
-        return await self._database.read(sessions.find, path)
+        return await self.database.read(sessions.find, path)
 
     async def turns(self, path: str, first_seq: int = 0) -> list[Turn]:
         """The turns of a transcript from one on, in order."""
-        return await self._database.read(sessions.turns, path, first_seq)
+        return await self.database.read(sessions.turns, path, first_seq)
 
     async def turns_at(self, path: str, start_line: int, end_line: int) -> list[Turn]:
         """The turns of a transcript that stand on some of these lines of it, in order."""
-        return await self._database.read(sessions.turns_at, path, start_line, end_line)
+        return await self.database.read(sessions.turns_at, path, start_line, end_line)
 
     async def session_counts(self) -> tuple[int, int]:
         """How many transcripts it holds, and how many turns in all of them."""
-        return await self._database.read(sessions.counts)
+        return await self.database.read(sessions.counts)
 
     async def stretch(self, path: str, start_line: int, lines: int, most_chars: int) -> sessions.TurnSpan:
         """The turns of a transcript that begin on some lines of it, and where the next one does."""
-        return await self._database.read(sessions.stretch, path, start_line, lines, most_chars)
+        return await self.database.read(sessions.stretch, path, start_line, lines, most_chars)
 
     async def last_turn_line(self, path: str) -> int:
         """The last line of a transcript on which something is said; 0: there is none."""
-        return await self._database.read(sessions.last_line, path)
+        return await self.database.read(sessions.last_line, path)
 
     async def tallies(self) -> dict[str, int]:
         """What was counted while files were read, of all of them together, by name."""
-        return await self._database.read(sessions.tallies)
+        return await self.database.read(sessions.tallies)
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Take files out, in one transaction."""
 
         async def change() -> None:
-            removed = await self._database.write(files.remove, paths)
+            removed = await self.database.write(files.remove, paths)
             self.changed.notify()
             await self.vectors.follow(removed, ())
 
@@ -405,7 +382,7 @@ class Index:
         Raises:
             StoreUnavailable, StoreDamaged, StoreClosed.
         """
-        return await self._database.write(keywords.merge, begin=begin)
+        return await self.database.write(keywords.merge, begin=begin)
 
     async def waiting(
         self, limit: int, passed_over: frozenset[TextHash] = frozenset()
@@ -413,15 +390,13 @@ class Index:
         """Chunks that wait for a vector, the most wanted first; none where vectors have no place."""
         if self.vectors.held is None:
             return []
-        return await self._database.read(
-            chunks.waiting, limit, passed_over, with_parts=self.vectors.has_parts
-        )
+        return await self.database.read(chunks.waiting, limit, passed_over, with_parts=self.vectors.has_parts)
 
     async def waiting_hashes(self) -> list[TextHash]:
         """The hash of every text that waits for a vector, each once; none where vectors have no place."""
         if self.vectors.held is None:
             return []
-        return await self._database.read(chunks.waiting_hashes, with_parts=self.vectors.has_parts)
+        return await self.database.read(chunks.waiting_hashes, with_parts=self.vectors.has_parts)
 
     async def add_vectors(
         self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None = None
@@ -437,7 +412,7 @@ class Index:
             if self.vectors.held is None or space not in {None, self.vectors.space}:
                 return 0
             size = sum(len(vector) for _, _, vector in rows)
-            stored, parts_stored = await self._database.write_more(size, vectors.add, rows)
+            stored, parts_stored = await self.database.write_more(size, vectors.add, rows)
             await self.vectors.follow((), stored)
             return len(stored) + parts_stored
 
@@ -452,7 +427,7 @@ class Index:
         """
         async with self._changing:
             if space in {None, self.vectors.space}:
-                await self._database.write(chunks.set_aside, text_hash)
+                await self.database.write(chunks.set_aside, text_hash)
 
     async def hashes(self) -> list[TextHash]:
         """The hash of every text that is embedded, of chunks and of their parts."""
@@ -460,7 +435,7 @@ class Index:
         def hashes(connection: apsw.Connection) -> list[TextHash]:
             return list({*chunks.hashes(connection), *parts.hashes(connection, embedded=False)})
 
-        return await self._database.read(hashes)
+        return await self.database.read(hashes)
 
     async def embedded(self) -> list[TextHash]:
         """The hash of every text that has a vector, each once."""
@@ -468,7 +443,7 @@ class Index:
         def embedded(connection: apsw.Connection) -> list[TextHash]:
             return list({*vectors.hashes(connection), *parts.hashes(connection, embedded=True)})
 
-        return await self._database.read(embedded)
+        return await self.database.read(embedded)
 
     async def vectors_of(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
         """The float32 vectors of texts, where there are any."""
@@ -477,15 +452,15 @@ class Index:
             found = vectors.of_texts(connection, hashes)
             return found | parts.of_texts(connection, [one for one in hashes if one not in found])
 
-        return await self._database.read(of_texts)
+        return await self.database.read(of_texts)
 
     async def any_waits(self) -> bool:
         """Whether any chunk waits for a vector, be there a place for it or not."""
-        return await self._database.read(chunks.any_waits)
+        return await self.database.read(chunks.any_waits)
 
     async def counts(self) -> chunks.Counts:
         """How much the index holds."""
-        return await self._database.read(chunks.counts, with_parts=self.vectors.has_parts)
+        return await self.database.read(chunks.counts, with_parts=self.vectors.has_parts)
 
     # --- what a search reads
 
@@ -497,7 +472,7 @@ class Index:
         Raises:
             StoreDamaged: the keyword index is broken.
         """
-        return await self._database.read(keywords.search, match, limit, kinds)
+        return await self.database.read(keywords.search, match, limit, kinds)
 
     async def at_rest(self, most_s: float) -> bool:
         """Wait for the end of the change that is under way, if one is: content and vectors are of one state then.
@@ -527,7 +502,7 @@ class Index:
 
     async def read(self, use: Callable[["Reader"], T]) -> T:
         """Run use(reader) on a thread, over one state of the index."""
-        return await self._database.read(lambda connection: use(Reader(connection)))
+        return await self.database.read(lambda connection: use(Reader(connection)))
 
     # --- a rebuild
 
@@ -538,7 +513,7 @@ class Index:
             connection.execute("DELETE FROM sqlite_sequence WHERE name = 'chunks'")
             connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('chunks', ?)", (first - 1,))
 
-        await self._database.write(start)
+        await self.database.write(start)
 
     async def become(self, other: "Index", *, damage: str | None = None) -> None:
         """Take over the content of an index that was built beside this one, and has been handed over.
@@ -557,7 +532,7 @@ class Index:
         async with self._changing:
             if damage is None:
                 try:
-                    await self._database.replace_from(other.file)
+                    await self.database.replace_from(other.file)
                 except StoreDamaged as found:
                     damage = str(found)
             if damage is not None:
@@ -569,9 +544,9 @@ class Index:
         self.changed.notify()
         # Only now: until the vectors fit the content, searches find by keywords alone.
         with contextlib.suppress(StoreUnavailable):  # no room: the log is as good
-            await self._database.checkpoint(wait=False)
+            await self.database.checkpoint(wait=False)
             # Nothing here comes from it, and it may say what better rules have taken out.
-            await self._database.drop_copies()
+            await self.database.drop_copies()
 
     async def _put_in_place(self, other: "Index", damage: str) -> None:
         is_in_place = False
@@ -583,23 +558,11 @@ class Index:
             is_in_place = True
 
         try:
-            await self._database.exchange(put_in_place)
+            await self.database.exchange(put_in_place)
         except StoreUnavailable:
             # That it cannot be opened just now does not undo it: who reads or writes next opens it.
             if not is_in_place:
                 raise
-
-    async def shrink(self) -> bool:
-        """See Database.shrink."""
-        return await self._database.shrink()
-
-    async def fold(self) -> None:
-        """Bring what is in the log into the file itself, as far as nobody has to wait for it; see Database.checkpoint."""
-        await self._database.checkpoint(wait=False)
-
-    async def empty_log(self) -> bool:
-        """See Database.empty_log."""
-        return await self._database.empty_log()
 
     async def hand_over(self) -> Held | None:
         """Put everything into the file itself and close it; what is held of the vectors goes to whoever takes the file.
@@ -607,8 +570,8 @@ class Index:
         Raises:
             StoreUnavailable, StoreDamaged: it cannot be used.
         """
-        await self._database.check()
-        await self._database.checkpoint(wait=True)
+        await self.database.check()
+        await self.database.checkpoint(wait=True)
         await self.close()
         return self.vectors.held
 
@@ -622,15 +585,6 @@ class Index:
             with contextlib.suppress(OSError):
                 total += Path(f"{self.file}{suffix}").stat().st_size
         return total
-
-    @property
-    def copies(self) -> tuple[BackupCopy, ...]:
-        """Of the file as it was before it was brought up to date, until what came of it is proven."""
-        return self._database.copies
-
-    async def drop_copies(self, which: Collection[BackupCopy]) -> None:
-        """See Database.drop_copies."""
-        await self._database.drop_copies(which)
 
     def damaged_files(self) -> list[Path]:
         """What of this index was damaged and is kept for whoever wants to look, the newest first."""

@@ -16,8 +16,8 @@ import apsw
 import pytest
 
 from memd.runtime import logs
+from memd.store.database import Database
 from memd.store.errors import StoreFull
-from memd.store.index import Index
 from memd_client import AsyncClient, Client, RequestFailed
 from tests.daemon.contents import contents
 from tests.daemon.disk import FaultyDisk, SmallDisk, fails
@@ -105,16 +105,16 @@ async def test_room_that_could_not_be_given_back_is_given_back_by_a_later_pass(
 ) -> None:
     """The notes are taken out of the index by then, so none that is deleted reminds of it."""
     many_notes(home / "workspace", 5)
-    shrink, tries = Index.shrink, 0
+    shrink, tries = Database.shrink, 0
 
-    async def fails_at_first(index: Index) -> bool:
+    async def fails_at_first(database: Database) -> bool:
         nonlocal tries
         tries += 1
         if tries == 1:
             raise StoreFull("no room is left")
-        return await shrink(index)
+        return await shrink(database)
 
-    monkeypatch.setattr(Index, "shrink", fails_at_first)
+    monkeypatch.setattr(Database, "shrink", fails_at_first)
     with FaultyDisk.inserted() as disk:
         async with running(home) as client:
             before = (await client.sync()).files

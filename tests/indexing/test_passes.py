@@ -38,7 +38,8 @@ def passes_of(
     """The passes of an agent whose index is a stand-in."""
     runner = SimpleNamespace(run=make, writing=asyncio.Lock())
     at_once = partial(asyncio.sleep, 0)
-    index = SimpleNamespace(settle=at_once, mistrust=at_once, damage=IndexDamage("main"))
+    database = SimpleNamespace(mistrust=at_once)
+    index = SimpleNamespace(settle=at_once, database=database, damage=IndexDamage("main"))
     triggers = MaintenanceTriggers()
     return Passes(
         "main",
@@ -72,7 +73,7 @@ async def test_a_pass_that_fails_is_tried_again_and_loses_nothing(bench: Bench) 
     """A store that cannot be written fails the pass; when it can, what was marked is taken in."""
     await bench.settle()
     blocker = apsw.Connection(str(bench.index.file))
-    bench.index._database._writer.set_busy_timeout(1)  # type: ignore[union-attr]
+    bench.index.database._writer.set_busy_timeout(1)  # type: ignore[union-attr]
     blocker.execute("BEGIN IMMEDIATE")
     bench.write("memory/a.md", "apples")
     with pytest.raises(PassFailed):

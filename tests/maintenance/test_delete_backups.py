@@ -28,7 +28,7 @@ async def brought_up_to_date(tmp_path: Path) -> AsyncIterator[Index]:
     index = Index(tmp_path / "agents" / "main.sqlite")
     await index.open()
     await index.adopt(FINGERPRINT)
-    assert len(index.copies) == 1
+    assert len(index.database.copies) == 1
     yield index
     await index.close()
 
@@ -57,7 +57,7 @@ def is_set() -> asyncio.Event:
 async def looked(index: Index) -> None:
     """Give whoever looks time to have looked a few times."""
     for _ in range(10):
-        await index.check()
+        await index.database.check()
 
 
 async def test_a_copy_goes_when_all_is_proven(tmp_path: Path) -> None:
@@ -71,24 +71,27 @@ async def test_a_copy_goes_when_all_is_proven(tmp_path: Path) -> None:
         return act(operation)
 
     with between(watch):
-        async with brought_up_to_date(tmp_path) as index, proving(index, whole):
-            [copy] = index.copies
+        async with brought_up_to_date(tmp_path) as index, proving(index.database, whole):
+            [copy] = index.database.copies
             await looked(index)
             assert copy.path.exists()
             synced.clear()
             await index.replace(found_file("memory/new.md"), b"1", [chunk_of("words")], {}, frozenset())
             assert synced == []
             whole.set()
-            await until_async(lambda: not index.copies)
+            await until_async(lambda: not index.database.copies)
             assert not copy.path.exists()
             assert synced[0] == "main.sqlite-wal"
 
 
 async def test_a_young_copy_stays(tmp_path: Path) -> None:
     """For a day, in which somebody can go back to the program of before."""
-    async with brought_up_to_date(tmp_path) as index, proving(index, is_set(), later_s=KEPT_S - 600) as told:
+    async with (
+        brought_up_to_date(tmp_path) as index,
+        proving(index.database, is_set(), later_s=KEPT_S - 600) as told,
+    ):
         await looked(index)
-        assert index.copies[0].path.exists()
+        assert index.database.copies[0].path.exists()
         assert told.reason is None
 
 
@@ -96,23 +99,23 @@ async def test_damage_keeps_the_copy_and_is_told(tmp_path: Path) -> None:
     """What is not sound is not proven, however old the copy is."""
     async with brought_up_to_date(tmp_path) as index:
         run(index.file, "UPDATE keywords_data SET block = zeroblob(length(block)) WHERE id > 1000")
-        async with proving(index, is_set()) as told:
+        async with proving(index.database, is_set()) as told:
             await until_async(lambda: told.reason)
             assert "fts5" in str(told.reason)
-            assert index.copies[0].path.exists()
+            assert index.database.copies[0].path.exists()
 
 
 async def test_a_copy_that_cannot_be_deleted_is_tried_again(tmp_path: Path) -> None:
     """Somebody has put a directory in its place; when that is gone, so is all that was kept."""
     async with brought_up_to_date(tmp_path) as index:
-        [copy] = index.copies
+        [copy] = index.database.copies
         copy.path.unlink()
         copy.path.mkdir()
-        async with proving(index, is_set()) as told:
+        async with proving(index.database, is_set()) as told:
             await looked(index)
             assert copy.path.is_dir()
             copy.path.rmdir()
-            await until_async(lambda: not index.copies)
+            await until_async(lambda: not index.database.copies)
             assert told.reason is None
 
 
@@ -138,12 +141,12 @@ async def test_the_copy_of_a_cache_goes_likewise(tmp_path: Path, *, is_damaged: 
 async def test_an_index_that_is_built_anew_needs_no_copy(tmp_path: Path) -> None:
     """It goes at once: it may say what better rules have taken out."""
     async with brought_up_to_date(tmp_path) as index:
-        [copy] = index.copies
+        [copy] = index.database.copies
         other = Index(tmp_path / "agents" / "main.sqlite.next")
         await other.open()
         await other.adopt(FINGERPRINT)
         await index.become(other)
-        assert index.copies == ()
+        assert index.database.copies == ()
         assert not copy.path.exists()
 
 

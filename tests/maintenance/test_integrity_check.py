@@ -58,6 +58,7 @@ class Quiet:
         self.checked: list[float] = []
         self._gone_at = gone_at
         self.damage = IndexDamage("main")
+        self.database = self
 
     @property
     def is_gone(self) -> bool:

@@ -140,6 +140,7 @@ class Orderly:
     def __init__(self) -> None:
         self.tidied: list[float] = []
         self.damage = IndexDamage("main")
+        self.database = self
 
     async def tidy_keywords(self, *, begin: bool) -> bool:
         assert begin

@@ -51,6 +51,7 @@ class Failing:
 
     def __init__(self, *, is_busy: bool) -> None:
         self.asked: list[float] = []
+        self.database = self
         self._is_busy = is_busy
 
     async def empty_log(self) -> bool:

@@ -227,7 +227,7 @@ async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
         await asyncio.to_thread(began.acquire)
     with TimeTrace(clock) as account:
         search = asyncio.create_task(searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0))
-        await until_async(lambda: index._database._reading._jobs)
+        await until_async(lambda: index.database._reading._jobs)
         await until_async(
             lambda: "vectors" in {part.name for _, part, begins in account._noted if not begins}
         )

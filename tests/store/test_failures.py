@@ -240,7 +240,7 @@ async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Cal
             finally:
                 memory(0)
     assert failed > 10
-    await index.check()
+    await index.database.check()
     assert len(await index.keywords('"kettle"', 100, EVERYTHING)) == 50
     assert quarantine.kept(index.file) == []
 
@@ -301,7 +301,7 @@ async def test_vectors_of_any_length_are_kept(tmp_path: Path, dimensions: int) -
             await index.replace(found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector}, frozenset())
         assert await index.vectors_of([chunk.hash]) == {chunk.hash: vector}
         assert (await index.counts()).waiting == 0
-        await index.check()
+        await index.database.check()
         await index.close()
     index = Index(tmp_path / "main.sqlite")
     await index.open()
@@ -343,7 +343,7 @@ async def test_a_swap_that_has_happened_counts_though_the_file_cannot_be_opened_
     changes = [FileChange(found_file("memory/b.md"), b"1", [late])]
     await index.replace_all(changes, {late.hash: vector_of(1)}, frozenset(), before.space)
     assert await index.vectors_of([chunk.hash, late.hash]) == {chunk.hash: vector_of(2)}
-    await index.check()
+    await index.database.check()
     await index.close()
 
 
@@ -355,18 +355,18 @@ async def test_what_is_deleted_is_given_back_to_the_disk(
     for n in range(40):
         chunks = [chunk_of(f"word{n} {i} " * 60, i + 1) for i in range(30)]
         await index.replace(found_file(f"memory/{n}.md"), b"1", chunks, {}, frozenset())
-    await index.fold()
+    await index.database.checkpoint(wait=False)
     before = database_files.size(index.file)
     await index.remove([f"memory/{n}.md" for n in range(38)])
     steps = 0
-    while await index.shrink():
+    while await index.database.shrink():
         steps += 1
-        await index.fold()
-    await index.fold()
+        await index.database.checkpoint(wait=False)
+    await index.database.checkpoint(wait=False)
     assert steps > 3
     assert database_files.size(index.file) < before / 2
-    assert not await index.shrink()
-    await index.check()
+    assert not await index.database.shrink()
+    await index.database.check()
     assert len(await index.keywords('"word39"', 100, EVERYTHING)) == 30
 
 

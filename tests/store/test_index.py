@@ -247,11 +247,11 @@ async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Ind
     chunks = [chunk_of(f"text {number}") for number in range(2)]
     await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
     first, second = await index.waiting(10)
-    index._database._writer.set_busy_timeout(200)  # type: ignore[union-attr]
+    index.database._writer.set_busy_timeout(200)  # type: ignore[union-attr]
     other = apsw.Connection(str(index.file))
     other.execute("BEGIN IMMEDIATE")
     adding = asyncio.create_task(index.add_vectors([(first.id, first.hash, vector_of(1))]))
-    await until_async(lambda: index._database._writing.busy_s() > 0)
+    await until_async(lambda: index.database._writing.busy_s() > 0)
     adding.cancel()
     await asyncio.wait([adding])
     other.execute("ROLLBACK")
@@ -260,7 +260,7 @@ async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Ind
     assert {len(part.ids) for part in _resident(index).parts} == {2}
     other.execute("BEGIN IMMEDIATE")
     adding = asyncio.create_task(index.add_vectors([(first.id, first.hash, vector_of(1))]))
-    await until_async(lambda: index._database._writing.busy_s() > 0)
+    await until_async(lambda: index.database._writing.busy_s() > 0)
     adding.cancel()
     await index.close()
     other.close()
@@ -370,7 +370,7 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     assert rows is not None
     query = np.frombuffer(vector_of(1), "<f4")
     near = matrix.nearest(rows, query, 10, EVERYTHING)
-    by_vec0 = await second._database.read(vectors.nearest, query, 10)
+    by_vec0 = await second.database.read(vectors.nearest, query, 10)
     assert near == [chunk_id for chunk_id, _ in by_vec0]
     exact = matrix.cosines(rows, query, near)
     assert [exact[chunk_id] for chunk_id in near] == pytest.approx(
@@ -386,7 +386,7 @@ async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_
     async def opened(extension: bool) -> Index:
         index = Index(tmp_path / "main.sqlite")
         if not extension:
-            index._database._extension = None
+            index.database._extension = None
         await index.open()
         await index.adopt(FINGERPRINT)
         return index
@@ -575,14 +575,14 @@ async def test_a_sound_index_is_never_called_damaged(index: Index) -> None:
 
     await put(range(20))
     for _ in range(READERS):
-        await index.check()
+        await index.database.check()
         assert await index.keywords('"word3"', 5, EVERYTHING)
     await put(range(5, 60))
     more = await index.tidy_keywords(begin=True)
     while more:
         more = await index.tidy_keywords(begin=False)
     for _ in range(READERS):
-        await index.check()
+        await index.database.check()
 
 
 async def test_what_was_written_just_now_is_embedded_first(index: Index) -> None:

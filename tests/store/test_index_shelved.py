@@ -29,7 +29,7 @@ async def opened(file: Path, *, extension: bool = True, resident: bool = False) 
     """An index, with sqlite-vec or without."""
     index = Index(file, resident=resident)
     if not extension:
-        index._extension = index._database._extension = None
+        index._extension = index.database._extension = None
     await index.open()
     try:
         await index.adopt(FINGERPRINT)
@@ -203,7 +203,7 @@ async def test_blocks_are_what_the_table_says(tmp_path: Path) -> None:
             by_block, by_row = (dict(_each(blocks(connection, DIMENSIONS))) for blocks in read)  # type: ignore[arg-type]
             return by_block, by_row, vectors._has_known_blocks(connection)  # type: ignore[arg-type]
 
-        by_block, by_row, is_known = await index._database.read(both)
+        by_block, by_row, is_known = await index.database.read(both)
         assert is_known
         assert len(by_block) == 2200
         assert by_block == by_row
@@ -221,12 +221,12 @@ async def test_another_layout_is_read_through_the_table(tmp_path: Path) -> None:
     async with opened(tmp_path / "a.sqlite") as index:
         await write(index, "memory/a.md", *range(30))
         found = await near(index, 4)
-        await index._database.write(
+        await index.database.write(
             lambda connection: connection.execute(
                 "UPDATE vectors_info SET value = 2 WHERE key = 'CREATE_VERSION_MINOR'"
             )
         )
-        assert not await index._database.read(vectors._has_known_blocks)
+        assert not await index.database.read(vectors._has_known_blocks)
         assert await near(index, 4) == found
 
 
@@ -235,7 +235,7 @@ async def test_a_vector_of_another_size_is_damage(tmp_path: Path, resident: bool
     """In either state it is found when the index is opened."""
     async with opened(tmp_path / "a.sqlite", extension=False) as index:
         await write(index, "memory/a.md", *range(3))
-        await index._database.write(
+        await index.database.write(
             lambda connection: connection.execute("UPDATE vectors_plain SET embedding = x'00'")
         )
     with pytest.raises(StoreDamaged, match="dimensions"):

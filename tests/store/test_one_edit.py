@@ -105,7 +105,7 @@ async def test_the_totals_are_true_whatever_comes_and_goes(tmp_path: Path) -> No
     await index.remove(["memory/3.md", "memory/none.md"])
     counts = await index.counts()
     assert (counts.files, counts.chunks, counts.held) == (5, 1 + 2 + 1 + 1, 3 * 5)
-    await index.check()
+    await index.database.check()
     await index.close()
     other = apsw.Connection(str(index.file))
     other.execute("UPDATE totals SET n = n + 1 WHERE name = 'parts'")
@@ -113,5 +113,5 @@ async def test_the_totals_are_true_whatever_comes_and_goes(tmp_path: Path) -> No
     again = Index(index.file)
     await again.open()
     with pytest.raises(Exception, match="the number of parts is not 11"):
-        await again.check()
+        await again.database.check()
     await again.close()

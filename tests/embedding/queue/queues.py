@@ -80,7 +80,7 @@ async def running(queue: EmbeddingQueue, *indexes: Index) -> AsyncIterator[None]
 @contextmanager
 def locked(index: Index, *, busy_ms: int) -> Iterator[None]:
     """Another program writes to an index; memd's own writes wait so long for it, then fail."""
-    index._database._writer.set_busy_timeout(busy_ms)  # type: ignore[union-attr]
+    index.database._writer.set_busy_timeout(busy_ms)  # type: ignore[union-attr]
     other = apsw.Connection(str(index.file))
     other.execute("BEGIN IMMEDIATE")
     try:
