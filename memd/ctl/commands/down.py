@@ -8,8 +8,8 @@ from memd.ctl.daemon.process import find_holder, is_gone, is_held, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.output.humanize import duration, shown
 from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import ServicePlan, carry_out
-from memd.ctl.service.installation import ServiceInstallation, installed_here, managed_here
+from memd.ctl.service.actions import ServicePlan, execute
+from memd.ctl.service.installation import ServiceInstallation, find_own_installation, managed_state
 from memd.ctl.service.supervisor import ManagedService
 from memd_client.errors import DaemonNotRunning, MemdClientError
 
@@ -20,8 +20,8 @@ _STEP_S = 0.02
 
 def run(call: Call) -> Outcome:
     """Ask it to end, and wait until it has."""
-    service = installed_here(call.environ, call.places)
-    managed = managed_here(service, call.environ)
+    service = find_own_installation(call.environ, call.places)
+    managed = managed_state(service, call.environ)
     # First, and without connecting: that would have systemd start what is to be stopped.
     if service is not None and managed is not None and _is_the_managers(call, managed):
         return _have_stopped(call, service, managed)
@@ -101,7 +101,7 @@ def _is_the_managers(call: Call, managed: ManagedService) -> bool:
 def _have_stopped(call: Call, service: ServiceInstallation, managed: ManagedService) -> Outcome:
     """Left to itself, the manager would start it again."""
     began = time.monotonic()
-    carry_out(ServicePlan(after=service.supervisor.stop(managed)), service, call.environ)
+    execute(ServicePlan(after=service.supervisor.stop(managed)), service, call.environ)
     took_s = time.monotonic() - began
     name, pid = service.supervisor.name, managed.pid
     data = {"was_running": pid is not None, "pid": pid, "took_s": round(took_s, 3), "service": name}

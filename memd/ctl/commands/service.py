@@ -15,9 +15,9 @@ from memd.ctl.daemon.process import find_holder, is_held
 from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
 from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import ServicePlan, await_service, carry_out
-from memd.ctl.service.installation import ServiceInstallation, here
-from memd.ctl.service.manager import REMEDY, NoManager, journal_lines, lingers, reached
+from memd.ctl.service.actions import ServicePlan, await_service, execute
+from memd.ctl.service.installation import ServiceInstallation, find_installation
+from memd.ctl.service.manager import REMEDY, NoManager, journal_lines, lingers, query_manager
 from memd.ctl.service.supervisor import ManagedService
 from memd.ctl.service.unit_files import InstalledUnits
 from memd_client import paths
@@ -50,7 +50,7 @@ def run(call: Call, platform: str = sys.platform) -> Outcome:
         platform: As in sys.platform.
     """
     hardened = call.options.action == "install" and call.options.hardened
-    found = here(call.environ, call.places, platform=platform, hardened=hardened)
+    found = find_installation(call.environ, call.places, platform=platform, hardened=hardened)
     if found is None:
         raise Failed(
             "no_service_manager",
@@ -79,7 +79,7 @@ def _install(call: Call, found: ServiceInstallation, platform: str) -> Outcome:
         managed = ManagedService(loaded=found.is_installed)
         orders = found.supervisor.install(changed=not found.is_current, managed=managed)
         return _printed(call, ServicePlan(write=found.units, after=orders))
-    managed = reached(found.supervisor, call.environ)
+    managed = query_manager(found.supervisor, call.environ)
     _refuse_strangers(call, found.installed)
     _refuse_another(call, found)
     _refuse_second(call, found, managed)
@@ -88,7 +88,7 @@ def _install(call: Call, found: ServiceInstallation, platform: str) -> Outcome:
         write=() if found.is_current else found.units,
         after=found.supervisor.install(changed=changed, managed=managed),
     )
-    carry_out(plan, found, call.environ)
+    execute(plan, found, call.environ)
     pid = await_service(found, call.options.timeout).pid
     where = visible(shown(found.main.path, call.places.home))
     text = (
@@ -180,15 +180,17 @@ def _uninstall(call: Call, found: ServiceInstallation) -> Outcome:
         )
     if not call.options.print:
         _refuse_strangers(call, there)
-    managed = ManagedService(loaded=True) if call.options.print else reached(found.supervisor, call.environ)
+    managed = (
+        ManagedService(loaded=True) if call.options.print else query_manager(found.supervisor, call.environ)
+    )
     plan = ServicePlan(
-        before=found.supervisor.forget(managed),
+        before=found.supervisor.before_removal(managed),
         remove=tuple(one.path for one in there),
-        after=found.supervisor.forgotten(),
+        after=found.supervisor.after_removal(),
     )
     if call.options.print:
         return _printed(call, plan)
-    carry_out(plan, found, call.environ)
+    execute(plan, found, call.environ)
     files = listed([visible(shown(one.path, call.places.home)) for one in there])
     text = f"{name} starts memd no more; removed {files}. Your notes and the index are as they were."
     return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
@@ -202,15 +204,19 @@ def _change(call: Call, found: ServiceInstallation, action: str) -> Outcome:
     orders = {"start": supervisor.start, "stop": supervisor.stop, "restart": supervisor.restart}[action]
     if call.options.print:
         return _printed(call, ServicePlan(after=orders(ManagedService(loaded=True))))
-    managed = reached(supervisor, call.environ)
+    managed = query_manager(supervisor, call.environ)
     if action != "stop":
         _refuse_second(call, found, managed)
-    carry_out(ServicePlan(after=orders(managed)), found, call.environ)
+    execute(ServicePlan(after=orders(managed)), found, call.environ)
     if action == "stop":
         text = f"{supervisor.name} has stopped memd. It starts it again at the next login."
         return Outcome({"pid": None}, text, tuple(_drift(call, found)))
     is_ours = found.is_of_these_places
-    pid = await_service(found, call.options.timeout).pid if is_ours else reached(supervisor, call.environ).pid
+    pid = (
+        await_service(found, call.options.timeout).pid
+        if is_ours
+        else query_manager(supervisor, call.environ).pid
+    )
     return Outcome({"pid": pid}, f"{supervisor.name} runs memd (pid {pid}).", tuple(_drift(call, found)))
 
 
@@ -236,11 +242,11 @@ def _printed(call: Call, plan: ServicePlan) -> Outcome:
 def _status(call: Call, found: ServiceInstallation) -> Outcome:
     managed, reason = ManagedService(loaded=False), None
     try:
-        managed = reached(found.supervisor, call.environ)
+        managed = query_manager(found.supervisor, call.environ)
     except NoManager as nobody:
         reason = nobody.message
     is_systemd = found.supervisor.name == "systemd"
-    standing = ServiceStatus(
+    status = ServiceStatus(
         supervisor=found.supervisor.name,
         installed=found.is_installed,
         current=found.is_current,
@@ -262,13 +268,13 @@ def _status(call: Call, found: ServiceInstallation) -> Outcome:
             f"memd is not installed as a service.{elsewhere} `memd-ctl service install` has "
             f"{found.supervisor.name} start it at login."
         )
-        return Outcome(standing, text, () if reason is None else (reason,), NOT_FOUND)
+        return Outcome(status, text, () if reason is None else (reason,), NOT_FOUND)
     remarks = [*_drift(call, found), *_troubles(found, managed, reason)]
-    if standing.lingers is False:
+    if status.lingers is False:
         remarks.append(f"It runs while you are logged in. To have it run always: {REMEDY}")
     is_wrong = not found.is_current or reason is not None or managed.stale
     exit_code = ERROR if is_wrong else 0 if managed.pid is not None else NOT_RUNNING
-    return Outcome(standing, _told(call, found, managed, reason), tuple(remarks), exit_code)
+    return Outcome(status, _status_text(call, found, managed, reason), tuple(remarks), exit_code)
 
 
 def _file(one: InstalledUnits) -> dict[str, object]:
@@ -284,7 +290,7 @@ _STATES = {
 }
 
 
-def _told(call: Call, found: ServiceInstallation, managed: ManagedService, reason: str | None) -> str:
+def _status_text(call: Call, found: ServiceInstallation, managed: ManagedService, reason: str | None) -> str:
     name = found.supervisor.name
     if reason is not None:
         head = f"memd is installed with {name}, which cannot be asked how it is."

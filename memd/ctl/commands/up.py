@@ -30,8 +30,8 @@ from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
 from memd.ctl.output.embedding_text import total_vectors, vectors_in_words
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import ServicePlan, await_service, carry_out
-from memd.ctl.service.installation import installed_here, managed_here
+from memd.ctl.service.actions import ServicePlan, await_service, execute
+from memd.ctl.service.installation import find_own_installation, managed_state
 from memd_client import paths
 from memd_client.messages import StatusReport, SyncReport
 
@@ -72,14 +72,14 @@ class UpResult(msgspec.Struct, frozen=True):
 def run(call: Call) -> Outcome:
     """Start what does not run, change what is not so yet, and wait until all text is searchable."""
     _check_socket(call.places)
-    service = installed_here(call.environ, call.places)
+    service = find_own_installation(call.environ, call.places)
     running = find_answer(call.places)
     wanted = None if call.options.directory is None else _written(call, running)
     started = has_reloaded = False
     changed: list[str] = []
-    managed = managed_here(service, call.environ) if running is None else None
+    managed = managed_state(service, call.environ) if running is None else None
     if running is None and service is not None and managed is not None:
-        carry_out(ServicePlan(after=service.supervisor.start(managed)), service, call.environ)
+        execute(ServicePlan(after=service.supervisor.start(managed)), service, call.environ)
         running = await_service(service, call.options.timeout)
         started = True
     elif running is None:

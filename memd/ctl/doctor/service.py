@@ -9,7 +9,7 @@ import msgspec
 from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
-from memd.ctl.service.installation import ServiceInstallation, here
+from memd.ctl.service.installation import ServiceInstallation, find_installation
 from memd.ctl.service.manager import REMEDY, lingers
 from memd.ctl.service.start_command import config_home
 from memd.ctl.service.unit_files import InstalledUnits
@@ -20,7 +20,7 @@ _UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
 class SeenService(msgspec.Struct, frozen=True):
     """What there is of a service."""
 
-    here: ServiceInstallation | None  # None: memd knows no service manager on this platform
+    installation: ServiceInstallation | None  # None: memd knows no service manager on this platform
     lingers: bool | None = None  # None: not known
     keys: Path | None = None  # the file that the service gets keys from
     keys_mode: int | None = None  # its mode; None: it is not there
@@ -30,7 +30,7 @@ class SeenService(msgspec.Struct, frozen=True):
 def look(context: DoctorContext) -> SeenService:
     """Look at the files; the manager is asked for nothing but whether it needs a login."""
     try:
-        found = here(context.environ, context.places, platform=context.platform)
+        found = find_installation(context.environ, context.places, platform=context.platform)
     except Failed as failed:
         return SeenService(None, fault=failed.message)
     if found is None or not found.is_installed or found.supervisor.name != "systemd":
@@ -45,7 +45,7 @@ def look(context: DoctorContext) -> SeenService:
 
 def check(seen: SeenService, context: DoctorContext) -> list[Finding]:
     """Drift, and what happens at login. Pure."""
-    found = seen.here
+    found = seen.installation
     if seen.fault is not None:
         return [unchecked(_UNITS, seen.fault)]
     if found is None:

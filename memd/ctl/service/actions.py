@@ -1,4 +1,4 @@
-"""Doing what an action comes to: orders, files, orders; and waiting for the daemon."""
+"""Carrying a plan out, commands, files, commands; and waiting for the daemon that it starts."""
 
 import time
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from memd.ctl.atomic_write import write_text
 from memd.ctl.daemon.process import find_answer, make_private
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed
 from memd.ctl.service.installation import ServiceInstallation
-from memd.ctl.service.manager import NoManager, obey, reached
+from memd.ctl.service.manager import NoManager, query_manager, run_commands
 from memd.ctl.service.supervisor import ManagerCommand, ServiceUnit
 from memd_client.messages import StatusReport
 
@@ -33,7 +33,7 @@ class ServicePlan(msgspec.Struct, frozen=True, kw_only=True):
         return [list(order.words) for order in (*self.before, *self.after)]
 
 
-def carry_out(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[str, str]) -> None:
+def execute(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[str, str]) -> None:
     """Do it.
 
     Args:
@@ -48,7 +48,7 @@ def carry_out(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[st
     if plan.write:
         # launchd makes no directory for the log, and a view of the file system is made of what is there.
         make_private(found.launch.places.state)
-    obey(plan.before, environ)
+    run_commands(plan.before, environ)
     for unit in plan.write:
         write_text(unit.path, unit.text)
     for path in plan.remove:
@@ -57,10 +57,10 @@ def carry_out(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[st
             with suppress(OSError):  # other drop-ins are in it
                 path.parent.rmdir()
     try:
-        obey(plan.after, environ)
+        run_commands(plan.after, environ)
     except Failed:
         with suppress(NoManager):
-            managed = reached(found.supervisor, environ)
+            managed = query_manager(found.supervisor, environ)
             if managed.pid is None and managed.exit_code in {BAD_CONFIG, BUSY}:
                 raise _ended(managed.exit_code) from None
         raise

@@ -13,7 +13,7 @@ from memd.ctl.call import Places
 from memd.ctl.daemon.process import command_for
 from memd.ctl.failures import Failed
 from memd.ctl.service import launchd, systemd
-from memd.ctl.service.manager import NoManager, reached
+from memd.ctl.service.manager import NoManager, query_manager
 from memd.ctl.service.start_command import StartCommand, launch
 from memd.ctl.service.supervisor import ManagedService, ServiceUnit, Supervisor
 from memd.ctl.service.unit_files import InstalledUnits, look
@@ -74,7 +74,7 @@ def supervisor_of(platform: str, environ: Mapping[str, str], places: Places) -> 
             return None
 
 
-def here(
+def find_installation(
     environ: Mapping[str, str], places: Places, *, platform: str = sys.platform, hardened: bool = False
 ) -> ServiceInstallation | None:
     """What is installed; None where there is nothing to install with.
@@ -113,24 +113,24 @@ def _interpreter() -> str:
         return sys.executable
 
 
-def installed_here(environ: Mapping[str, str], places: Places) -> ServiceInstallation | None:
+def find_own_installation(environ: Mapping[str, str], places: Places) -> ServiceInstallation | None:
     """The service that runs the daemon of these places, whatever the manager says; None where there is none.
 
     It is looked for without asking the manager: most have no service, and nothing is to be waited for.
     """
     try:
-        found = here(environ, places)
+        found = find_installation(environ, places)
     except Failed:
         return None
     return found if found is not None and found.is_installed and found.is_of_these_places else None
 
 
-def managed_here(found: ServiceInstallation | None, environ: Mapping[str, str]) -> ManagedService | None:
+def managed_state(found: ServiceInstallation | None, environ: Mapping[str, str]) -> ManagedService | None:
     """The state of that service; None where there is none, or no manager to ask."""
     if found is None:
         return None
     try:
-        return reached(found.supervisor, environ)
+        return query_manager(found.supervisor, environ)
     except NoManager:
         return None
 

@@ -79,7 +79,7 @@ class Launchd(msgspec.Struct, frozen=True):
         """Fails where it is not loaded."""
         return ManagerCommand(("launchctl", "print", self._target))
 
-    def understand(self, code: int, printed: str) -> ManagedService:
+    def parse_state(self, code: int, printed: str) -> ManagedService:
         """A page for people; the lines of the job itself are set in by one tab."""
         if code:
             return ManagedService(loaded=False)
@@ -123,11 +123,11 @@ class Launchd(msgspec.Struct, frozen=True):
             else (self._load(),)
         )
 
-    def forget(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
+    def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Without its file it will not be loaded again."""
         return self.stop(managed)
 
-    def forgotten(self) -> tuple[ManagerCommand, ...]:
+    def after_removal(self) -> tuple[ManagerCommand, ...]:
         """No orders: launchd keeps nothing of a job that is not loaded."""
         return ()
 

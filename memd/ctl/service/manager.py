@@ -40,7 +40,7 @@ class NoManager(Failed):
         super().__init__("no_service_manager", why, hint)
 
 
-def reached(supervisor: Supervisor, environ: Mapping[str, str]) -> ManagedService:
+def query_manager(supervisor: Supervisor, environ: Mapping[str, str]) -> ManagedService:
     """The state of the service, from a manager that takes orders.
 
     Raises:
@@ -59,10 +59,10 @@ def reached(supervisor: Supervisor, environ: Mapping[str, str]) -> ManagedServic
             _HINTS[supervisor.name],
         )
     answer = run(supervisor.ask(), environ, _ASK_S)
-    return supervisor.understand(answer.code, answer.out)
+    return supervisor.parse_state(answer.code, answer.out)
 
 
-def obey(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -> None:
+def run_commands(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -> None:
     """Give orders one after the other.
 
     Raises:

@@ -67,7 +67,7 @@ class Supervisor(Protocol):
     def ask(self) -> ManagerCommand:
         """What prints how the service is; it may fail where the manager does not know it."""
 
-    def understand(self, code: int, printed: str) -> ManagedService:
+    def parse_state(self, code: int, printed: str) -> ManagedService:
         """The state in what `ask` printed."""
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
@@ -82,8 +82,8 @@ class Supervisor(Protocol):
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """The orders that restart it."""
 
-    def forget(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
+    def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Before the files are removed: stop it, and start it no more."""
 
-    def forgotten(self) -> tuple[ManagerCommand, ...]:
+    def after_removal(self) -> tuple[ManagerCommand, ...]:
         """After the files were removed."""

@@ -98,7 +98,7 @@ class Systemd(msgspec.Struct, frozen=True):
         """Asks for the state of both units."""
         return _order("show", SERVICE, SOCKET, f"--property={','.join(_ASKED)}")
 
-    def understand(self, code: int, printed: str) -> ManagedService:
+    def parse_state(self, code: int, printed: str) -> ManagedService:
         """Blocks of ``Name=value``, one a unit."""
         blocks = [
             dict(line.partition("=")[::2] for line in block.splitlines()) for block in printed.split("\n\n")
@@ -151,11 +151,11 @@ class Systemd(msgspec.Struct, frozen=True):
             _order("restart", SERVICE),
         )
 
-    def forget(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
+    def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
         """Stopped and not enabled."""
         return (_order("disable", "--now", *_BOTH, may_fail=not managed.loaded),)
 
-    def forgotten(self) -> tuple[ManagerCommand, ...]:
+    def after_removal(self) -> tuple[ManagerCommand, ...]:
         """Not even as something that once failed."""
         return (_order("daemon-reload"), _order("reset-failed", *_BOTH, may_fail=True))
 

@@ -16,7 +16,7 @@ def _context(home: Path, **changed: object) -> DoctorContext:
 
 
 def _install(home: Path) -> list[Path]:
-    found = service.look(_context(home)).here
+    found = service.look(_context(home)).installation
     assert found is not None
     for unit in found.units:
         unit.path.parent.mkdir(parents=True, exist_ok=True)

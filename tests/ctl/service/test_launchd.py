@@ -70,7 +70,7 @@ def test_there_is_nothing_to_harden() -> None:
 
 def test_what_launchd_says_of_a_job_is_understood() -> None:
     """Of the job itself, not of what is inside it."""
-    assert OURS.understand(0, _RUNNING) == ManagedService(
+    assert OURS.parse_state(0, _RUNNING) == ManagedService(
         loaded=True, enabled=True, state="running", pid=4711, path=PLIST
     )
 
@@ -78,10 +78,10 @@ def test_what_launchd_says_of_a_job_is_understood() -> None:
 def test_a_job_that_ended_is_understood() -> None:
     """With its exit status; one that ended well has no fault."""
     ended = _RUNNING.replace("\tpid = 4711\n", "").replace("(never exited)", "78: EX_CONFIG")
-    managed = OURS.understand(0, ended)
+    managed = OURS.parse_state(0, ended)
     assert (managed.pid, managed.exit_code, managed.result) == (None, 78, "exit status 78")
-    assert OURS.understand(0, ended.replace("78: EX_CONFIG", "0")).result == ""
-    assert OURS.understand(113, _RUNNING) == ManagedService(loaded=False)
+    assert OURS.parse_state(0, ended.replace("78: EX_CONFIG", "0")).result == ""
+    assert OURS.parse_state(113, _RUNNING) == ManagedService(loaded=False)
 
 
 def test_a_job_is_loaded_once() -> None:
@@ -98,4 +98,4 @@ def test_a_job_is_loaded_once() -> None:
     assert _words(OURS.start(loaded)) == ["launchctl kickstart gui/501/local.memd"]
     assert _words(OURS.start(not_loaded)) == [load]
     assert _words(OURS.restart(loaded)) == ["launchctl kickstart -k gui/501/local.memd"]
-    assert OURS.stop(not_loaded) == OURS.forget(not_loaded) == OURS.forgotten() == ()
+    assert OURS.stop(not_loaded) == OURS.before_removal(not_loaded) == OURS.after_removal() == ()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.failures import Failed
-from memd.ctl.service.manager import NoManager, obey, reached, run
+from memd.ctl.service.manager import NoManager, query_manager, run, run_commands
 from memd.ctl.service.supervisor import ManagerCommand
 from memd.ctl.service.systemd import of_user
 
@@ -24,7 +24,7 @@ def test_orders_end_at_the_first_that_is_refused(tmp_path: Path) -> None:
         "tool",
         f'echo "$@" >> {tmp_path}/heard; test "$1" = ok || {{ printf "no\\033[1m\\nway\\n" >&2; exit 3; }}',
     )
-    obey(
+    run_commands(
         [
             ManagerCommand(("tool", "ok", "1")),
             ManagerCommand(("tool", "x"), may_fail=True),
@@ -33,14 +33,14 @@ def test_orders_end_at_the_first_that_is_refused(tmp_path: Path) -> None:
         environ,
     )
     with pytest.raises(Failed, match=r"`tool y` failed: no\\x1b\[1m; way"):
-        obey([ManagerCommand(("tool", "y")), ManagerCommand(("tool", "ok", "3"))], environ)
+        run_commands([ManagerCommand(("tool", "y")), ManagerCommand(("tool", "ok", "3"))], environ)
     assert (tmp_path / "heard").read_text(encoding="utf-8").split("\n") == ["ok 1", "x", "ok 2", "y", ""]
 
 
 def test_an_order_may_need_more_than_one_try(tmp_path: Path) -> None:
     """While the job before it ends."""
     environ = _program(tmp_path, "tool", f"echo >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) = 3")
-    obey([ManagerCommand(("tool",), timeout_s=20)], environ)
+    run_commands([ManagerCommand(("tool",), timeout_s=20)], environ)
     assert (tmp_path / "tries").read_text(encoding="utf-8") == "\n\n\n"
 
 
@@ -61,9 +61,9 @@ def test_a_manager_that_cannot_be_reached_is_told_with_another_way(tmp_path: Pat
     """Because it is not installed, or takes no orders."""
     supervisor = of_user({}, tmp_path)
     with pytest.raises(NoManager, match="no systemctl on the PATH"):
-        reached(supervisor, {"PATH": str(tmp_path)})
+        query_manager(supervisor, {"PATH": str(tmp_path)})
     environ = _program(tmp_path, "systemctl", "echo 'Failed to connect to bus' >&2; exit 1")
     with pytest.raises(NoManager, match="takes no orders from this session: Failed to connect") as refused:
-        reached(supervisor, environ)
+        query_manager(supervisor, environ)
     assert refused.value.hint is not None
     assert "memd run" in refused.value.hint

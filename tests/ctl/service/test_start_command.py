@@ -8,7 +8,7 @@ from memd.__main__ import parser
 from memd.config.load import location
 from memd.ctl.call import Places, places
 from memd.ctl.failures import Failed
-from memd.ctl.service.installation import here
+from memd.ctl.service.installation import find_installation
 from memd.ctl.service.start_command import config_home, launch
 
 HOME = Path("/home/ann")
@@ -70,7 +70,7 @@ def test_the_daemon_of_the_service_reads_the_file_that_is_read_here(
     """However the variable that says where it is was written."""
     environ = {"XDG_CONFIG_HOME": value}
     at = places(environ, platform, tmp_path, config=named, state_dir=None, socket=None)
-    found = here(environ, at, platform=platform)
+    found = find_installation(environ, at, platform=platform)
     assert found is not None
     words = found.launch.command[found.launch.command.index("run") :]
     started = parser().parse_args(words)

@@ -68,7 +68,7 @@ def test_settings_that_differ_are_named() -> None:
 
 def test_what_systemd_says_of_a_service_is_understood() -> None:
     """It runs."""
-    managed = OURS.understand(0, f"{_ASKED}\n{_SOCKET}")
+    managed = OURS.parse_state(0, f"{_ASKED}\n{_SOCKET}")
     assert managed == ManagedService(
         loaded=True,
         enabled=True,
@@ -106,20 +106,20 @@ def test_a_service_that_does_not_run_is_understood(
     service = _ASKED
     for old, new in changed.items():
         service = service.replace(f"={old}\n", f"={new}\n")
-    managed = OURS.understand(0, f"{service}\n{_SOCKET}")
+    managed = OURS.parse_state(0, f"{service}\n{_SOCKET}")
     assert (managed.state, managed.waits, managed.result, managed.pid) == (state, waits, result, None)
 
 
 @pytest.mark.parametrize("printed", ["", "Id=memd.service\nLoadState=not-found\n", "garbage", "A=b\n\n\n\nC"])
 def test_a_service_that_systemd_does_not_know_is_not_loaded(printed: str) -> None:
     """Nor is one that it says nothing of."""
-    assert OURS.understand(0, printed) == ManagedService(loaded=False)
-    assert OURS.understand(1, _ASKED) == ManagedService(loaded=False)
+    assert OURS.parse_state(0, printed) == ManagedService(loaded=False)
+    assert OURS.parse_state(1, _ASKED) == ManagedService(loaded=False)
 
 
 def test_files_that_changed_behind_its_back_are_noticed() -> None:
     """Of either unit."""
-    assert OURS.understand(0, f"{_ASKED}\n{_SOCKET.replace('=no', '=yes')}").stale
+    assert OURS.parse_state(0, f"{_ASKED}\n{_SOCKET.replace('=no', '=yes')}").stale
 
 
 def test_orders_come_in_an_order_that_systemd_can_follow() -> None:
@@ -141,5 +141,5 @@ def test_orders_come_in_an_order_that_systemd_can_follow() -> None:
     assert _words(OURS.stop(loaded)) == ["stop memd.socket memd.service"]
     assert OURS.stop(ManagedService(loaded=False)) == ()
     assert _words(OURS.restart(loaded))[-2:] == ["start memd.socket", "restart memd.service"]
-    assert _words(OURS.forget(loaded)) == ["disable --now memd.socket memd.service"]
-    assert [order.may_fail for order in OURS.forget(ManagedService(loaded=False))] == [True]
+    assert _words(OURS.before_removal(loaded)) == ["disable --now memd.socket memd.service"]
+    assert [order.may_fail for order in OURS.before_removal(ManagedService(loaded=False))] == [True]

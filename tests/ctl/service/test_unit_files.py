@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.call import Places
-from memd.ctl.service.installation import here
+from memd.ctl.service.installation import find_installation
 from memd.ctl.service.supervisor import ServiceUnit
 from memd.ctl.service.systemd import Systemd
 from memd.ctl.service.unit_files import State, author, look, marked
@@ -51,7 +51,9 @@ def test_what_has_no_mark_is_from_somebody_else(text: str) -> None:
 
 
 def _wanted(home: Path) -> tuple[Systemd, tuple[ServiceUnit, ...]]:
-    found = here({}, Places(home=home, config=None, state=home / "st", socket=home / "s"), platform="linux")
+    found = find_installation(
+        {}, Places(home=home, config=None, state=home / "st", socket=home / "s"), platform="linux"
+    )
     assert found is not None
     assert isinstance(found.supervisor, Systemd)
     for unit in found.units:
@@ -98,7 +100,7 @@ def test_a_file_is_what_it_is(tmp_path: Path, how: str, state: State) -> None:
 def test_what_memd_wrote_for_something_else_is_out_of_date(tmp_path: Path) -> None:
     """The settings that differ are named; what is no longer wanted is out of date as well."""
     supervisor, units = _wanted(tmp_path)
-    other = here(
+    other = find_installation(
         {"CODEX_HOME": "/c"},
         Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "other"),
         platform="linux",
@@ -124,7 +126,7 @@ def test_a_unit_that_does_not_name_the_usual_file_runs_the_same_daemon(tmp_path:
     usual = Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "s")
     named = Places(home=tmp_path, config=Path("/c"), state=tmp_path / "st", socket=tmp_path / "s")
     for places, is_ours in ((usual, True), (named, False)):
-        found = here({}, places, platform="linux")
+        found = find_installation({}, places, platform="linux")
         assert found is not None
         assert (found.is_current, found.is_of_these_places) == (False, is_ours)
 
@@ -141,12 +143,12 @@ def test_a_change_of_somebody_is_noticed(tmp_path: Path) -> None:
 def test_a_drop_in_that_is_there_stays_wanted(tmp_path: Path) -> None:
     """Whoever hardened the service once need not say so again."""
     places = Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "s")
-    hardened = here({}, places, platform="linux", hardened=True)
+    hardened = find_installation({}, places, platform="linux", hardened=True)
     assert hardened is not None
     for unit in hardened.units:
         unit.path.parent.mkdir(parents=True, exist_ok=True)
         unit.path.write_text(unit.text, encoding="utf-8")
-    again = here({}, places, platform="linux")
+    again = find_installation({}, places, platform="linux")
     assert again is not None
     assert again.is_current
     assert again.is_of_these_places
@@ -156,10 +158,10 @@ def test_a_drop_in_that_is_there_stays_wanted(tmp_path: Path) -> None:
 def test_the_interpreter_has_one_name(tmp_path: Path) -> None:
     """That of the installation, and not of whoever asks; and an unknown system has no service."""
     places = Places(home=tmp_path, config=None, state=tmp_path / "st", socket=tmp_path / "s")
-    found = here({}, places, platform="linux")
+    found = find_installation({}, places, platform="linux")
     assert found is not None
     assert found.launch.command[0].endswith("/bin/python3")
-    assert here({}, places, platform="freebsd14") is None
+    assert find_installation({}, places, platform="freebsd14") is None
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
