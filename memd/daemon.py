@@ -38,10 +38,10 @@ from memd.server import listener
 from memd.server.acceptor import most_agents
 from memd.server.handlers import Handlers
 from memd.server.listening import answering
+from memd.server.lock import sole_daemon
 from memd.server.requests.control import DaemonControl
-from memd.server.single_instance import sole_daemon
 from memd.server.status.manager import tell_manager
-from memd.server.status.report import ProcessFacts
+from memd.server.status.process import ProcessFacts
 from memd.store.embeddings import EmbeddingStore
 from memd.version import VERSION
 from memd_client import paths

@@ -21,7 +21,7 @@ from memd.server.requests.search import ConnectedClient, search
 from memd.server.requests.status import status
 from memd.server.requests.sync import sync
 from memd.server.requests.warm import WarmedSessions
-from memd.server.status.report import ProcessFacts
+from memd.server.status.process import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd_client import messages as wire
 

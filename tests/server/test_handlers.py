@@ -33,7 +33,7 @@ from memd.server.handlers import CHANGES, RELOADS, Handlers
 from memd.server.request_times import RequestTimes
 from memd.server.requests.control import DaemonControl
 from memd.server.requests.search import AT_WORK, ConnectedClient
-from memd.server.status.report import ProcessFacts
+from memd.server.status.process import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
 from tests.bounds import shipped

@@ -1,4 +1,4 @@
-"""How an agent's embedding stands, as a client is told."""
+"""What status says of an agent's embedding: its state, its provider, and why it is that one."""
 
 from memd.agent.agents import RunningAgent
 from memd.embedding.health_state import Healthy, Refusing, Retrying
@@ -35,8 +35,8 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
     )
 
 
-def provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
-    """What is wrong with the provider, or with the store that takes its vectors: a wish of a person is no trouble."""
+def _provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
+    """What is wrong with the provider, or with the store that takes its vectors: what a person asked for is no trouble."""
     return queue.trouble_of(agent) if isinstance(queue.state_of(agent), Retrying | Refusing) else None
 
 
@@ -55,3 +55,37 @@ def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:
         reason=(bulk.trouble(use_cache=use_cache) if bulk.is_enabled else None) or state.reason,
         at=state.at,
     )
+
+
+def provider_health(agent: RunningAgent) -> wire.Health:
+    """Whether the provider does what it is for, and if not, why and what to do."""
+    if agent.settings.provider == "none":
+        return wire.Health(reason="provider = none")
+    queue = agent.queue
+    waits = None if queue is None else _provider_trouble(queue, agent.id)
+    reason = agent.supply.trouble or waits
+    return wire.Health(ok=reason is None, reason=reason)
+
+
+def endpoint(agent: RunningAgent) -> str | None:
+    """The host that notes and questions are sent to; None: they stay here."""
+    used = agent.supply.pair.used
+    return None if used is None else used.host
+
+
+def passed_over(agent: RunningAgent) -> list[wire.PassedOver]:
+    """The providers that were considered before, each with the reason why it was not taken."""
+    choice = agent.supply.pair.choice
+    return [wire.PassedOver(provider=one.provider, reason=one.reason) for one in choice.passed_over]
+
+
+def provider_fallback(agent: RunningAgent) -> wire.FallbackStatus | None:
+    """The second provider, whether it stands in, and why; None: the configuration names none."""
+    pair = agent.supply.pair
+    name = agent.settings.fallback
+    if name == "none":
+        return None
+    use = agent.supply.fallback_use(agent.index.space)
+    if use is not None:
+        return wire.FallbackStatus(provider=name, in_use=True, instead_of=use.instead_of, reason=use.reason)
+    return wire.FallbackStatus(provider=name, reason=pair.choice.no_fallback)
