@@ -25,7 +25,7 @@ class QuestionEchoes:
     """Knows what repeats one question."""
 
     def __init__(self, query: Query) -> None:
-        """Ready to be asked.
+        """Recognise repetitions of one question.
 
         Args:
             query: The question.

@@ -52,8 +52,8 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
         max_chars: The most characters of a hit.
     """
     shown = ShownLines()
-    told: set[str] = set()
-    heard: set[str] = set()  # the lines of transcripts that were shown
+    shown_texts: set[str] = set()
+    heard_lines: set[str] = set()  # the lines of transcripts that were shown
     repeats = QuestionEchoes(query)
     lanes = [_Lane(iter(candidates), repeats) for candidates in found]
     last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
@@ -74,12 +74,12 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
             shown.add(chunk, part)
             same = " ".join(part.window.text.split())
             # A session that was forked repeats the turns of the one before it: who said what and when, line by line.
-            said = _lines(part.window.text) if chunk.kind is Kind.SESSION else frozenset()
-            if same in told or (said and said <= heard):
+            turn_lines = _lines(part.window.text) if chunk.kind is Kind.SESSION else frozenset()
+            if same in shown_texts or (turn_lines and turn_lines <= heard_lines):
                 cut = "duplicate"
             else:
-                told.add(same)
-                heard |= said
+                shown_texts.add(same)
+                heard_lines |= turn_lines
                 hit = FoundHit(
                     chunk.path,
                     part.window.start_line,

@@ -20,7 +20,7 @@ from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.query_embedder import QueryEmbedder
 from memd.search.rank import Verdict
-from memd.search.trace import SideResults, TracedSearch, told
+from memd.search.trace import SideResults, TracedSearch, traced
 from memd.store import matrix
 from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
 from memd.store.disk_vectors import ListedVector, NearVectors
@@ -36,7 +36,9 @@ CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50
 BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
-CLOSER = 100  # candidates, the best by all else, whose parts and scripts are looked at: 10 µs each, most of it reading
+EXAMINED = (
+    100  # candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading
+)
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 
@@ -56,7 +58,7 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     space: Space | None  # of the vectors that took part
 
 
-class _Keywords(msgspec.Struct, frozen=True):
+class _KeywordResults(msgspec.Struct, frozen=True):
     matches: dict[ChunkId, Match]  # best first
     damage: str | None = None  # of the keyword index
     failure: TransientError | None = None  # it cannot be read just now
@@ -68,53 +70,53 @@ class _Keywords(msgspec.Struct, frozen=True):
         return self.damage if self.failure is None else str(self.failure)
 
 
-class _Meant(msgspec.Struct, frozen=True):
+class _EmbeddedQuestion(msgspec.Struct, frozen=True):
     """A question as one model has it."""
 
     vector: Vector
     calibration: Calibration  # of that model
 
 
-class _Meaning(msgspec.Struct, frozen=True):
-    """The vectors of an index beside a question that the same model embedded."""
+class _VectorResults(msgspec.Struct, frozen=True):
+    """What the vectors of an index gave for a question that the same model embedded."""
 
     space: Space
-    meant: _Meant
+    question: _EmbeddedQuestion
     rows: Rows
     near: tuple[ChunkId, ...]  # nearest first
-    usual: float  # see fuse.background
+    subtracted: float  # from every cosine, see fuse.background
 
 
-class _NoMeaning(msgspec.Struct, frozen=True):
-    """Keywords alone, and why."""
+class _NoVectorResults(msgspec.Struct, frozen=True):
+    """Why a search goes by keywords alone; both None: there is nothing to compare."""
 
     trouble: DegradedPart | None = None
     damage: str | None = None  # of the vectors on disk
 
 
-class _Interpreter:
-    """Has one question embedded, once for each model whose vectors are met."""
+class _QuestionEmbeddings:
+    """The vectors of one question: each model embeds it once, when vectors of its space are searched."""
 
     def __init__(self, embedder: QueryEmbedder, text: str) -> None:
         self._embedder = embedder
         self._text = text
-        self._asked: dict[Space, asyncio.Task[_Meant | DegradedPart]] = {}
+        self._asked: dict[Space, asyncio.Task[_EmbeddedQuestion | DegradedPart]] = {}
 
-    async def meant(self, space: Space) -> _Meant | DegradedPart:
+    async def embedded(self, space: Space) -> _EmbeddedQuestion | DegradedPart:
         """The question as the model of a space has it, if that is there in time."""
         if space not in self._asked:
             self._asked[space] = asyncio.create_task(self._ask(space))
         return await self._asked[space]
 
     def close(self) -> None:
-        """Wait for nobody any more."""
+        """Cancel the embeddings that are still awaited."""
         for asked in self._asked.values():
             asked.cancel()
 
-    async def _ask(self, space: Space) -> _Meant | DegradedPart:
+    async def _ask(self, space: Space) -> _EmbeddedQuestion | DegradedPart:
         with spent("question's vector"):
             embedded = await self._embedder.embed_query(self._text, space)
-        return embedded if isinstance(embedded, DegradedPart) else _Meant(*embedded)
+        return embedded if isinstance(embedded, DegradedPart) else _EmbeddedQuestion(*embedded)
 
 
 class Searcher:
@@ -123,13 +125,13 @@ class Searcher:
     def __init__(
         self, index: Index, settings: AgentSettings, embedder: QueryEmbedder, computing: Threads
     ) -> None:
-        """Ready to be asked.
+        """Search one index by the settings of its agent.
 
         Args:
             index: What to search.
             settings: Of the agent.
             embedder: Embeds questions.
-            computing: Threads for what waits for nothing, shared by all agents.
+            computing: Threads for computations without I/O, shared by all agents.
         """
         self._index = index
         self._settings = settings
@@ -152,7 +154,7 @@ class Searcher:
         """Find what answers a question.
 
         No side fails the search: the other answers, and what is missing is named. Only where keywords cannot be looked
-        for just now and there is no meaning either, the search fails.
+        for just now and there are no vectors either, the search fails.
 
         Args:
             text: The question.
@@ -169,8 +171,8 @@ class Searcher:
         def first(verdicts: Iterator[Verdict], _: SideResults, __: Calibration | None) -> list[FoundHit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
 
-        keywords, meaning, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
-        return self._searched(keywords, meaning, hits)
+        keywords, vectors, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
+        return self._searched(keywords, vectors, hits)
 
     async def warm(self) -> str | None:
         """Read the keyword index, as the first search would; what is wrong with it, or None.
@@ -178,7 +180,7 @@ class Searcher:
         Raises:
             TransientError: it cannot be read just now.
         """
-        keywords = await self._ask_keywords(query.parse("memory"), frozenset(Kind))
+        keywords = await self._keyword_results(query.parse("memory"), frozenset(Kind))
         if keywords.failure is not None:
             raise keywords.failure
         return keywords.damage
@@ -199,10 +201,10 @@ class Searcher:
             verdicts: Iterator[Verdict], sides: SideResults, calibration: Calibration | None
         ) -> tuple[list[FoundHit], Trace]:
             search = TracedSearch(text, asked, self._weights, calibration, min_score, max_results)
-            return told(verdicts, sides, search)
+            return traced(verdicts, sides, search)
 
-        keywords, meaning, (hits, trace) = await self._ask(asked, kinds, min_score, explained, with_cut=True)
-        return self._searched(keywords, meaning, hits), trace
+        keywords, vectors, (hits, trace) = await self._ask(asked, kinds, min_score, explained, with_cut=True)
+        return self._searched(keywords, vectors, hits), trace
 
     async def _ask(
         self,
@@ -212,69 +214,71 @@ class Searcher:
         use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
         *,
         with_cut: bool,
-    ) -> tuple[_Keywords, _Meaning | _NoMeaning, T]:
+    ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T]:
         """Ask both sides at once, then give the verdicts about their candidates, the best first, to use.
 
         Those that min_score is sure to cut are among them only where somebody wants to hear of them.
         """
-        interpreter = _Interpreter(self._embedder, asked.embed_text)
+        embeddings = _QuestionEmbeddings(self._embedder, asked.embed_text)
         try:
             is_at_rest = True
             for _ in range(ATTEMPTS):
-                keywords, meaning, used, is_whole = await self._ask_once(
-                    asked, kinds, min_score, interpreter, use, with_cut=with_cut
+                keywords, vectors, used, is_whole = await self._ask_once(
+                    asked, kinds, min_score, embeddings, use, with_cut=with_cut
                 )
                 if is_whole or not is_at_rest:
                     break
                 with spent("waiting for a change of the index"):
                     is_at_rest = await self._index.at_rest(REST_S)
         finally:
-            interpreter.close()
-        return msgspec.structs.replace(keywords, is_whole=is_whole), meaning, used
+            embeddings.close()
+        return msgspec.structs.replace(keywords, is_whole=is_whole), vectors, used
 
     async def _ask_once(
         self,
         asked: Query,
         kinds: frozenset[Kind],
         min_score: float,
-        interpreter: _Interpreter,
+        embeddings: _QuestionEmbeddings,
         use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
         *,
         with_cut: bool,
-    ) -> tuple[_Keywords, _Meaning | _NoMeaning, T, bool]:
+    ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T, bool]:
         """As _ask, and whether all that keywords found was still there when it was put together.
 
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
-        asking = asyncio.create_task(self._ask_keywords(asked, kinds))
-        keywords, meaning = await asyncio.gather(asking, self._ask_meaning(interpreter, asked, kinds, asking))
-        if keywords.failure is not None and isinstance(meaning, _NoMeaning):
+        asking = asyncio.create_task(self._keyword_results(asked, kinds))
+        keywords, vectors = await asyncio.gather(
+            asking, self._vector_results(embeddings, asked, kinds, asking)
+        )
+        if keywords.failure is not None and isinstance(vectors, _NoVectorResults):
             raise keywords.failure
-        known = meaning.meant.calibration if isinstance(meaning, _Meaning) else None
+        known = vectors.question.calibration if isinstance(vectors, _VectorResults) else None
         calibration = known or Calibration()
-        near = meaning.near if isinstance(meaning, _Meaning) else ()
-        usual = meaning.usual if isinstance(meaning, _Meaning) else 0.0
-        if isinstance(meaning, _Meaning) and not self._settings.query.hybrid.enabled:
+        near = vectors.near if isinstance(vectors, _VectorResults) else ()
+        subtracted = vectors.subtracted if isinstance(vectors, _VectorResults) else 0.0
+        if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
 
         def put_together(reader: Reader) -> tuple[T, bool]:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
             cosines: dict[ChunkId, float] = {}
-            if isinstance(meaning, _Meaning):
-                cosines = matrix.cosines(meaning.rows, meaning.meant.vector, chunk_ids)
+            if isinstance(vectors, _VectorResults):
+                cosines = matrix.cosines(vectors.rows, vectors.question.vector, chunk_ids)
             places = reader.places(chunk_ids)
             found = [
                 _found(place, keywords.matches.get(place.id), cosines.get(place.id))
                 for place in places
                 if place.kind in kinds
             ]
-            if isinstance(meaning, _Meaning):
-                first = best(found, self._weights, calibration, usual, CLOSER)
+            if isinstance(vectors, _VectorResults):
+                first = best(found, self._weights, calibration, subtracted, EXAMINED)
                 scripts_of = {place.id: place.scripts for place in places}
-                found = self._looked_at(
-                    reader, found, {one: scripts_of[one] for one in first}, asked, meaning
+                found = self._with_parts_and_scripts(
+                    reader, found, {one: scripts_of[one] for one in first}, asked, vectors
                 )
-            ordered = fuse(found, self._weights, calibration, usual, 0.0 if with_cut else min_score)
+            ordered = fuse(found, self._weights, calibration, subtracted, 0.0 if with_cut else min_score)
             kind_of = {place.id: place.kind for place in places}
             by_source: dict[Source, list[Scored]] = {}
             for one in ordered:
@@ -289,18 +293,18 @@ class Searcher:
             # While one index takes the place of another, its chunks are there a moment before its vectors.
             is_of_now = 2 * len(there & set(near)) >= len(near)
             is_whole = keywords.matches.keys() <= there and is_of_now
-            return use(verdicts, SideResults(keywords.matches, near, found, usual), known), is_whole
+            return use(verdicts, SideResults(keywords.matches, near, found, subtracted), known), is_whole
 
         with spent("ranking"):
-            return keywords, meaning, *await self._index.read(put_together)
+            return keywords, vectors, *await self._index.read(put_together)
 
-    def _looked_at(
+    def _with_parts_and_scripts(
         self,
         reader: Reader,
         found: list[Found],
         first: Mapping[ChunkId, bytes | None],
         asked: Query,
-        meaning: _Meaning,
+        vectors: _VectorResults,
     ) -> list[Found]:
         """Candidates, the first ones with their best parts and with how foreign they are to the question.
 
@@ -309,9 +313,9 @@ class Searcher:
             found: All candidates.
             first: Those to look at, each with its scripts as they are stored.
             asked: The question.
-            meaning: The same as the model has it.
+            vectors: What they gave, with the question as the model has it.
         """
-        parts = reader.closest_parts(list(first), meaning.meant.vector) if self._index.has_parts else {}
+        parts = reader.closest_parts(list(first), vectors.question.vector) if self._index.has_parts else {}
         asked_in = scripts(asked.embed_text)
         foreign_by = {stored: foreign(asked_in, scripts_read(stored)) for stored in set(first.values())}
         return [
@@ -327,58 +331,61 @@ class Searcher:
         ]
 
     def _searched(
-        self, keywords: _Keywords, meaning: _Meaning | _NoMeaning, hits: list[FoundHit]
+        self,
+        keywords: _KeywordResults,
+        vectors: _VectorResults | _NoVectorResults,
+        hits: list[FoundHit],
     ) -> Searched:
-        if isinstance(meaning, _Meaning):
-            provider, model, _ = meaning.space
+        if isinstance(vectors, _VectorResults):
+            provider, model, _ = vectors.space
         else:
             provider, model = self._embedder.provider_name, self._embedder.model_name
         return Searched(
             hits=tuple(hits),
-            mode=self._mode(keywords, meaning),
-            degraded=self._degraded(keywords, meaning),
+            mode=self._mode(keywords, vectors),
+            degraded=self._degraded(keywords, vectors),
             keyword_trouble=keywords.damage,
-            vector_trouble=meaning.damage if isinstance(meaning, _NoMeaning) else None,
+            vector_trouble=vectors.damage if isinstance(vectors, _NoVectorResults) else None,
             provider=provider,
             model=model,
-            space=meaning.space if isinstance(meaning, _Meaning) else None,
+            space=vectors.space if isinstance(vectors, _VectorResults) else None,
         )
 
-    async def _ask_keywords(self, asked: Query, kinds: frozenset[Kind]) -> _Keywords:
+    async def _keyword_results(self, asked: Query, kinds: frozenset[Kind]) -> _KeywordResults:
         if asked.match is None:
-            return _Keywords({})
+            return _KeywordResults({})
         try:
             with spent("keywords"):
-                return _Keywords(dict(await self._index.keywords(asked.match, self._candidates, kinds)))
+                return _KeywordResults(dict(await self._index.keywords(asked.match, self._candidates, kinds)))
         except StoreDamaged as damage:
-            return _Keywords({}, str(damage))
+            return _KeywordResults({}, str(damage))
         except StoreClosed:
             raise  # another index takes the place of this one, and answers
         except TransientError as failure:
-            return _Keywords({}, failure=failure)
+            return _KeywordResults({}, failure=failure)
 
-    async def _ask_meaning(
+    async def _vector_results(
         self,
-        interpreter: _Interpreter,
+        embeddings: _QuestionEmbeddings,
         asked: Query,
         kinds: frozenset[Kind],
-        keywords: asyncio.Task[_Keywords],
-    ) -> _Meaning | _NoMeaning:
-        """As _ask_vectors; where a disk or a thread cannot be had just now, keywords answer alone."""
+        keywords: asyncio.Task[_KeywordResults],
+    ) -> _VectorResults | _NoVectorResults:
+        """As _search_vectors; where a disk or a thread cannot be had just now, keywords answer alone."""
         try:
-            return await self._ask_vectors(interpreter, asked, kinds, keywords)
+            return await self._search_vectors(embeddings, asked, kinds, keywords)
         except StoreClosed:
             raise
         except TransientError as failure:
-            return _NoMeaning(DegradedPart("vector", str(failure)))
+            return _NoVectorResults(DegradedPart("vector", str(failure)))
 
-    async def _ask_vectors(
+    async def _search_vectors(
         self,
-        interpreter: _Interpreter,
+        embeddings: _QuestionEmbeddings,
         asked: Query,
         kinds: frozenset[Kind],
-        keywords: asyncio.Task[_Keywords],
-    ) -> _Meaning | _NoMeaning:
+        keywords: asyncio.Task[_KeywordResults],
+    ) -> _VectorResults | _NoVectorResults:
         """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile.
 
         Vectors are compared with a question of their own space only. Where another index has taken its place while the
@@ -387,37 +394,39 @@ class Searcher:
         for _ in range(SPACES):
             held = self._index.vectors.current()
             if held is None or not asked.embed_text:
-                return _NoMeaning(await self._why_no_meaning())
+                return _NoVectorResults(await self._why_no_vectors())
             space, _ = held
-            meant = await interpreter.meant(space)
+            question = await embeddings.embedded(space)
             held = self._index.vectors.current()
             if held is None or held[0] != space:
                 continue
-            if isinstance(meant, DegradedPart):
-                return _NoMeaning(meant)
+            if isinstance(question, DegradedPart):
+                return _NoVectorResults(question)
             if isinstance(held[1], ListedVector):
                 try:
-                    found = await self._look_on_disk(held[1], meant, kinds, keywords)
+                    found = await self._search_vectors_on_disk(held[1], question, kinds, keywords)
                 except StoreDamaged as damage:
-                    return _NoMeaning(DegradedPart("vector", str(damage)), str(damage))
+                    return _NoVectorResults(DegradedPart("vector", str(damage)), str(damage))
                 if found is None:
                     if await self._index.at_rest(REST_S):
                         continue
                     break
-                usual = background(*found.usual, meant.calibration)
-                return _Meaning(space, meant, found.rows, tuple(found.chunk_ids), usual)
+                subtracted = background(*found.mean_cosine, question.calibration)
+                return _VectorResults(space, question, found.rows, tuple(found.chunk_ids), subtracted)
             with spent("vectors"):
-                looks = await self._computing.run(matrix.look, held[1], meant.vector, self._candidates, kinds)
-            usual = background(*looks.usual(), meant.calibration)
-            return _Meaning(space, meant, held[1], tuple(looks.nearest()), usual)
-        return _NoMeaning(DegradedPart("rebuild", "one index is taking the place of another"))
+                scanned = await self._computing.run(
+                    matrix.scan, held[1], question.vector, self._candidates, kinds
+                )
+            subtracted = background(*scanned.mean_cosine(), question.calibration)
+            return _VectorResults(space, question, held[1], tuple(scanned.nearest()), subtracted)
+        return _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
 
-    async def _look_on_disk(
+    async def _search_vectors_on_disk(
         self,
         known: ListedVector,
-        meant: _Meant,
+        question: _EmbeddedQuestion,
         kinds: frozenset[Kind],
-        keywords: asyncio.Task[_Keywords],
+        keywords: asyncio.Task[_KeywordResults],
     ) -> NearVectors | None:
         """The same where vectors stay on disk; None: another index has taken the place of theirs.
 
@@ -425,9 +434,9 @@ class Searcher:
         """
         also = (await keywords).matches.keys()
         with spent("vectors"):
-            return await self._index.vectors.nearest(known, meant.vector, self._candidates, kinds, also)
+            return await self._index.vectors.nearest(known, question.vector, self._candidates, kinds, also)
 
-    async def _why_no_meaning(self) -> DegradedPart | None:
+    async def _why_no_vectors(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
         unavailable = self._embedder.unavailable(self._index.space)
         if unavailable is not None or self._settings.provider == "none" or self._index.has_vectors:
@@ -435,18 +444,20 @@ class Searcher:
         # An index without any text lacks nothing.
         return DegradedPart("vector", "no chunk has a vector yet") if await self._index.any_waits() else None
 
-    def _mode(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> str:
-        if isinstance(meaning, _NoMeaning):
+    def _mode(self, keywords: _KeywordResults, vectors: _VectorResults | _NoVectorResults) -> str:
+        if isinstance(vectors, _NoVectorResults):
             return "keyword"
         by_keywords = keywords.trouble is None and self._settings.query.hybrid.enabled
         return "hybrid" if by_keywords else "vector"
 
-    def _degraded(self, keywords: _Keywords, meaning: _Meaning | _NoMeaning) -> tuple[DegradedPart, ...]:
+    def _degraded(
+        self, keywords: _KeywordResults, vectors: _VectorResults | _NoVectorResults
+    ) -> tuple[DegradedPart, ...]:
         found: list[DegradedPart] = []
         if keywords.trouble is not None:
             found.append(DegradedPart("keyword", keywords.trouble))
-        if isinstance(meaning, _NoMeaning) and meaning.trouble is not None:
-            found.append(meaning.trouble)
+        if isinstance(vectors, _NoVectorResults) and vectors.trouble is not None:
+            found.append(vectors.trouble)
         if not keywords.is_whole:
             found.append(
                 DegradedPart("store", "the index changed while it was searched: some hits may be missing")

@@ -1,4 +1,4 @@
-"""What is told of a search: how each candidate came to its place. Pure."""
+"""The explanation of a search: how each candidate came to its place. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ from memd.search.terms import occurrences
 from memd.store.chunks import StoredChunk
 from memd.store.keywords import Match
 
-EXPLAINED = 100  # candidates that are told of, whether they are hits or not; of those after them, the hits
+EXPLAINED = 100  # candidates that are explained, whether they are hits or not; of those after them, the hits
 
 
 class SideResults(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class SideResults(msgspec.Struct, frozen=True):
     keywords: Mapping[ChunkId, Match]
     near: Sequence[ChunkId]
     found: Sequence[Found]  # what became of both
-    usual: float = 0.0  # see fuse.background
+    subtracted: float = 0.0  # from every cosine, see fuse.background
 
 
 class TracedSearch(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class _Shown(msgspec.Struct, frozen=True):
     window: Window
 
 
-def told(
+def traced(
     verdicts: Iterable[Verdict], sides: SideResults, asked: TracedSearch
 ) -> tuple[list[FoundHit], Trace]:
     """The hits that are returned, and how they and the other candidates came to their places.
@@ -61,18 +61,18 @@ def told(
     hits: list[FoundHit] = []
     shown: list[_Shown] = []
     candidates: list[Candidate] = []
-    ordered = fuse(sides.found, asked.weights, asked.calibration or Calibration(), sides.usual)
+    ordered = fuse(sides.found, asked.weights, asked.calibration or Calibration(), sides.subtracted)
     places = {one.id: place for place, one in enumerate(ordered, 1)}
-    for told_of, verdict in enumerate(verdicts, 1):
+    for number, verdict in enumerate(verdicts, 1):
         cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
         place = places[chunk.id]
         if verdict.hit is not None and len(hits) < asked.max_results:
             hits.append(verdict.hit)
         elif verdict.hit is not None:
             cut = "max_results"
-        if told_of > EXPLAINED and len(hits) == asked.max_results:
+        if number > EXPLAINED and len(hits) == asked.max_results:
             break
-        if told_of > EXPLAINED and cut is not None:
+        if number > EXPLAINED and cut is not None:
             continue
         others = _others(verdict, shown)
         held = _places(chunk if verdict.window is None else verdict.window, asked.query.terms)
@@ -96,7 +96,7 @@ def told(
                 terms=tuple(held),
                 places=held,
                 window=_lines(verdict.window),
-                chosen=_chosen(verdict, is_told=bool(held), is_shared=bool(others)),
+                chosen=_chosen(verdict, has_terms=bool(held), is_shared=bool(others)),
                 cut=cut,
                 others=others,
                 owed=verdict.owed,
@@ -124,7 +124,7 @@ def _trace(
         vector_share=vector_share,
         text_share=text_share,
         assumed_cosine=assumed,
-        background=sides.usual,
+        background=sides.subtracted,
         share_taken=share_taken((one.meaning, one.share, one.foreign) for one in ordered),
         calibration=None if calibration is None else (calibration.low, calibration.high),
         min_score=asked.min_score,
@@ -157,7 +157,7 @@ def _numbers(part: StoredChunk | Window) -> Sequence[int]:
     return range(part.start_line, part.start_line + part.text.count("\n") + 1)
 
 
-def _chosen(verdict: Verdict, *, is_told: bool, is_shared: bool) -> str | None:
+def _chosen(verdict: Verdict, *, has_terms: bool, is_shared: bool) -> str | None:
     """Why the window is this part of the chunk: it holds terms or is the closest, or shares the chunk with others."""
     window, chunk = verdict.window, verdict.chunk
     if window is None:
@@ -166,7 +166,7 @@ def _chosen(verdict: Verdict, *, is_told: bool, is_shared: bool) -> str | None:
         return "whole"
     if is_shared:
         return "rest"
-    if is_told:
+    if has_terms:
         return "terms"
     return "beginning" if verdict.scored.closest is None else "part"
 

@@ -32,7 +32,7 @@ class NearVectors(msgspec.Struct, frozen=True):
 
     chunk_ids: list[ChunkId]  # nearest first
     rows: Rows  # their vectors, and those that were asked for besides
-    usual: tuple[float, int]  # see Looks.usual
+    mean_cosine: tuple[float, int]  # see NearestRows.mean_cosine
 
 
 class DiskVectors:
@@ -115,7 +115,7 @@ def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> ListedVector:
 
 
 def parts(known: ListedVector, blocks: Iterable[Block]) -> Iterator[MatrixBlock]:
-    """Blocks as a search looks at them; rows of chunks that are not listed are dead."""
+    """Blocks as a search scans them; rows of chunks that are not listed are dead."""
     for ids, vectors in blocks:
         at, is_there = _places(known.ids, ids)
         kinds = np.full(len(ids), DEAD, np.int8)
@@ -144,7 +144,7 @@ def nearest(
     Returns:
         None: not one of the listed chunks is among what is stored. Another index has taken the place of theirs.
     """
-    looks = NearestRows(query, limit, kinds)
+    scanned = NearestRows(query, limit, kinds)
     wanted = np.sort(np.fromiter(also, np.int64, len(also)))
     kept: list[MatrixBlock] = []
     is_any_known = not len(known.ids)
@@ -152,15 +152,15 @@ def nearest(
         is_alive = part.kinds != DEAD
         is_any_known = is_any_known or bool(is_alive.any())
         is_kept = _places(wanted, part.ids)[1] & is_alive
-        is_kept[looks.take(part)] = True
+        is_kept[scanned.take(part)] = True
         kept.append(_some(part, is_kept))
     if not is_any_known:
         return None
-    near = looks.nearest()
+    near = scanned.nearest()
     # What was near for a while, until nearer ones came, is not needed any more.
     needed = np.union1d(wanted, np.array(near, np.int64))
     last = [_some(part, _places(needed, part.ids)[1]) for part in kept if len(part.ids)]
-    return NearVectors(near, Rows(tuple(_with_places(part) for part in last)), looks.usual())
+    return NearVectors(near, Rows(tuple(_with_places(part) for part in last)), scanned.mean_cosine())
 
 
 def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:

@@ -192,11 +192,11 @@ class Matrix:
 
 
 def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
-    """See look: the chunks that were found, nearest first."""
-    return look(rows, query, limit, kinds).nearest()
+    """See scan: the chunks that were found, nearest first."""
+    return scan(rows, query, limit, kinds).nearest()
 
 
-def look(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "NearestRows":
+def scan(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "NearestRows":
     """Look for the chunks nearest to a query of length 1, of files of the given kinds only.
 
     Args:
@@ -205,12 +205,12 @@ def look(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "Nea
         limit: How many of each source at most.
         kinds: What may be seen.
     """
-    looks = NearestRows(query, limit, kinds)
+    scanned = NearestRows(query, limit, kinds)
     # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
     # which every thread of the process has to be stopped.
     for part in rows.parts:
-        looks.take(part)
-    return looks
+        scanned.take(part)
+    return scanned
 
 
 class NearestRows:
@@ -219,8 +219,8 @@ class NearestRows:
     def __init__(self, query: Floats, limit: int, kinds: Collection[Kind]) -> None:
         """No block was looked at yet; for the arguments see nearest."""
         self._query = query
-        self._looks = [
-            _Look([kind for kind in kinds if kind.source == source], limit)
+        self._sources = [
+            _NearestOfSource([kind for kind in kinds if kind.source == source], limit)
             for source in {kind.source for kind in kinds}
         ]
 
@@ -229,25 +229,25 @@ class NearestRows:
         # Row by row, as vecdot has it: the product of a matrix rounds by the place of a row in it, and what is near
         # must not depend on where it stands.
         near = np.vecdot(part.vectors, self._query)
-        kept = [look.take(part, near) for look in self._looks]
+        kept = [one.take(part, near) for one in self._sources]
         return np.concatenate(kept) if kept else np.empty(0, np.intp)
 
     def nearest(self) -> list[ChunkId]:
         """The nearest of all sources together, nearest first; equal ones in the order of their ids."""
-        if not self._looks:
+        if not self._sources:
             return []
-        ids = np.concatenate([look.ids for look in self._looks])
-        far = np.concatenate([look.far for look in self._looks])
+        ids = np.concatenate([one.ids for one in self._sources])
+        far = np.concatenate([one.far for one in self._sources])
         return [ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()]
 
-    def usual(self) -> tuple[float, int]:
+    def mean_cosine(self) -> tuple[float, int]:
         """The mean cosine of all that may be seen, and how many these are."""
-        count = sum(look.count for look in self._looks)
-        total = sum(look.total for look in self._looks)
+        count = sum(one.count for one in self._sources)
+        total = sum(one.total for one in self._sources)
         return (total / _UNITS / count if count else 0.0), count
 
 
-class _Look:
+class _NearestOfSource:
     """The nearest of one source so far."""
 
     def __init__(self, kinds: Collection[Kind], limit: int) -> None:

@@ -122,12 +122,12 @@ def gaps(connection: apsw.Connection) -> tuple[str, ...]:
         " (SELECT count(*) FROM vectors_rowids WHERE chunk_id NOT IN (SELECT chunk_id FROM vectors_chunks)"
         " OR chunk_id NOT IN (SELECT rowid FROM vectors_vector_chunks00))"
     ).fetchall()
-    told = (
+    findings = (
         (lost, "vectors are missing"),
         (ownerless, "vectors are there that no chunk knows of"),
         (torn, "vectors have no place"),
     )
-    return tuple(f"{number} {what}" for number, what in told if number)
+    return tuple(f"{number} {what}" for number, what in findings if number)
 
 
 def loaded(connection: apsw.Connection, dimensions: int) -> Matrix | None:

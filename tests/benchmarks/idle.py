@@ -83,10 +83,10 @@ def _watcher(directories: list[Path]) -> Iterator[subprocess.Popen[bytes]]:
 
 def _spent(pid: int) -> Spent:
     if not Path("/proc/self/task").is_dir():
-        told = subprocess.run(
+        printed = subprocess.run(
             ["ps", "-o", "cputime=", "-p", str(pid)], check=True, stdout=subprocess.PIPE
         ).stdout
-        minutes, _, seconds = told.decode().strip().rpartition(":")
+        minutes, _, seconds = printed.decode().strip().rpartition(":")
         return Spent(60 * float(minutes.rpartition(":")[2] or 0) + float(seconds), None)
     # Fields 14 and 15 of proc_pid_stat(5), after the name in brackets, in which anything may stand.
     fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()

@@ -37,20 +37,20 @@ def measure(stage: Stage) -> Iterator[Figure]:
     command = [str(Path(sys.executable).with_name("memd-ctl")), "search", question, "--json"]
     environ = {"MEMD_SOCKET": str(stage.daemon.socket)}
     yield milliseconds("memd-ctl search", repeated(lambda: run(command, environ), TIMES), other)
-    told = json.dumps({"prompt": question, "session_id": "benchmark"}).encode()
+    asked = json.dumps({"prompt": question, "session_id": "benchmark"}).encode()
     for event in ("user-prompt", "session-start"):
         hook = [command[0], "hook", event]
-        yield milliseconds(f"memd-ctl hook {event}", repeated(partial(run, hook, environ, told), TIMES))
+        yield milliseconds(f"memd-ctl hook {event}", repeated(partial(run, hook, environ, asked), TIMES))
     yield milliseconds("import memd_client", Samples(float(run(["-c", _IMPORT])) for _ in range(TIMES)))
 
 
-def run(arguments: Sequence[str], environ: dict[str, str] | None = None, told: bytes = b"") -> bytes:
-    """What a Python process of its own prints, that is told something on its input."""
+def run(arguments: Sequence[str], environ: dict[str, str] | None = None, stdin: bytes = b"") -> bytes:
+    """What a Python process of its own prints, given this input."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
         env=os.environ | (environ or {}),
         check=True,
-        input=told,
+        input=stdin,
         stdout=subprocess.PIPE,
     ).stdout

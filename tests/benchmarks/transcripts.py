@@ -159,11 +159,11 @@ def measure(home: Path, *, gigabytes: float, files: int, seed: int = 1) -> tuple
         seed: Other seeds give other transcripts.
     """
     written = lay_out(home, total_bytes=gigabytes * 1e9, files=files, seed=seed)
-    told = (
+    title = (
         f"{written.bytes / 1e9:.2f} GB in {len(written.sessions):,} transcripts;"
         f" {written.speech / written.bytes:.0%} of it are {written.turns:,} turns of speech"
     )
-    return told, list(_figures(home, written))
+    return title, list(_figures(home, written))
 
 
 def _figures(home: Path, written: Written) -> Iterator[Figure]:
@@ -270,12 +270,12 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="memd-") as scratch:
-        told, figures = measure(
+        title, figures = measure(
             Path(os.path.realpath(scratch)), gigabytes=chosen.gigabytes, files=chosen.files, seed=chosen.seed
         )
-    sys.stdout.write(f"{told}\n{table(figures)}\n")
+    sys.stdout.write(f"{title}\n{table(figures)}\n")
     if chosen.json is not None:
-        chosen.json.write_bytes(msgspec.json.format(msgspec.json.encode({told: figures})) + b"\n")
+        chosen.json.write_bytes(msgspec.json.format(msgspec.json.encode({title: figures})) + b"\n")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query, parse
 from memd.search.rank import verdicts
 from memd.search.terms import held
-from memd.search.trace import EXPLAINED, SideResults, TracedSearch, told
+from memd.search.trace import EXPLAINED, SideResults, TracedSearch, traced
 from memd.store.chunks import StoredChunk
 from memd.store.keywords import Match
 
@@ -83,7 +83,7 @@ def explained(
         USUAL,
     )
     asked = TracedSearch(question, query, weights, CALIBRATION, min_score, max_results)
-    return told(verdicts([ordered], query, min_score, max_chars), sides, asked)
+    return traced(verdicts([ordered], query, min_score, max_chars), sides, asked)
 
 
 def recomputed(one: Candidate, trace: Trace) -> float:
@@ -270,7 +270,7 @@ def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
     found = [Found(one.id, one.path, one.start_line, 1.0, 0.9 - one.id / 100, 1.0) for one in stored]
     lane = [(one, stored[one.id - 1]) for one in fuse(found, weights, CALIBRATION)]
     asked = TracedSearch("black cat", query, weights, CALIBRATION, 0.35, 6)
-    hits, trace = told(verdicts([lane], query, 0.35, 700), SideResults({}, [], found), asked)
+    hits, trace = traced(verdicts([lane], query, 0.35, 700), SideResults({}, [], found), asked)
     assert [(hit.path, hit.start_line, hit.end_line) for hit in hits] == [
         ("sessions/a/1.jsonl", 4, 31),
         ("sessions/a/1.jsonl", 50, 52),

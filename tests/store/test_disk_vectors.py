@@ -46,14 +46,14 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
     random.shuffle(shuffled)
     query = np.frombuffer(vector_of(3), "<f4")
     for kinds in (EVERYTHING, frozenset({Kind.NOTE}), frozenset({Kind.SESSION, Kind.CURATED})):
-        looks = matrix.look(resident.snapshot(), query, limit, kinds)
-        near = looks.nearest()
+        scanned = matrix.scan(resident.snapshot(), query, limit, kinds)
+        near = scanned.nearest()
         wanted = [ChunkId(one) for one in also]
         known = DiskVectors.of(resident).snapshot()
         found = disk_vectors.nearest(known, blocks_of(shuffled, size), query, limit, kinds, wanted)
         assert found is not None
         assert found.chunk_ids == near
-        assert found.usual == looks.usual()
+        assert found.mean_cosine == scanned.mean_cosine()
         assert told(found.rows, query, [*near, *wanted]) == told(resident.snapshot(), query, [*near, *wanted])
 
 

@@ -60,7 +60,7 @@ def test_what_was_added_and_not_removed_is_found(steps: list[tuple[str, int]]) -
     query = question(1000)
     near = matrix.nearest(rows.snapshot(), query, 10**6, EVERYTHING)
     assert sorted(near) == sorted(alive)
-    mean, count = matrix.look(rows.snapshot(), query, 1, EVERYTHING).usual()
+    mean, count = matrix.scan(rows.snapshot(), query, 1, EVERYTHING).mean_cosine()
     assert count == len(alive)
     assert mean == pytest.approx(sum(float(one @ query) for one in alive.values()) / max(1, count), abs=1e-5)
     exact = {n: float(vector.astype(np.float64) @ query) for n, vector in alive.items()}
@@ -81,7 +81,7 @@ def test_rows_that_are_gone_take_no_room_for_ever() -> None:
 
 
 def test_a_search_keeps_the_rows_that_it_was_given() -> None:
-    """What comes, goes and is put together afterwards changes no vector that a search looks at."""
+    """What comes, goes and is put together afterwards changes no vector that a search scans."""
     rows = small()
     rows.add(row(n) for n in range(4 * FEWEST_ROWS))
     query = question(3)

@@ -29,27 +29,29 @@ class Outcome(msgspec.Struct, frozen=True):
 def complaints(outcome: Outcome) -> list[str]:
     """What was not borne, a sentence each; none where all was."""
     seen = outcome.seen
-    told = [f"{number} requests failed: {error}" for error, number in seen.errors.most_common(5)]
+    problems = [f"{number} requests failed: {error}" for error, number in seen.errors.most_common(5)]
     for words, what in (
         (seen.unseen, "written, not found at once, and not called stale"),
         (outcome.lost, "written and not found afterwards"),
         (outcome.ghosts, "overwritten and found afterwards"),
     ):
         if words:
-            told.append(f"{len(words)} words were {what}: {', '.join(words[:5])}")
+            problems.append(f"{len(words)} words were {what}: {', '.join(words[:5])}")
     if outcome.unlike:
-        told.append(f"{len(outcome.unlike)} differences from a fresh index: {'; '.join(outcome.unlike[:5])}")
+        problems.append(
+            f"{len(outcome.unlike)} differences from a fresh index: {'; '.join(outcome.unlike[:5])}"
+        )
     if outcome.leaked:
-        told.append(f"secrets stand in {', '.join(outcome.leaked)}")
-    told += [f"the daemon said: {line}" for line in outcome.said[:5]]
+        problems.append(f"secrets stand in {', '.join(outcome.leaked)}")
+    problems += [f"the daemon said: {line}" for line in outcome.said[:5]]
     grown, fresh = outcome.store
     if grown > STORE_SHARE * fresh + STORE_BYTES:
-        told.append(f"the index has {grown / 1e6:.0f} MB, a fresh one {fresh / 1e6:.0f} MB")
+        problems.append(f"the index has {grown / 1e6:.0f} MB, a fresh one {fresh / 1e6:.0f} MB")
     if outcome.lag.longest_computing_ms > LOOP_MS:
-        told.append(
+        problems.append(
             f"the event loop was kept from its work by computing for {outcome.lag.longest_computing_ms:.0f} ms"
         )
-    return told + vitals.unbounded(seen.vitals)
+    return problems + vitals.unbounded(seen.vitals)
 
 
 def report(outcome: Outcome) -> str:
@@ -70,7 +72,7 @@ def report(outcome: Outcome) -> str:
             table(figures),
             f"{len(seen.written) + len(seen.overwritten)} edits; {seen.stale} answers said that they were stale",
             f"beside them: {beside}",
-            *vitals.told(seen.vitals),
+            *vitals.described(seen.vitals),
             (
                 f"the index at the end: {grown / 1e6:.0f} MB, made anew {fresh / 1e6:.0f} MB;"
                 f" the daemon printed {outcome.printed / 1e6:.2f} MB"

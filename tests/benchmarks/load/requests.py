@@ -18,7 +18,7 @@ class Requests:
     """Searches, reads and edits."""
 
     def __init__(self, daemon: Daemon, seen: Seen, rng: Random) -> None:
-        """Nothing is asked yet."""
+        """No request has been sent."""
         self._directory = daemon.workspace
         self._paths = sorted(
             path.relative_to(daemon.workspace).as_posix() for path in daemon.workspace.rglob("*.md")

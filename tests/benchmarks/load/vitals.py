@@ -89,31 +89,31 @@ def trend(vitals: Sequence[Vitals], amount: Callable[[Vitals], float]) -> Trend:
 
 def unbounded(vitals: Sequence[Vitals]) -> list[str]:
     """What grows and should not, a sentence each."""
-    told = []
+    problems = []
     for name, amount in (("resident memory", _resident), ("memory of the worker", _worker)):
         seen = trend(vitals, amount)
         if seen.growth > max(GROWTH * seen.usual, GROWTH_BYTES):
-            told.append(
+            problems.append(
                 f"{name} grew by {seen.growth / 1e6:.0f} MB, from {(seen.usual) / 1e6:.0f} MB usually"
             )
         if seen.most > seen.usual + max(PEAK * seen.usual, PEAK_BYTES):
-            told.append(
+            problems.append(
                 f"{name} was {seen.most / 1e6:.0f} MB at a time, where {seen.usual / 1e6:.0f} MB are usual"
             )
     for name, pieces in (("descriptors", _descriptors), ("threads", _threads)):
         seen = trend(vitals, pieces)
         if seen.growth > MORE_OPEN:
-            told.append(f"{name} grew by {seen.growth:.0f}, from {seen.usual:.0f} usually")
+            problems.append(f"{name} grew by {seen.growth:.0f}, from {seen.usual:.0f} usually")
     overflowing = [one for one in vitals if one.log > LOG_SHARE * one.index + LOG_BYTES]
     if overflowing:
         one = max(overflowing, key=_log)
-        told.append(
+        problems.append(
             f"the log of the index was {one.log / 1e6:.0f} MB beside {one.index / 1e6:.0f} MB of index"
         )
-    return told
+    return problems
 
 
-def told(vitals: Sequence[Vitals]) -> list[str]:
+def described(vitals: Sequence[Vitals]) -> list[str]:
     """Lines for a person."""
     lines = []
     for name, amount in (("the daemon", _resident), ("its worker", _worker)):
