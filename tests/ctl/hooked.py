@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.wait import until
 
 PATIENCE_S = 60.0
 
@@ -44,3 +46,21 @@ def hook(
         env=os.environ | (environ or {}),
     )
     return Hooked(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def brought(
+    event: str,
+    socket: Path,
+    told: object,
+    *wanted: str,
+    argv: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> str:
+    """What a hook brings, as soon as all that is wanted is in it: a busy machine leaves the first ones no time."""
+
+    def context() -> str | None:
+        ran = hook(event, socket, told, *argv, environ=environ)
+        assert (ran.code, ran.err) == (0, "")
+        return ran.context if ran.out and all(text in ran.context for text in wanted) else None
+
+    return until(context, 20) or ""

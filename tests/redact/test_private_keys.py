@@ -8,6 +8,7 @@ import pytest
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
+from tests.bounds import shipped
 
 _REDACTOR = Redactor(Redact())
 
@@ -44,3 +45,19 @@ def test_the_middle_of_a_key_goes(width: int, end: str) -> None:
 def test_other_lines_stay(text: str) -> None:
     """Digests, rulers, a token or two, and base64 in a text that speaks of something else."""
     assert _REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize("short", [0, 1])
+def test_a_line_below_the_first_one_is_of_the_key_if_it_is_long_enough(short: int) -> None:
+    """Though other text stands behind it; shorter words are words."""
+    signs = "p" * (shipped("memd.redact.private_keys._LEAST") - short)
+    text = f"-----BEGIN PRIVATE KEY-----\n{signs} and so on"
+    assert _REDACTOR.redact(text).text == (text if short else "[REDACTED:private-key]\n and so on")
+
+
+def test_so_many_lines_of_a_literal_are_secret() -> None:
+    """A key or a list of codes has fewer; a whole page that was indented by mistake is not lost."""
+    most = shipped("memd.redact.assignments._LITERAL_LINES")
+    lines = [f"  Tr0ub4d&r{number}xQz" for number in range(most + 2)]
+    redacted = _REDACTOR.redact("password: |\n" + "\n".join(lines)).text
+    assert [line for line in lines if line in redacted.split("\n")] == lines[most + 1 :]

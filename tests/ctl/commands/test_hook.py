@@ -22,7 +22,7 @@ from memd_client.messages import Found, Request, Search, Sync, SyncReport, Warm
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import answering
 from tests.ctl.conftest import Run
-from tests.ctl.hooked import PATIENCE_S, SILENT, hook
+from tests.ctl.hooked import PATIENCE_S, SILENT, brought, hook
 from tests.daemon.process import Daemon
 from tests.modules import existing
 
@@ -75,16 +75,18 @@ def test_a_message_gets_what_memory_has_for_it(daemon: Daemon) -> None:
 
 def test_what_is_brought_is_bounded(daemon: Daemon) -> None:
     """Two thousand characters, with whole hits."""
-    context = hook("user-prompt", daemon.socket, {"prompt": "kangaroo"}).context
+    context = brought("user-prompt", daemon.socket, {"prompt": "kangaroo"})
     assert 1_000 < len(context) <= 2_000
     assert context.count("é") % 500 == 0
 
 
 def test_a_session_begins_with_the_notes_of_two_days(daemon: Daemon) -> None:
     """The newer one first."""
-    context = hook("session-start", daemon.socket, {"session_id": "s1", "source": "startup"}).context
-    today, yesterday = context.index("- mended the retries"), context.index("- broke the retries")
-    assert today < yesterday
+    daemon.write(f"memory/{day(0)}.md", "# Today\n\n- mended the retries\n")
+    daemon.write(f"memory/{day(-1)}.md", "# Yesterday\n\n- broke the retries\n")
+    notes = ("- mended the retries", "- broke the retries")
+    context = brought("session-start", daemon.socket, {"session_id": "s1", "source": "startup"}, *notes)
+    assert context.index(notes[0]) < context.index(notes[1])
     assert f"memory/{day(0)}.md:" in context
 
 
@@ -97,25 +99,26 @@ def test_of_a_long_day_a_session_gets_the_end(lines: int, width: int) -> None:
         daemon = Daemon(Path(home))
         daemon.write(f"memory/{day(0)}.md", "".join(f"- {'x' * width} {n}\n" for n in range(1, lines + 1)))
         with daemon:
-            brought = hook("session-start", daemon.socket, {"session_id": "s"}).context
-    assert "\n[earlier lines left out]\n" in brought
-    assert unmarked(brought) == ""
-    assert brought.splitlines()[-2].endswith(f" {lines}")
+            context = brought("session-start", daemon.socket, {"session_id": "s"}, f" {lines}\n")
+    assert "\n[earlier lines left out]\n" in context
+    assert unmarked(context) == ""
+    assert context.splitlines()[-2].endswith(f" {lines}")
 
 
 def test_a_session_begins_with_what_was_written_just_before(daemon: Daemon) -> None:
     """The note is as it is on the disk."""
     path = f"memory/{day(0)}.md"
     daemon.write(path, "# Today\n\n- mended the retries\n- and wrote this line\n")
-    assert "- and wrote this line" in hook("session-start", daemon.socket, {"session_id": "s2"}).context
+    assert brought("session-start", daemon.socket, {"session_id": "s2"}, "- and wrote this line")
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
 def test_today_is_that_of_the_time_zone(daemon: Daemon, zone: str) -> None:
     """Twenty-five hours lie between them."""
     daemon.write(f"memory/{day(0, zone)}.md", f"- today in {zone}\n")
-    context = hook("session-start", daemon.socket, {"session_id": zone}, environ={"TZ": zone}).context
-    assert context.index(f"- today in {zone}") < 200
+    wanted = f"- today in {zone}"
+    context = brought("session-start", daemon.socket, {"session_id": zone}, wanted, environ={"TZ": zone})
+    assert context.index(wanted) < 200
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def test_a_bound_session_gets_what_it_may_see(daemon: Daemon) -> None:
     group = "agent:main:telegram:group:7"
     assert hook("user-prompt", daemon.socket, told, "--session-key", group) == SILENT
     assert hook("user-prompt", daemon.socket, told, environ={"MEMD_SESSION_KEY": group}) == SILENT
-    assert hook("user-prompt", daemon.socket, told, "--session-key", "agent:main:main").context
+    assert brought("user-prompt", daemon.socket, told, argv=["--session-key", "agent:main:main"])
     assert hook("user-prompt", daemon.socket, told, environ={"MEMD_AGENT": "nobody"}) == SILENT
 
 
@@ -154,7 +157,7 @@ def test_a_bound_session_gets_what_it_may_see(daemon: Daemon) -> None:
 def test_a_key_that_was_never_filled_is_not_the_owner(daemon: Daemon, event: str) -> None:
     """As `--session-key "$KEY"` has it where KEY is empty: nothing is told, and the program is not disturbed."""
     told = {"prompt": "PostgreSQL database for billing?", "session_id": "s"}
-    assert hook(event, daemon.socket, told).context
+    assert brought(event, daemon.socket, told)
     bound = hook(event, daemon.socket, told, "--session-key", "")
     assert (bound.code, bound.out) == (0, "")
     assert "--session-key: must not be empty" in bound.err
@@ -244,7 +247,7 @@ def test_a_huge_message_is_answered(daemon: Daemon) -> None:
     told = {"prompt": f"PostgreSQL database for billing? {'lorem ' * 500_000}"}
     assert hook("user-prompt", daemon.socket, told).code == 0
     told = {"prompt": f"{'=' * 5_000_000} PostgreSQL database for billing?"}
-    assert "MEMORY.md" in hook("user-prompt", daemon.socket, told).context
+    assert brought("user-prompt", daemon.socket, told, "MEMORY.md")
 
 
 @pytest.mark.parametrize("event", ["user-prompt", "session-start"])
