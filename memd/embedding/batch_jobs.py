@@ -24,7 +24,7 @@ class SharedBatchJobs:
     """What the engines that embed in one space have in common: one of them carries out its jobs, for the queues of all."""
 
     def __init__(self) -> None:
-        self.turn = asyncio.Lock()  # held by whoever carries the jobs out
+        self.turn = asyncio.Lock()  # held while the jobs are carried out
         self.batches: BatchRunner | None = None
         self.queues: dict[EmbeddingQueue, BatchSettings] = {}  # with the settings of each
 
@@ -54,7 +54,7 @@ class CachedBatchJobs:
         shared: SharedBatchJobs,
         bias: Bias | None,
     ) -> None:
-        """Nothing is asked yet; the queue asks for nothing that may be in a job of before.
+        """From here on the queue asks for no text that may be in a job of an earlier life.
 
         Args:
             recipe: How to ask the provider.
@@ -63,7 +63,7 @@ class CachedBatchJobs:
             settings: When there are jobs. Those that were begun are finished also where there are to be no new ones.
             queue: What hands texts over.
             rng: Source of jitter.
-            shared: With whoever else embeds in the same space.
+            shared: With the other providers of the same space.
             bias: What the vectors of this space are without; None: nothing is taken out of them.
         """
         self._recipe = recipe

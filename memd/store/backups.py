@@ -18,7 +18,7 @@ from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable
 
 log = structlog.get_logger()
 
-KEPT_S = 24 * 3600.0  # in which somebody who misses something can go back to the program of before
+KEPT_S = 24 * 3600.0  # in which a user who misses something can go back to the older program
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -46,7 +46,7 @@ def make(connection: apsw.Connection, file: Path, before: int) -> Path:
     """Copy a whole database, what is in its log included; the copy is on the disk itself when this returns.
 
     What a killed attempt left is written over. A copy for the same schema is replaced: the database has not been brought
-    up to date since, or somebody has put that copy in its place.
+    up to date since, or a user has put that copy in its place.
 
     Args:
         connection: Of the database, in no transaction.
@@ -67,7 +67,7 @@ def make(connection: apsw.Connection, file: Path, before: int) -> Path:
 
 def _copy(file: Path, connection: apsw.Connection, to: Path) -> None:
     unfinished = partial(file)
-    # Made here and not by SQLite: nobody else may read it, and what stands there already is not written through.
+    # Made here and not by SQLite: no other user may read it, and what stands there already is not written through.
     unfinished.unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:

@@ -85,7 +85,7 @@ class Database:
         begin: Callable[[Path], None] = _as_empty,
         remakes: bool = False,
     ) -> None:
-        """Nothing is opened yet.
+        """Does not open the file.
 
         Args:
             file: Where the database is; its directory must exist.
@@ -389,7 +389,7 @@ class Database:
         try:
             writer.execute("ROLLBACK")
         except apsw.Error:
-            # What led here is what is told. The next write opens the file anew.
+            # The error that led here is raised. The next write opens the file anew.
             self._close_writer()
 
     def _has_logged(self, _: apsw.Connection, __: str, pages: int) -> int:
@@ -412,7 +412,7 @@ class Database:
             log.warning("store.log_not_folded", file=str(self.file), reason=str(trouble))
 
     def _begin_log_anew(self, writer: apsw.Connection) -> None:
-        """Have the log written from its beginning again, for which SQLite needs a moment in which nobody reads.
+        """Have the log written from its beginning again, for which SQLite needs a moment without readers.
 
         Under steady searches there is none by itself: the log of an index of 19 MB grew to 433 MB in half a minute. So the
         places of readers are taken, if that is possible in a time that no search notices; else at one of the next commits,
@@ -440,12 +440,12 @@ class Database:
         """Refuse to rely on a file of which something may be lost.
 
         Where a sync failed, a system may drop what it could not write, and call the next sync a success: Linux does.
-        What was written is then in memory for a while, and nothing tells when it is gone. So all of it has to be
+        What was written is then in memory for a while, and no call says when it is gone. So all of it has to be
         made or written once more, elsewhere, as soon as the disk keeps what it is given.
 
         Raises:
             StoreUnavailable: a sync failed, and the next one does, too.
-            StoreDamaged: a sync failed, and the next one did not. This is told once.
+            StoreDamaged: a sync failed, and the next one did not. This is raised once.
         """
         if self.unsynced is None:
             return
@@ -513,7 +513,7 @@ class Database:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait for those who read, close what they read with, and let nobody begin before the end."""
+        """Wait for the readers, close their connections, and let no read begin before the end."""
         for _ in range(READERS):
             self._close(self._readers.get().connection)
         opened: list[_Reader] = []
@@ -689,7 +689,7 @@ class Database:
                 # Virtual tables keep what they read of the old content in their connection.
                 self._generation += 1
                 self._close_writer()
-            # The copy is committed, whatever comes now: who writes next opens the file, and is told if that fails.
+            # The copy is committed, whatever comes now: the next write opens the file, and raises if that fails.
             with contextlib.suppress(StoreUnavailable):
                 self._open_writer(create=False)
 
@@ -731,7 +731,7 @@ class Database:
         """Bring what is in the log into the file itself.
 
         Args:
-            wait: Bring everything, waiting for readers; only for a file that nobody searches. Else what can be brought
+            wait: Bring everything, waiting for readers; only for a file without searches. Else what can be brought
                 without: under steady searches, there may be no moment without a reader for seconds.
 
         Raises:
@@ -748,8 +748,8 @@ class Database:
     async def empty_log(self) -> bool:
         """Bring what is in the log into the file itself and leave nothing in it; whether that was possible now.
 
-        After a passive checkpoint the log still has its old pages, until others are written over them. Where somebody
-        reads all the time, there may be no moment for it: nobody is kept waiting for one for longer than is noticed.
+        After a passive checkpoint the log still has its old pages, until others are written over them. Under steady
+        reads there may be no moment for it: no reader is kept waiting for longer than is noticed.
 
         Raises:
             StoreUnavailable, StoreDamaged: what is in the log stays there.

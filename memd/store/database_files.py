@@ -41,7 +41,7 @@ def identity(file: Path) -> tuple[int, int] | None:
 
 
 def require_files(file: Path) -> None:
-    """Where a directory or a pipe stands in the place of a file, SQLite would fail for ever, or wait for ever.
+    """Where a directory or a pipe stands in the place of a file, SQLite would always fail, or wait without end.
 
     Raises:
         StoreDamaged: there is one.

@@ -46,7 +46,7 @@ class EmbeddingStore:
     def __init__(
         self, file: Path, clock: Callable[[], float] = time.monotonic, rng: Random | None = None
     ) -> None:
-        """Nothing is opened yet.
+        """Does not open the file.
 
         Args:
             file: Where it is; its directory must exist.
@@ -88,7 +88,7 @@ class EmbeddingStore:
         await self._database.close()
 
     async def run(self) -> None:
-        """Write what could not be written as soon as it can be, for ever."""
+        """Write what could not be written as soon as it can be; runs until it is cancelled."""
         backoff = Backoff(self._rng, cap_s=REOPEN_S)
         while True:
             await self._troubled.wait()
@@ -105,7 +105,7 @@ class EmbeddingStore:
         return self._database.ended_cleanly
 
     def damaged_files(self) -> list[Path]:
-        """What was damaged and is kept for whoever wants to look, the newest first."""
+        """Damaged files that are kept for inspection, the newest first."""
         return quarantine.kept(self.file)
 
     @property
@@ -183,7 +183,7 @@ class EmbeddingStore:
     async def prune(self, max_entries: int, now: float) -> int:
         """Delete some of the vectors that were not used for longest; how many.
 
-        Called until it is 0, it leaves no more than max_entries and a little. None goes while somebody needs all of them.
+        Called until it is 0, it leaves no more than max_entries and a little. None goes within needed().
         """
         most = max_entries + max_entries // PRUNE_SLACK
         if self._needed or (self._counted is not None and self._counted + self._written <= most):
@@ -324,7 +324,7 @@ class EmbeddingStore:
                     del unsaved[key]
         self._enter(
             None
-        )  # not before: neither reading nor finding nothing to delete tells that writing works again
+        )  # not before: neither a read nor a prune without a find shows that writing works again
 
 
 def _select(

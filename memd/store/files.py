@@ -25,7 +25,7 @@ class KnownFile(msgspec.Struct, frozen=True, gc=False):
     path: str
     kind: Kind
     stamp: Stamp
-    hash: bytes  # sha256 of its bytes; of a transcript, 32 bytes that tell its states apart
+    hash: bytes  # sha256 of its bytes; of a transcript, 32 bytes, different for each state
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ def replace_session(
     A chunk stays as it is where its embedded text is the same, as with replace.
 
     Returns:
-        None where the transcript is not at change.since any more: somebody else has read it meanwhile, or it was
+        None where the transcript is not at change.since any more: another pass has read it meanwhile, or it was
         taken out. Nothing was changed.
     """
     if change.since is not None and not sessions.is_at(connection, change.found.path, change.since):
@@ -139,7 +139,7 @@ def replace_session(
     file_id, others = _put_file(connection, change.found, change.hash)
     sessions.put(connection, file_id, change)
     sessions.put_tally(connection, file_id, change.tally)
-    # From the beginning on means every chunk, be it of a turn or not.
+    # From the beginning on means every chunk, of a turn or not.
     those = "AND turn >= ?" if change.chunks_from else "AND ? = 0"
     rows = connection.execute(
         f"SELECT id, hash, text FROM chunks WHERE file_id = ? {those} ORDER BY id",

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Chunks of one state of an index, for whoever ranks them."""
+    """Reads chunks of one state of an index."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -53,7 +53,7 @@ class Index:
     """Files, chunks, keywords and vectors of one agent."""
 
     def __init__(self, file: Path, *, resident: bool = True, like: "Index | None" = None) -> None:
-        """Nothing is opened yet.
+        """Does not open the file.
 
         Args:
             file: Where it is, or is to be.
@@ -106,7 +106,7 @@ class Index:
     async def _carried_through(self, change: Callable[[], Awaitable[T]]) -> T:
         """What a change of the file and of what is in memory returns, when no other one is under way.
 
-        Its transaction goes through whoever is cancelled, as an agent that is served no more is: so what is in memory
+        Its transaction is committed even if the caller is cancelled, as that of a removed agent is: so what is in memory
         must follow all the same, or searches would see another state than the file's.
         """
 
@@ -123,7 +123,7 @@ class Index:
     def _have_changed(self, changing: asyncio.Task[Any]) -> None:
         self._under_way.discard(changing)
         if not changing.cancelled():
-            changing.exception()  # where nobody waits any more, nobody asks for it
+            changing.exception()  # the exception counts as seen where no caller waits any more
 
     # --- what it was built for
 
@@ -528,7 +528,7 @@ class Index:
             StoreDamaged: what was built cannot be used.
         """
         built = await other.hand_over()
-        # A vector that somebody is about to add belongs to what was here, or to what comes: never to both.
+        # A vector that is about to be added belongs to what was here, or to what comes: never to both.
         async with self._changing:
             if damage is None:
                 try:
@@ -565,7 +565,7 @@ class Index:
                 raise
 
     async def hand_over(self) -> Held | None:
-        """Put everything into the file itself and close it; what is held of the vectors goes to whoever takes the file.
+        """Put everything into the file itself and close it; returns what is held of the vectors.
 
         Raises:
             StoreUnavailable, StoreDamaged: it cannot be used.
@@ -587,7 +587,7 @@ class Index:
         return total
 
     def damaged_files(self) -> list[Path]:
-        """What of this index was damaged and is kept for whoever wants to look, the newest first."""
+        """Damaged files of this index that are kept for inspection, the newest first."""
         return quarantine.kept(self.file)
 
 

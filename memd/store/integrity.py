@@ -20,7 +20,7 @@ def faults(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
         schema: The folder of migrations, below sql/; the file is of a number of it that this program knows.
 
     Raises:
-        apsw.Error: it could not be looked through, which tells nothing of the file: no memory, an I/O error.
+        apsw.Error: it could not be looked through, which says nothing about the file: no memory, an I/O error.
     """
     number: int = connection.pragma("user_version")
     try:
@@ -30,7 +30,7 @@ def faults(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
             or (_gaps(connection, number) if schema == "index" and number else ())
         )
     except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SQLError) as error:
-        # The statements are these alone, and a sound file takes them: what they say quotes nobody.
+        # The statements are these alone, and a sound file takes them: their messages quote no text.
         return (str(error),)
 
 
@@ -62,8 +62,8 @@ def _names(connection: apsw.Connection) -> frozenset[str]:
 def _told_by_sqlite(connection: apsw.Connection) -> tuple[str, ...]:
     # Since 3.44 this asks virtual tables as well: FTS5 checks its index. Its own command would be a write.
     rows = connection.execute(f"PRAGMA quick_check({_MOST_FAULTS})")
-    told = [line for (row,) in rows for line in str(row).splitlines()]
-    return tuple(line for line in told if line != "ok" and not line.startswith("***"))[:_MOST_FAULTS]
+    found = [line for (row,) in rows for line in str(row).splitlines()]
+    return tuple(line for line in found if line != "ok" and not line.startswith("***"))[:_MOST_FAULTS]
 
 
 def _gaps(connection: apsw.Connection, number: int) -> tuple[str, ...]:
@@ -71,12 +71,12 @@ def _gaps(connection: apsw.Connection, number: int) -> tuple[str, ...]:
     lost: int = connection.execute(
         "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM keywords_docsize)"
     ).get
-    told = [f"{lost} chunks are missing in the keyword index"] if lost else []
+    found = [f"{lost} chunks are missing in the keyword index"] if lost else []
     if number >= _WITH_SESSIONS:
         torn: int = connection.execute(
             "SELECT count(*) FROM (SELECT 1 FROM turns GROUP BY file_id HAVING count(*) <> max(seq) + 1)"
         ).get
-        told += [f"turns are missing in {torn} transcripts"] if torn else []
+        found += [f"turns are missing in {torn} transcripts"] if torn else []
     if number >= _WITH_TOTALS:
-        told += meta.miscounted(connection)
-    return (*told, *vectors.gaps(connection))
+        found += meta.miscounted(connection)
+    return (*found, *vectors.gaps(connection))

@@ -30,12 +30,12 @@ class Match(msgspec.Struct, frozen=True, gc=False):
 
     r: float  # -bm25: larger is better, never negative
     held: bytes  # the phrases of the expression that it holds: their indexes, ascending
-    share: float = 0.0  # 0..1, of what all phrases of the expression tell: 1 where it holds each of them
+    share: float = 0.0  # 0..1, of the weight of all phrases of the expression: 1 where it holds each of them
 
 
 def prepare(connection: apsw.Connection) -> None:
     """Give a connection the function that search needs."""
-    # A file that cannot be read fails here, where the error tells why. The schema does not fit into its first page.
+    # A file that cannot be read fails here, where the error says why. The schema does not fit into its first page.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     connection.register_fts5_function("held", _held)
 
@@ -90,7 +90,7 @@ def search(
         connection: Of a reader.
         match: Phrases in quotes, with ALTERNATIVE between them.
         limit: How many of each source at most.
-        kinds: Only chunks of files of these kinds take part, so that hidden ones take nobody's place.
+        kinds: Only chunks of files of these kinds take part, so that hidden ones take no place of others.
     """
     # Most often the best of all hold enough of each source, and ranking is what takes the time.
     everything = _everything(connection)
@@ -103,25 +103,25 @@ def search(
         if len(best) < limit and len(ranked) == most and wanted & everything:
             best = _best_of_few(connection, match, limit, wanted)
         found += best
-    told = _told(connection, match) if found else []
-    whole = math.fsum(told) or 1.0
-    shares = {held: math.fsum(told[n] for n in held) / whole for held in {one.held for _, one in found}}
+    weights = _weights(connection, match) if found else []
+    whole = math.fsum(weights) or 1.0
+    shares = {held: math.fsum(weights[n] for n in held) / whole for held in {one.held for _, one in found}}
     found = [(chunk_id, Match(one.r, one.held, shares[one.held])) for chunk_id, one in found]
     return sorted(found, key=lambda one: (-one[1].r, one[0]))
 
 
-def _told(connection: apsw.Connection, match: str) -> list[float]:
-    """What each phrase of an expression tells: its inverse document frequency.
+def _weights(connection: apsw.Connection, match: str) -> list[float]:
+    """The weight of each phrase of an expression: its inverse document frequency.
 
-    One that no chunk holds tells the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009,
+    One that no chunk holds weighs the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009,
     3.4; with 1 added, so that what most chunks hold is not below 0.
     """
     chunks = meta.total(connection, "chunks")
-    told = []
+    weights = []
     for phrase in match.split(ALTERNATIVE):
         often: int = connection.execute("SELECT count(*) FROM keywords WHERE keywords MATCH ?", (phrase,)).get
-        told.append(math.log(1 + max(0.5, chunks - often + 0.5) / (often + 0.5)))
-    return told
+        weights.append(math.log(1 + max(0.5, chunks - often + 0.5) / (often + 0.5)))
+    return weights
 
 
 class _Ranked(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ import msgspec
 
 from memd.store.errors import StoreDamaged
 
-# Raised by whoever changes what memd.chunk or memd.text.tokens.fts_text gives for the same file: indexes are
+# To be raised with each change of what memd.chunk or memd.text.tokens.fts_text gives for the same file: indexes are
 # then rebuilt.
 CHUNKING = 4
 TOKENIZER = 2
@@ -140,7 +140,7 @@ def get_mounts(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 
 def put_mounts(connection: apsw.Connection, mounts: Sequence[tuple[str, str]]) -> None:
-    """Store them, all UTF-8: after a restart, what is none any more tells a disk that is away from files that are gone."""
+    """Store them, all UTF-8: after a restart, one that is no mount point any more means that a disk is away, and not that files are gone."""
     connection.execute(
         "INSERT OR REPLACE INTO meta (key, value) VALUES ('mounts', ?)",
         (msgspec.json.encode(mounts).decode(),),

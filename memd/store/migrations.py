@@ -55,10 +55,10 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
 
 
 def _require_sound(connection: apsw.Connection) -> None:
-    told: str = connection.execute("PRAGMA quick_check(1)").get
-    if told != "ok":
+    found: str = connection.execute("PRAGMA quick_check(1)").get
+    if found != "ok":
         file = connection.db_filename("main")
-        raise StoreDamaged(f"{file}: {told}")
+        raise StoreDamaged(f"{file}: {found}")
 
 
 def require_known(file: Path, schema: str) -> None:

@@ -76,7 +76,7 @@ def _numbered(file: Path) -> dict[int, Path]:
 
 
 def _drop(damaged: Path) -> None:
-    # What stood in the place of a file may be a directory with somebody's files in it: those are not memd's to delete.
+    # What stood in the place of a file may be a directory with files of the user in it: those are not memd's to delete.
     for path in (damaged, *(Path(f"{damaged}{suffix}") for suffix in _LOGS)):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)

@@ -97,7 +97,7 @@ def _condition_of_cache(connection: apsw.Connection) -> CacheCondition:
 
 
 def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T]) -> T:
-    """What a look at a file tells. One that was changed meanwhile is looked at again, by way of its log."""
+    """The result of a look at a file. A file that was changed meanwhile is looked at again, with its log."""
     if patience_s <= 0:
         raise LookImpossible("no time was left for it")
     deadline = time.monotonic() + patience_s
@@ -105,16 +105,16 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
         log = Path(f"{file}-wal")
         before = _state(file), _state(log)
         # The shared memory of a log is only read (https://www.sqlite.org/wal.html#readonly). A file without a log is opened
-        # as one that nobody changes: SQLite would leave an empty log beside it otherwise.
+        # as one that no process changes: SQLite would leave an empty log beside it otherwise.
         has_log = _holds_something(log)
         if has_log and not Path(f"{file}-shm").exists():
             raise LookImpossible("a daemon was killed and left a log that only the next daemon may take over")
-        told, trouble = None, None
+        result, trouble = None, None
         try:
             with _looking(
                 file, "mode=ro&readonly_shm=1" if has_log else "immutable=1", deadline
             ) as connection:
-                told = look(connection)
+                result = look(connection)
         except InterruptedLook:
             raise LookImpossible(f"that takes longer than {patience_s:g} s") from None
         except (StoreDamaged, StoreUnavailable) as failure:
@@ -123,8 +123,8 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
         if has_log or (_state(file), _state(log)) == before:
             if trouble is not None:
                 raise trouble
-            assert told is not None
-            return told
+            assert result is not None
+            return result
     raise LookImpossible("a daemon writes to it")
 
 

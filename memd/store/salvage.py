@@ -50,17 +50,17 @@ def bring_back(file: Path, schema: str) -> None:
 def _is_sound(file: Path) -> bool:
     try:
         with _opened(file) as copy:
-            told: str = copy.execute("PRAGMA quick_check(1)").get
+            found: str = copy.execute("PRAGMA quick_check(1)").get
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        told = str(error)
-    if told != "ok":
-        log.warning("store.copy_damaged", file=str(file), reason=told)
-    return told == "ok"
+        found = str(error)
+    if found != "ok":
+        log.warning("store.copy_damaged", file=str(file), reason=found)
+    return found == "ok"
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[apsw.Connection]:
-    """A connection to a file that nobody changes, which leaves nothing beside it."""
+    """A connection to a file that no process changes; it makes no files beside it."""
     connection = apsw.Connection(f"{database_files.uri(file)}?immutable=1", flags=_READ_ONLY)
     try:
         yield connection

@@ -27,7 +27,7 @@ Held = matrix.Matrix | disk_vectors.DiskVectors  # the vectors themselves, or wh
 
 
 async def at_rest(changing: asyncio.Lock, most_s: float) -> bool:
-    """Whether nobody holds the lock of changes within so many seconds."""
+    """Whether the lock of changes becomes free within so many seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(most_s), changing:
             return True
@@ -132,14 +132,14 @@ class SearchVectors:
             await self._follow_with(held, gone, came)
         except (MemoryError, NoMemory):
             self._held = await self._read_anew(held.dimensions)
-        self._shelve_if_wanted()  # of one that is like another, nobody else sees to it
+        self._shelve_if_wanted()  # with like set, no call of shelve comes
 
     async def _follow_with(self, held: Held, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
         if len(gone) + len(came) <= AT_ONCE:
             held.remove(gone)
             held.add(came)
         else:
-            # A branch that is checked out, or a note of many megabytes: nobody may wait for that.
+            # A branch that is checked out, or a note of many megabytes: no search may wait for that.
             for change in (partial(held.remove, gone), partial(held.add, came)):
                 try:
                     await self._following.run(change)

@@ -33,7 +33,7 @@ class SessionChange(msgspec.Struct, frozen=True, kw_only=True):
     """A transcript as it is now, by what is new of it."""
 
     found: FoundFile
-    hash: bytes  # 32 bytes that tell this state of the file from another
+    hash: bytes  # 32 bytes, different for each state of the file
     progress: bytes
     since: bytes | None = None  # the progress in the store that this goes on from; None: this is all there is
     turns_from: int = 0  # turns with this seq and later ones are replaced

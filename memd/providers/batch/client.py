@@ -43,7 +43,7 @@ class BatchTimeouts(msgspec.Struct, frozen=True):
     first_s: float = 1.0  # the wait after the first failure; it doubles
     longest_s: float = 60.0  # between two requests, unless the provider asks for more
     longest_asked_s: float = 3600.0  # what it may ask for
-    end_s: float = 72 * 3600.0  # for a job to end that nobody waits for; providers give up after 48 hours
+    end_s: float = 72 * 3600.0  # for a job to end with wait = false; providers give up after 48 hours
     cancel_s: float = 900.0  # for a job to end that was cancelled; OpenAI says ten minutes
     gone_s: float = 3600.0  # a job, or its file, that is said not to exist is asked about for so long: it has been paid for
     appear_s: float = 15.0  # for a job to be listed that has been created just now
@@ -55,7 +55,7 @@ class BatchTimeouts(msgspec.Struct, frozen=True):
 
 
 def batch_dialect(embeddings: Dialect, base_url: str) -> BatchDialect | None:
-    """The batch API that belongs to an embedding API; None: it has none, or nobody can know whether it has.
+    """The batch API that belongs to an embedding API; None: it has none, or that cannot be known.
 
     Args:
         embeddings: The embedding API.

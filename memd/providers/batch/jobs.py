@@ -32,7 +32,7 @@ UNREMEMBERED_S = 60.0  # after a job could not be remembered, until another one 
 class BatchRunner:
     """The jobs of one provider, model and key.
 
-    Texts that are in a job are held: nobody else should ask for them. They are let go when the job has ended, with or
+    Texts that are in a job are held: no plain request may ask for them. They are let go when the job has ended, with or
     without their vectors; those that came have been kept by then.
     """
 
@@ -182,7 +182,7 @@ class BatchRunner:
             await self._ledger.put_document(batch_state.DOCUMENT, msgspec.json.encode(self._state))
 
     async def watch(self) -> None:
-        """Wait for ever, or for an error that no job is meant to end with, and raise it."""
+        """Wait until a job ends with an error that is not foreseen, and raise it."""
         raise await self._faults.get()
 
     async def close(self) -> None:
@@ -266,7 +266,7 @@ class BatchRunner:
         await self._until_written(lambda: self._end(job.id), "a job that is done cannot be forgotten")
         if before.is_on and not self._state.is_on:
             log.warning("embed.batches_turned_off", reason=self._state.reason)
-        # Not before, of one that may be taken up again: whoever did so after a crash would need them.
+        # Not before, of one that may be taken up again: a restart after a crash would need them.
         if not (await self._files.clear(job.id) and is_clear):
             await self._clear_left(failures=1)
 
@@ -320,7 +320,7 @@ class BatchRunner:
             if self._settings.wait:
                 await run.finish(missing, shares, keep)
                 return True
-        # Nobody waits for it: the next job may begin.
+        # Syncs do not wait for it: the next job may begin.
         await run.finish(missing, shares, keep)
         return True
 

@@ -172,8 +172,8 @@ class GeminiBatches(msgspec.Struct, frozen=True):
     def state(self, body: bytes) -> Running | JobEnded:
         """Its state, which stands in the metadata, with a prefix, beside a flag that it is done."""
         job = decoded(self.embeddings.provider, body, _Operation)
-        told = (job.metadata.state if job.metadata is not None else None) or job.state or ""
-        state = told.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
+        prefixed = (job.metadata.state if job.metadata is not None else None) or job.state or ""
+        state = prefixed.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         places = (job.response, job.metadata.output if job.metadata is not None else None)
         file = next((place.responses_file for place in places if place and place.responses_file), None)
         outputs = () if file is None else (checked(self.embeddings.provider, file),)
@@ -183,7 +183,7 @@ class GeminiBatches(msgspec.Struct, frozen=True):
             return JobEnded(outputs, f"the job has {state.lower() or 'failed'}", inputs)
         if state in _DONE or job.done:
             return JobEnded(outputs, None if outputs else "the job names no file with results", inputs)
-        return Running(told[:40])
+        return Running(prefixed[:40])
 
     def cancel(self, job: str) -> HttpRequest:
         """An end for the operation."""
