@@ -31,7 +31,7 @@ def sync_text(
     timeout_s: float | None = None,
 ) -> SyncReport:
     """Have all text that is on disk now made searchable."""
-    # However long the work takes: a daemon that does not even say how it is will not do it.
+    # A daemon that does not answer even this will not do the work, however long that may take.
     with connect(_ANSWER_S) as asked:
         asked.status(agent)
 
@@ -39,7 +39,7 @@ def sync_text(
         with connect(timeout_s) as memd:
             return memd.sync(agent=agent, force=force, vectors=False)
 
-    return _shown(connect, screen, work, agent, _text_stage)
+    return _with_progress(connect, screen, work, agent, _text_stage)
 
 
 def sync_vectors(
@@ -51,7 +51,7 @@ def sync_vectors(
         with connect(timeout_s) as memd:
             return memd.sync(agent=agent)
 
-    return _shown(connect, screen, work, agent, _vector_stage)
+    return _with_progress(connect, screen, work, agent, _vector_stage)
 
 
 def sync(
@@ -93,7 +93,7 @@ def sync(
     )
 
 
-def _shown(
+def _with_progress(
     connect: Connect,
     screen: Screen,
     work: Callable[[], SyncReport],
@@ -119,12 +119,12 @@ def _text_stage(report: StatusReport) -> Stage:
     if not reading:
         files = sum(agent.files for agent in report.agents.values())
         return Stage("Reading notes", remark=f"{counted(files, 'file')} searchable")
-    done, total_vectors = sum(one.done for one in reading), sum(one.total for one in reading)
-    return Stage("Reading notes", done, total_vectors, f"{done:,} of {counted(total_vectors, 'file')}")
+    done, total = sum(one.done for one in reading), sum(one.total for one in reading)
+    return Stage("Reading notes", done, total, f"{done:,} of {counted(total, 'file')}")
 
 
 def _vector_stage(report: StatusReport) -> Stage:
-    done = total_vectors(report)
-    everything = done.done + done.waiting
-    rest = f", {estimate(done.eta_s)} to go" if done.eta_s is not None else ""
-    return Stage("Computing vectors", done.done, everything, f"{done.done:,} of {everything:,}{rest}")
+    vectors = total_vectors(report)
+    everything = vectors.done + vectors.waiting
+    rest = f", {estimate(vectors.eta_s)} to go" if vectors.eta_s is not None else ""
+    return Stage("Computing vectors", vectors.done, everything, f"{vectors.done:,} of {everything:,}{rest}")
