@@ -9,7 +9,7 @@ from pathlib import Path
 from memd.ctl import arguments
 from memd.ctl.call import Call, places
 from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, explained
-from memd.ctl.output.screen import Outcome, Screen, of_process
+from memd.ctl.output.screen import Outcome, Screen, process_screen
 from memd.errors import MemdError
 from memd.runtime import safe_traceback
 from memd.runtime.standard_streams import open_streams
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run memd-ctl; the exit statuses are those of memd.ctl.failures, but that of a hook is always 0."""
     typed = sys.argv[1:] if argv is None else list(argv)
     open_streams()
-    screen = of_process(wants_color="--no-color" not in typed, json="--json" in typed)
+    screen = process_screen(wants_color="--no-color" not in typed, json="--json" in typed)
     try:
         status = _answer(typed, screen)
     except BrokenPipeError:
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _answer(typed: Sequence[str], screen: Screen) -> int:
     try:
         options = arguments.parse(typed)
-        screen = of_process(wants_color=not options.no_color, json=options.json)
+        screen = process_screen(wants_color=not options.no_color, json=options.json)
         here = places(
             os.environ,
             sys.platform,

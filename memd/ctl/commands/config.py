@@ -12,8 +12,15 @@ from memd.ctl.call import Call
 from memd.ctl.config import in_force
 from memd.ctl.config.edit import example
 from memd.ctl.config.in_force import ValuePlace
-from memd.ctl.config.starter import NAMES, chosen, installed, notes_in_words, starter, transcripts_in_words
-from memd.ctl.config.warnings import exposed, overlaps, remarks_on_sources
+from memd.ctl.config.starter import (
+    NAMES,
+    choose_sources,
+    find_installed_agents,
+    notes_in_words,
+    starter_config,
+    transcripts_in_words,
+)
+from memd.ctl.config.warnings import exposed_key_files, overlaps, remarks_on_sources
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import counted, listed, shown
 from memd.ctl.output.screen import Outcome
@@ -87,7 +94,7 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
     from memd.providers.remote.spec import ProviderSpec  # noqa: PLC0415 - likewise
 
     home = call.places.home
-    for file, mode in exposed(config):
+    for file, mode in exposed_key_files(config):
         name = shown(file, home)
         yield f"{name} holds a key, and others may read it (mode {mode:04o}): chmod 600 {name}"
     around = ChoiceInputs(call.environ, home, read_small)
@@ -165,9 +172,9 @@ def _init(call: Call) -> Outcome:
             f"{shown(file, home)} is there already; it was left alone.",
             "--force replaces it. `memd-ctl config check` says whether it is right.",
         )
-    there = installed(call.environ)
-    choice = chosen(call, there)
-    write_text(file, starter(example(), choice, there))
+    there = find_installed_agents(call.environ)
+    choice = choose_sources(call, there)
+    write_text(file, starter_config(example(), choice, there))
     workspace = Path(DEFAULT_WORKSPACE.replace("~", str(home), 1))
     is_there = workspace.is_dir()
     found = (

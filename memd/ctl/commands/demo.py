@@ -15,8 +15,8 @@ from memd.ctl.demo.workspace import (
     GROUP_QUESTION,
     QUESTIONS,
     DemoQuestion,
-    daily,
-    write,
+    daily_note_path,
+    write_notes,
 )
 from memd.ctl.output.humanize import counted
 from memd.ctl.output.screen import Outcome
@@ -34,7 +34,7 @@ def run(call: Call) -> Outcome:
     keep = call.options.keep
     today = date.today()  # noqa: DTZ011  notes are named by the local day
     with scratch(call.places.home, keep=keep) as made:
-        number = write(made.workspace, today)
+        number = write_notes(made.workspace, today)
         call.screen.say(f"{counted(number, 'note')} in English and Chinese, with a daemon of their own.")
         began = time.monotonic()
         with daemon(made.places, call.environ):
@@ -90,7 +90,7 @@ def _ask(memd: Client, question: DemoQuestion) -> DemoAnswer:
 
 
 def _edit(memd: Client, made: DemoDirectory, today: date) -> EditFound:
-    path = daily(today)
+    path = daily_note_path(today)
     with (made.workspace / path).open("a", encoding="utf-8") as note:
         note.write(EDIT)
     written = time.monotonic()

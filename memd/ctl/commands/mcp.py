@@ -7,11 +7,11 @@ from collections.abc import Callable
 import msgspec
 
 from memd.ctl.call import Call
-from memd.ctl.daemon.process import unanswered
+from memd.ctl.daemon.process import remark_if_not_running
 from memd.ctl.integrations import json_edit, toml_edit
 from memd.ctl.integrations.foreign_file import change
 from memd.ctl.integrations.json_edit import NotEditable
-from memd.ctl.integrations.mcp_clients import McpClient, client_of, entry, flags, program, snippet
+from memd.ctl.integrations.mcp_clients import McpClient, client_of, entry, own_command, own_flags, snippet
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.screen import Outcome
 
@@ -36,7 +36,7 @@ def run(call: Call) -> Outcome:
         )
         text = f"{client.title} starts memd no more; {name} has no entry for it."
         return Outcome(McpResult(options.client, str(client.file), changed, []), text)
-    command = [*program("memd-mcp", "memd_client.mcp"), *flags(call)]
+    command = [*own_command("memd-mcp", "memd_client.mcp"), *own_flags(call)]
     lines = snippet(client, entry(client, command))
     if options.print:
         result = McpResult(options.client, str(client.file), changed=False, command=command)
@@ -83,6 +83,6 @@ def _remarks(call: Call) -> tuple[str, ...]:
     remarks = []
     if importlib.util.find_spec("mcp") is None:
         remarks.append(f"memd-mcp needs the MCP SDK: {sys.executable} -m pip install 'memd-client[mcp]'")
-    if (remark := unanswered(call.places, "start it with `memd-ctl up`.")) is not None:
+    if (remark := remark_if_not_running(call.places, "start it with `memd-ctl up`.")) is not None:
         remarks.append(remark)
     return tuple(remarks)

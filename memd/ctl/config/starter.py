@@ -33,7 +33,7 @@ class InstalledAgent(msgspec.Struct, frozen=True):
     transcripts: int
 
 
-def installed(environ: Mapping[str, str]) -> tuple[InstalledAgent, ...]:
+def find_installed_agents(environ: Mapping[str, str]) -> tuple[InstalledAgent, ...]:
     """The agents that have notes or transcripts here.
 
     Args:
@@ -60,7 +60,7 @@ class SourceChoice(msgspec.Struct, frozen=True):
     sessions: tuple[PresetName, ...] | None = None
 
 
-def starter(example: str, choice: SourceChoice, found: Sequence[InstalledAgent]) -> str:
+def starter_config(example: str, choice: SourceChoice, found: Sequence[InstalledAgent]) -> str:
     """The example with a choice made in it.
 
     Transcripts are private: where nobody was asked, those that were found are named in a comment.
@@ -108,7 +108,7 @@ def _replaced(text: str, line: str, by: str) -> str:
 _MOST_ATTEMPTS = 3
 
 
-def chosen(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
+def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
     """The choice of a person for what there is.
 
     Notes are searched unless somebody says no. Transcripts are searched only if somebody says yes.
@@ -149,10 +149,10 @@ def chosen(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
 
 
 def _says_yes(call: Call, question: str, *, usual: bool) -> bool:
-    return answered(question, call.screen.err.write, call.screen.err.flush, sys.stdin.readline, usual=usual)
+    return ask_yes_no(question, call.screen.err.write, call.screen.err.flush, sys.stdin.readline, usual=usual)
 
 
-def answered(
+def ask_yes_no(
     question: str,
     write: Callable[[str], object],
     flush: Callable[[], object],

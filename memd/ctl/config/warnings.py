@@ -26,7 +26,7 @@ from memd.text.memory_paths import (
 from memd.text.transcript_files import transcript
 
 
-def exposed(config: Config) -> Iterator[tuple[Path, int]]:
+def exposed_key_files(config: Config) -> Iterator[tuple[Path, int]]:
     """Files with a key in them that not only their owner may read, and their modes."""
     agents = config.agents.values()
     in_file = any(agent.remote.api_key or agent.remote.headers for agent in agents)

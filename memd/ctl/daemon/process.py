@@ -181,7 +181,7 @@ def find_answer(places: Places) -> StatusReport | None:
         return None
 
 
-def unanswered(places: Places, hint: str) -> str | None:
+def remark_if_not_running(places: Places, hint: str) -> str | None:
     """A remark that no daemon answers, or not this memd-ctl; None: one does.
 
     Args:

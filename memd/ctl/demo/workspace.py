@@ -43,17 +43,17 @@ def notes(today: date) -> Iterator[tuple[str, str]]:
         stem, _, _ = file.name.partition(".")
         if stem.startswith(_DAILY):
             day = today - timedelta(days=int(stem.removeprefix(_DAILY)))
-            yield daily(day), text.replace("{date}", day.isoformat())
+            yield daily_note_path(day), text.replace("{date}", day.isoformat())
         else:
             yield file.name, text
 
 
-def daily(day: date) -> str:
+def daily_note_path(day: date) -> str:
     """The path of a daily note."""
     return f"memory/{day.isoformat()}.md"
 
 
-def write(directory: Path, today: date) -> int:
+def write_notes(directory: Path, today: date) -> int:
     """Write all notes; how many they are."""
     number = 0
     for number, (path, text) in enumerate(notes(today), 1):  # noqa: B007  the last number is how many there are

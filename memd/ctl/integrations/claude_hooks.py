@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from memd.ctl.call import Call
-from memd.ctl.daemon.process import unanswered
+from memd.ctl.daemon.process import remark_if_not_running
 from memd.ctl.integrations import json_edit
 from memd.ctl.integrations.foreign_file import change
 from memd.ctl.integrations.json_edit import NotEditable
-from memd.ctl.integrations.mcp_clients import claude_settings, flags, program
+from memd.ctl.integrations.mcp_clients import claude_settings, own_command, own_flags
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.screen import Outcome
 
@@ -142,7 +142,9 @@ def run(call: Call) -> Outcome:
         if changed
         else f"Claude Code calls memd already; {name} was right."
     )
-    remark = unanswered(call.places, "start it with `memd-ctl up`. Until then the hooks say nothing.")
+    remark = remark_if_not_running(
+        call.places, "start it with `memd-ctl up`. Until then the hooks say nothing."
+    )
     return Outcome(
         HookResult("claude", str(file), changed, commands), text, () if remark is None else (remark,)
     )
@@ -150,7 +152,9 @@ def run(call: Call) -> Outcome:
 
 def _command(call: Call, hook: str) -> str:
     """What the shell runs for an event."""
-    return shlex.join([*program("memd-ctl", "memd.ctl"), "hook", hook, *_options(call, hook), *flags(call)])
+    return shlex.join(
+        [*own_command("memd-ctl", "memd.ctl"), "hook", hook, *_options(call, hook), *own_flags(call)]
+    )
 
 
 def _options(call: Call, hook: str) -> list[str]:

@@ -92,14 +92,14 @@ def _named(environ: Mapping[str, str], variable: str, home: Path) -> Path | None
     return home / value[2:].lstrip("/") if value.startswith("~/") else Path(value)
 
 
-def program(script: str, module: str) -> list[str]:
+def own_command(script: str, module: str) -> list[str]:
     """A console script of this installation; the module that it runs, where the script is not there."""
     # Beside the interpreter, whose own link is not followed: it would lead out of the virtual environment.
     path = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), script)  # noqa: PTH100, PTH118, PTH120  as said
     return [path] if os.access(path, os.X_OK) else [os.path.abspath(sys.executable), "-m", module]  # noqa: PTH100  likewise
 
 
-def flags(call: Call) -> list[str]:
+def own_flags(call: Call) -> list[str]:
     """What leads a command to this daemon, and to the conversation it is bound to."""
     options = call.options
     named = (

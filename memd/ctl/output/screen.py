@@ -161,7 +161,7 @@ class Screen:
         self.copy(msgspec.json.encode(value) + b"\n")
 
 
-def of_process(*, wants_color: bool, json: bool) -> Screen:
+def process_screen(*, wants_color: bool, json: bool) -> Screen:
     """The screen of this process."""
     return Screen(sys.stdout, sys.stderr, os.environ, wants_color=wants_color, json=json)
 

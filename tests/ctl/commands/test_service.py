@@ -16,7 +16,7 @@ from memd.ctl import arguments
 from memd.ctl.call import Call, places
 from memd.ctl.commands import service
 from memd.ctl.failures import Failed
-from memd.ctl.output.screen import Outcome, of_process
+from memd.ctl.output.screen import Outcome, process_screen
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
 from tests.ctl.conftest import Ran, Run
@@ -430,7 +430,7 @@ class Mac:
         here = places(
             self.environ, "darwin", self.home, config=None, state_dir=None, socket=str(self.address)
         )
-        call = Call(options, here, of_process(wants_color=False, json=False), self.environ)
+        call = Call(options, here, process_screen(wants_color=False, json=False), self.environ)
         return service.run(call, "darwin")
 
     def answered(self, *words: str) -> Outcome:
@@ -503,4 +503,4 @@ def test_other_systems_have_no_service(run: Run, home: Path, address: Path) -> N
     options = arguments.parse(["service", "status"])
     here = places({}, "freebsd14", home, config=None, state_dir=None, socket=str(address))
     with pytest.raises(Failed, match="knows no service manager on freebsd14"):
-        service.run(Call(options, here, of_process(wants_color=False, json=False), {}), "freebsd14")
+        service.run(Call(options, here, process_screen(wants_color=False, json=False), {}), "freebsd14")

@@ -11,7 +11,13 @@ import pytest
 from memd.config.load import parse
 from memd.config.settings import PresetName
 from memd.ctl.config.edit import example
-from memd.ctl.config.starter import InstalledAgent, SourceChoice, answered, installed, starter
+from memd.ctl.config.starter import (
+    InstalledAgent,
+    SourceChoice,
+    ask_yes_no,
+    find_installed_agents,
+    starter_config,
+)
 from memd.ctl.failures import Failed
 from tests.ctl.conftest import Run
 from tests.sources.homes import write_homes
@@ -19,21 +25,21 @@ from tests.sources.homes import write_homes
 
 def test_nothing_is_installed(home: Path) -> None:
     """An empty home, and one with empty directories."""
-    assert installed({}) == ()
+    assert find_installed_agents({}) == ()
     (home / ".codex" / "sessions" / "2026").mkdir(parents=True)
-    assert installed({}) == ()
+    assert find_installed_agents({}) == ()
 
 
 def test_all_four_are(home: Path) -> None:
     """With how much they keep: each session once, and notes apart."""
     write_homes(home)
-    assert installed({}) == (
+    assert find_installed_agents({}) == (
         InstalledAgent("openclaw", 3, 8),
         InstalledAgent("claude-code", 2, 1),
         InstalledAgent("codex", 2, 2),
         InstalledAgent("gemini", 2, 1),
     )
-    assert installed({"CODEX_HOME": str(home / "elsewhere")})[2].preset == "gemini"
+    assert find_installed_agents({"CODEX_HOME": str(home / "elsewhere")})[2].preset == "gemini"
 
 
 FOUND = (InstalledAgent("claude-code", 3, 214), InstalledAgent("codex", 0, 1), InstalledAgent("gemini", 1, 0))
@@ -42,8 +48,8 @@ HOME = Path("/home/li")
 
 def test_nothing_found_is_the_example() -> None:
     """And so is a no to all of it."""
-    assert starter(example(), SourceChoice(), ()) == example()
-    assert starter(example(), SourceChoice((), ()), FOUND) == example()
+    assert starter_config(example(), SourceChoice(), ()) == example()
+    assert starter_config(example(), SourceChoice((), ()), FOUND) == example()
 
 
 @pytest.mark.parametrize(
@@ -52,9 +58,9 @@ def test_nothing_found_is_the_example() -> None:
 )
 def test_a_choice_is_in_force(memory: tuple[PresetName, ...], sessions: tuple[PresetName, ...]) -> None:
     """Sessions are a source only if some were chosen."""
-    agent = parse(starter(example(), SourceChoice(memory, sessions), FOUND), HOME / "x.toml", HOME).agents[
-        "main"
-    ]
+    agent = parse(
+        starter_config(example(), SourceChoice(memory, sessions), FOUND), HOME / "x.toml", HOME
+    ).agents["main"]
     assert agent.memory_presets == memory
     assert agent.sessions.presets == sessions
     assert agent.sources == (("memory", "sessions") if sessions else ("memory",))
@@ -62,7 +68,7 @@ def test_a_choice_is_in_force(memory: tuple[PresetName, ...], sessions: tuple[Pr
 
 def test_transcripts_that_nobody_was_asked_about_are_named_in_a_comment() -> None:
     """Nothing changes until somebody takes the mark away."""
-    text = starter(example(), SourceChoice(("gemini",), None), FOUND)
+    text = starter_config(example(), SourceChoice(("gemini",), None), FOUND)
     assert (
         '\n# Found here: Claude Code (214 transcripts), Codex (1 transcript). With "sessions" in sources above:\n'
         '#presets = ["claude-code", "codex"]\n'
@@ -85,7 +91,7 @@ def test_transcripts_that_nobody_was_asked_about_are_named_in_a_comment() -> Non
 def test_an_answer(typed: str, usual: bool, answer: bool) -> None:
     """An empty line is the usual one; what is neither yes nor no is asked again."""
     asked, lines = io.StringIO(), io.StringIO(typed)
-    assert answered("Well?", asked.write, asked.flush, lines.readline, usual=usual) is answer
+    assert ask_yes_no("Well?", asked.write, asked.flush, lines.readline, usual=usual) is answer
     assert asked.getvalue().startswith("Well? [Y/n] " if usual else "Well? [y/N] ")
     assert asked.getvalue().count("Answer y or n.") == typed.count("?")
 
@@ -95,7 +101,7 @@ def test_no_answer(typed: str) -> None:
     """A closed terminal is no consent, nor is a fourth attempt."""
     lines = io.StringIO(typed)
     with pytest.raises(Failed, match="was not answered"):
-        answered("Well?", lambda _: None, lambda: None, lines.readline, usual=True)
+        ask_yes_no("Well?", lambda _: None, lambda: None, lines.readline, usual=True)
 
 
 class _Terminal(io.StringIO):

@@ -7,7 +7,7 @@ import pytest
 from memd.config.load import parse
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Remote, SessionSettings
 from memd.ctl.call import places
-from memd.ctl.config.warnings import Overlap, exposed, overlaps, remarks_on_sources
+from memd.ctl.config.warnings import Overlap, exposed_key_files, overlaps, remarks_on_sources
 from tests.sources.homes import write_homes
 
 
@@ -28,15 +28,15 @@ def test_a_configuration_with_a_key_is_for_its_owner(
     file = tmp_path / "config.toml"
     file.touch()
     file.chmod(mode)
-    assert list(exposed(_config(file, remote))) == ([(file, mode)] if found else [])
+    assert list(exposed_key_files(_config(file, remote))) == ([(file, mode)] if found else [])
 
 
 def test_a_configuration_without_a_key_may_be_read(tmp_path: Path) -> None:
     """There is nothing in it to hide; nor is there without a file."""
     file = tmp_path / "config.toml"
     file.touch(0o644)
-    assert list(exposed(_config(file, Remote(api_key_env="A_KEY")))) == []
-    assert list(exposed(_config(None, Remote(api_key="sk-1")))) == []
+    assert list(exposed_key_files(_config(file, Remote(api_key_env="A_KEY")))) == []
+    assert list(exposed_key_files(_config(None, Remote(api_key="sk-1")))) == []
 
 
 def test_the_file_of_a_key_is_for_its_owner(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_the_file_of_a_key_is_for_its_owner(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.touch()
     key.chmod(0o604)
-    assert list(exposed(_config(None, Remote(api_key_file=str(key))))) == [(key, 0o604)]
-    assert list(exposed(_config(None, Remote(api_key_file=str(tmp_path / "none"))))) == []
+    assert list(exposed_key_files(_config(None, Remote(api_key_file=str(key))))) == [(key, 0o604)]
+    assert list(exposed_key_files(_config(None, Remote(api_key_file=str(tmp_path / "none"))))) == []
 
 
 def agent(workspace: Path, *extra: Path, exclude: tuple[str, ...] = ()) -> AgentSettings:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.ctl.demo.workspace import EDIT, EDIT_QUESTION, QUESTIONS, DemoQuestion, notes, write
+from memd.ctl.demo.workspace import EDIT, EDIT_QUESTION, QUESTIONS, DemoQuestion, notes, write_notes
 from memd.search.query import parse
 from memd.search.terms import held
 from memd.text.tokens import is_mostly_cjk
@@ -72,6 +72,6 @@ def test_about_half_of_the_lines_are_chinese() -> None:
 @pytest.mark.parametrize("directory", ["workspace", "deep/workspace"])
 def test_they_are_written_as_they_are(tmp_path: Path, directory: str) -> None:
     """And counted."""
-    assert write(tmp_path / directory, _TODAY) == len(list((tmp_path / directory).rglob("*.md"))) == 8
+    assert write_notes(tmp_path / directory, _TODAY) == len(list((tmp_path / directory).rglob("*.md"))) == 8
     for path, text in notes(_TODAY):
         assert (tmp_path / directory / path).read_text(encoding="utf-8") == text

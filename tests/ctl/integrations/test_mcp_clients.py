@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.arguments import MCP_CLIENTS
-from memd.ctl.integrations.mcp_clients import claude_settings, client_of, entry, program, snippet
+from memd.ctl.integrations.mcp_clients import claude_settings, client_of, entry, own_command, snippet
 
 HOME = Path("/home/ada")
 
@@ -74,7 +74,7 @@ def test_another_client_is_not_known() -> None:
 @pytest.mark.parametrize(("script", "module"), [("memd-mcp", "memd_client.mcp"), ("memd-ctl", "memd.ctl")])
 def test_a_script_is_named_by_its_absolute_path(script: str, module: str) -> None:
     """It is there, and runs without a PATH."""
-    command = program(script, module)
+    command = own_command(script, module)
     assert command == [str(Path(sys.executable).with_name(script))]
     ran = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True, env={}, cwd="/")
     assert ran.stdout.startswith(script)
@@ -83,7 +83,7 @@ def test_a_script_is_named_by_its_absolute_path(script: str, module: str) -> Non
 @pytest.mark.parametrize("module", ["memd_client.mcp", "memd.ctl"])
 def test_without_the_script_it_is_the_module(module: str) -> None:
     """As in a directory of packages that has no bin."""
-    command = program("no-such-script", module)
+    command = own_command("no-such-script", module)
     assert Path(command[0]).is_absolute()
     assert command[1:] == ["-m", module]
     subprocess.run([*command, "--version"], capture_output=True, check=True, cwd="/")
