@@ -1,4 +1,4 @@
-"""`memd run` that fails in a way that nobody expects when it stores vectors, and quotes what it was given."""
+"""`memd run` that fails in a way that nobody expects when it begins to embed, and quotes a note."""
 
 import sys
 from pathlib import Path
@@ -6,17 +6,15 @@ from typing import NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest
-from memd.embedding.queue.results import ResultWriter
+from memd.embedding.queue.user_switches import UserSwitches
 from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
 
 
-async def crash(
-    self: ResultWriter, backlog: AgentBacklog, request: EmbedRequest, outcome: object
-) -> NoReturn:
-    """Bear no passage."""
-    raise ZeroDivisionError("\n".join(request.texts.values()))
+async def crash(self: UserSwitches, agent: str) -> NoReturn:
+    """End the task of an agent, which catches what it meets only later."""
+    note = Path(sys.argv[1]).parent / "workspace/memory/a.md"
+    raise ZeroDivisionError(f"{agent}: {note.read_text(encoding='utf-8')}")
 
 
 def choose(_: AgentSettings) -> ProviderChoice:
@@ -25,6 +23,6 @@ def choose(_: AgentSettings) -> ProviderChoice:
 
 
 if __name__ == "__main__":
-    ResultWriter.settle = crash  # type: ignore[method-assign]
+    UserSwitches.read = crash  # type: ignore[method-assign]
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))
