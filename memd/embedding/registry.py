@@ -4,12 +4,10 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 
-import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings
 from memd.embedding.provider_pair import ProviderPair
-from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.model import DegradedPart, FallbackUse
@@ -39,7 +37,7 @@ class ProviderRegistry:
             choose: What settings mean; may read files, and is called on a thread.
         """
         self.changes = parts.changes  # of any provider
-        self._parts = msgspec.structs.replace(parts, bound=CacheBound(self._max_entries))
+        self._parts = parts
         self._choose = choose
         self._pairs: dict[str, ProviderPair] = {}
         self._supplies: set[AgentProviders] = set()
@@ -63,11 +61,14 @@ class ProviderRegistry:
                 self._pairs[wanted] = pair
         supply = AgentProviders(settings, self._pairs[wanted], self, self._parts.cache)
         self._supplies.add(supply)
+        self._bound_cache()
         return supply
 
-    def _max_entries(self) -> int:
-        """The cache is that of all agents: the largest of their numbers counts."""
-        return max((supply.settings.cache.max_entries for supply in self._supplies), default=0)
+    def _bound_cache(self) -> None:
+        """Bound the cache, which is that of all agents, by the largest of their numbers."""
+        self._parts.bound.configured = max(
+            (supply.settings.cache.max_entries for supply in self._supplies), default=0
+        )
 
     @property
     def worker_pids(self) -> list[int]:
@@ -115,6 +116,7 @@ class ProviderRegistry:
     def release(self, supply: "AgentProviders") -> None:
         """Forget an agent that has ended."""
         self._supplies.discard(supply)
+        self._bound_cache()
         self.sweep_soon()
 
     def sweep_soon(self) -> None:

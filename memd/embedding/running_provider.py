@@ -53,7 +53,7 @@ class ProviderParts(msgspec.Struct, frozen=True):
     rng: Random
     thresholds: FallbackThresholds
     clock: Callable[[], float] = time.monotonic
-    bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(lambda: CacheSettings().max_entries))
+    bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(CacheSettings().max_entries))
     # By space: agents with different settings may have vectors of the same one.
     in_flight: dict[Space, InFlight] = {}
     jobs: dict[Space, "SharedBatchJobs"] = {}

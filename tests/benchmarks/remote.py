@@ -99,7 +99,7 @@ async def _indexed(home: Path, provider: Provider, texts: list[str]) -> float:
     for start in range(0, len(texts), 50):
         chunks = [chunk_of(text, line) for line, text in enumerate(texts[start : start + 50], 1)]
         await index.replace(found_file(f"memory/{start}.md"), str(start).encode(), chunks, {}, frozenset())
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 2 * len(texts)), healthy())
+    queue = EmbeddingQueue(provider, cache, CacheBound(2 * len(texts)), healthy())
     running = asyncio.create_task(queue.run())
 
     async def complete() -> None:

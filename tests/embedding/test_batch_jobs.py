@@ -46,7 +46,7 @@ async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path)
         shared, running, queues = SharedBatchJobs(), [], []
         for _ in range(2):
             provider = Named()
-            queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), healthy())
+            queue = EmbeddingQueue(provider, cache, CacheBound(1000), healthy())
             made = provider_spec("openai", "m", remote, {}, lambda _: KEY)
             jobs = CachedBatchJobs(
                 made, provider.identity, cache, remote.batch, queue, Random(1), shared, None

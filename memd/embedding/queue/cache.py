@@ -1,6 +1,6 @@
 """What is known of texts already. It only saves work: where it fails, work goes on as if nothing were known."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -23,13 +23,13 @@ class CacheBound:
     was used for a while and left again.
     """
 
-    def __init__(self, configured: Callable[[], int]) -> None:
+    def __init__(self, configured: int = 0) -> None:
         """Count no index before `entries` is called.
 
         Args:
             configured: The largest number that any agent asks for.
         """
-        self._configured = configured
+        self.configured = configured
         self._held: WeakKeyDictionary[SpaceCache, int] = WeakKeyDictionary()
 
     def entries(self, cached: "SpaceCache", held: int) -> int:
@@ -40,7 +40,7 @@ class CacheBound:
             held: How many texts the indexes hold that the queue serves: chunks, and parts where these are embedded.
         """
         self._held[cached] = held
-        return max(self._configured(), 2 * sum(self._held.values()))
+        return max(self.configured, 2 * sum(self._held.values()))
 
 
 class SpaceCache:

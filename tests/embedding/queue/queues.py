@@ -47,7 +47,7 @@ async def changed(queue: EmbeddingQueue, seen: RequestHealth | None = None) -> N
 
 
 def queue_of(provider: HashingProvider, cache: EmbeddingStore, max_entries: int = 1000) -> EmbeddingQueue:
-    return EmbeddingQueue(provider, cache, CacheBound(lambda: max_entries), healthy())
+    return EmbeddingQueue(provider, cache, CacheBound(max_entries), healthy())
 
 
 class Poisoned(HashingProvider):

@@ -68,7 +68,7 @@ async def desk(
         session = HttpConnections("openai", asker.account, None, 4)
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.02))
+        queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(0.02))
         client = BatchClient(dialect, session, asker.account.key, rng=Random(2), clock=time.time)
         bias = None if provider.bias is None else provider.bias.passages
         ledger = ProviderStore(cache, space)

@@ -115,7 +115,7 @@ async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: Emb
     provider = HashingProvider()
     provider.fail_next(10**9)  # until it is told otherwise
     index = await opened(tmp_path, "main", ["text"])
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 1000), healthy(0.01))
+    queue = EmbeddingQueue(provider, cache, CacheBound(1000), healthy(0.01))
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(20):
@@ -265,7 +265,7 @@ async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
     texts = ["apples", "pears", "plums"]
     texts.insert(place, "poison")
     index = await opened(tmp_path, "main", texts)
-    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(lambda: 1000), healthy(0.001))
+    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(1000), healthy(0.001))
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(20):
@@ -292,7 +292,7 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
                 asyncio.get_running_loop().call_later(0.005, queue.serve, source)
                 raise
 
-    queue = EmbeddingQueue(Told(), cache, CacheBound(lambda: 1000), healthy(0.2))
+    queue = EmbeddingQueue(Told(), cache, CacheBound(1000), healthy(0.2))
     queue.serve(source)
     running = asyncio.create_task(queue.run())
     async with asyncio.timeout(20):

@@ -65,7 +65,7 @@ async def serving(
     tmp_path: Path, cache: EmbeddingStore, provider: Lanes, texts: list[str]
 ) -> AsyncIterator[tuple[EmbeddingQueue, IndexToEmbed]]:
     index = await opened(tmp_path, "main", texts)
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
     source = IndexToEmbed("main", index, use_cache=True)
     async with running(queue, index):
         queue.serve(source)
@@ -110,7 +110,7 @@ async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
     provider.let_all()
     texts = [f"text {n}" for n in range(100)]
     index = await opened(tmp_path, "main", texts)
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
     async with running(queue, index):
         with locked(index, busy_ms=30_000):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
@@ -129,7 +129,7 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
         name: await opened(tmp_path, name, [f"{name} {n}" for n in range(60)]) for name in ("one", "two")
     }
     third = await opened(tmp_path, "three", [])
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
     async with running(queue, *indexes.values(), third):
         for name, index in indexes.items():
             queue.serve(IndexToEmbed(name, index, use_cache=True))
@@ -200,7 +200,7 @@ async def test_an_agent_whose_texts_others_have_asked_for_waits_while_the_provid
     provider = Backing("broken")
     one = await opened(tmp_path, "one", ["shared"])
     two = await opened(tmp_path, "two", ["shared", "broken"])
-    queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.01))
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(0.01))
     async with running(queue, one, two):
         queue.serve(IndexToEmbed("one", one, use_cache=True))
         await until_async(lambda: provider.in_flight == {"shared"})
@@ -217,8 +217,7 @@ async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: 
     texts = [f"shared {n}" for n in range(12)]
     indexes = [await opened(tmp_path, name, texts) for name in ("one", "two")]
     queues = [
-        EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(), in_flight=in_flight)
-        for _ in indexes
+        EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(), in_flight=in_flight) for _ in indexes
     ]
     async with running(queues[0], indexes[0]), running(queues[1], indexes[1]):
         for name, queue, index in zip(("one", "two"), queues, indexes, strict=True):

@@ -122,7 +122,7 @@ async def test_a_provider_that_fails_three_in_ten_gives_every_vector(
     flapping = server.plan = Flapping(server)
     async with provider_at(server, timeout_s=2.0) as provider:
         index = await opened_for(tmp_path, provider, texts)
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
+        queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
         async with running(queue):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             await done(queue, index)
@@ -147,7 +147,7 @@ async def test_a_provider_that_is_down_is_asked_for_one_text_at_a_time(
     server.plan = lambda _: says.broken("openai", 503) if next(failing) < 7 else None
     async with provider_at(server, retries=ONCE) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 300 for n in range(200)])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.02))
+        queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(0.02))
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
@@ -170,7 +170,7 @@ async def test_what_a_provider_asks_for_is_waited(
     server.plan = lambda _: says.too_fast("openai", "3600")
     async with provider_at(server) as provider:
         index = await opened_for(tmp_path, provider, ["a note"])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
+        queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             assert (await queue.wait_for(index))[0] == 1
@@ -191,7 +191,7 @@ async def test_a_refusal_for_good_ends_all_requests(
     server.plan = lambda _: getattr(says, refusal)("openai")
     async with provider_at(server, concurrency=2) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n}" for n in range(2000)])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
+        queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             waiting, reason = await queue.wait_for(index)
@@ -219,7 +219,7 @@ async def test_a_text_that_a_provider_fails_at_keeps_no_other_from_its_vector(
         index = await opened_for(
             tmp_path, provider, ["poison", *(f"note {n} " + "word " * 900 for n in range(60))]
         )
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy(0.02))
+        queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(0.02))
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             while (await index.counts()).done < 60:
@@ -235,7 +235,7 @@ async def test_a_request_that_fails_takes_no_other_with_it(
     server.delay_s = 0.2
     async with provider_at(server, retries=ONCE) as provider:
         index = await opened_for(tmp_path, provider, [f"note {n} " + "word " * 1500 for n in range(16)])
-        queue = EmbeddingQueue(provider, cache, CacheBound(lambda: 10_000), healthy())
+        queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
         async with running(queue, index):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             _, reason = await queue.wait_for(index)

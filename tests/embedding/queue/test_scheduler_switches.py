@@ -38,7 +38,7 @@ def queue_of(
     return EmbeddingQueue(
         provider,
         cache,
-        CacheBound(lambda: 10_000),
+        CacheBound(10_000),
         healthy(),
         confirm_above=confirm_above,
         documents=partial(ProviderStore, cache),
@@ -304,7 +304,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
         return await store(*given)
 
     index.add_vectors = slowly  # type: ignore[method-assign, assignment]
-    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(lambda: 1000), healthy(0.001), confirm_above=12)
+    queue = EmbeddingQueue(Poisoned(), cache, CacheBound(1000), healthy(0.001), confirm_above=12)
     async with running(queue):
         for burst in range(4):
             texts = [f"text {burst} {n}" for n in range(10)]
