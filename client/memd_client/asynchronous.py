@@ -9,7 +9,16 @@ from datetime import date
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
-from memd_client.conversation import CLOSED, IN_FLIGHT, Answer, Conversation, WentAway, asked_at, settle
+from memd_client.conversation import (
+    CLOSED,
+    IN_FLIGHT,
+    Answer,
+    Conversation,
+    WentAway,
+    asked_at,
+    checked_timeout,
+    settle,
+)
 from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
@@ -38,7 +47,6 @@ from memd_client.messages import (
     Warm,
     WireMessage,
 )
-from memd_client.timeout import checked_timeout
 
 _PIECE = 1 << 12  # bytes read at once while greeting
 

@@ -11,7 +11,7 @@ from datetime import date
 from types import TracebackType
 from typing import Self, TypeVar
 
-from memd_client.conversation import CLOSED, Conversation, WentAway, asked_at, settle
+from memd_client.conversation import CLOSED, Conversation, WentAway, asked_at, checked_timeout, settle
 from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
@@ -40,7 +40,6 @@ from memd_client.messages import (
     Warm,
     WireMessage,
 )
-from memd_client.timeout import checked_timeout
 
 _PIECE = 1 << 16  # bytes read at once
 # A program that lets SIGPIPE end it, as pipelines do, must outlive a daemon that hangs up.

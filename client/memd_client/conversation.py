@@ -1,5 +1,6 @@
 """A client's half of the protocol on one connection, without the connection: bytes in, events out."""
 
+import math
 from collections.abc import Callable
 from datetime import date
 from typing import TypeVar
@@ -9,7 +10,6 @@ import msgspec
 from memd_client import codec, frames
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request, Sync, WireMessage
-from memd_client.timeout import patience_ms
 from memd_client.version import __version__
 
 IN_FLIGHT = 64  # requests without an answer, on one connection; the daemon stops reading there
@@ -166,3 +166,23 @@ def _read_answer(payload: bytes) -> Answer:
 
 def _failed(failure: Failure) -> RequestFailed:
     return RequestFailed(failure.code, failure.message, failure.hint)
+
+
+# What the timeouts of threads and sockets hold on every platform: 2**63 nanoseconds, nearly 300 years.
+_LONGEST_S = 9_000_000_000
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """The same timeout, in seconds; None waits for ever.
+
+    Raises:
+        ValueError: no call could end in such a time.
+    """
+    if timeout is None or 0 < timeout <= _LONGEST_S:
+        return timeout
+    raise ValueError(f"a timeout is None, or more than 0 and at most {_LONGEST_S} seconds, not {timeout!r}")
+
+
+def patience_ms(left_s: float | None) -> int | None:
+    """How long the daemon may take over a sync, so that its report arrives before the caller gives up."""
+    return None if left_s is None else max(0, math.floor(left_s * 950) - 200)

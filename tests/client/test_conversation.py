@@ -1,11 +1,21 @@
+import math
 from datetime import UTC, date, datetime
 
 import pytest
 
 from memd_client import codec, frames
-from memd_client.conversation import Answer, Conversation, WentAway, asked_at, settle
+from memd_client.conversation import (
+    Answer,
+    Conversation,
+    WentAway,
+    asked_at,
+    checked_timeout,
+    patience_ms,
+    settle,
+)
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
 from memd_client.messages import Failure, Found, Hello, Note, Reply, Search, Status, Sync
+from tests.bounds import shipped
 from tests.client.surface import BROKEN, FOUND, HELLO, REFUSAL, UNFIT, frame, packed
 
 
@@ -133,3 +143,37 @@ def test_the_day_of_a_question_is_sent_in_iso_8601() -> None:
     assert asked_at(datetime(2026, 2, 9, 18, 30, tzinfo=UTC)) == "2026-02-09T18:30:00+00:00"
     assert asked_at("2026-02-09") == "2026-02-09"
     assert asked_at(None) is None
+
+
+@pytest.mark.parametrize(
+    ("left_s", "expected"),
+    [
+        (None, None),
+        (10.0, 9300),
+        (1.0, 750),
+        (0.3, 85),
+        (0.2, 0),
+        (0.01, 0),
+        (0.0, 0),
+        (-5.0, 0),
+        (3600.0, 3_419_800),
+    ],
+)
+def test_a_daemon_gets_less_time_than_its_caller_has(left_s: float | None, expected: int | None) -> None:
+    """The daemon gets a little less time than the caller has left, never less than none."""
+    assert patience_ms(left_s) == expected
+
+
+@pytest.mark.parametrize("timeout", [None, 0.001, 1, 10.0, shipped("memd_client.conversation._LONGEST_S")])
+def test_possible_timeouts(timeout: float | None) -> None:
+    """Any time that can pass is a timeout, and so is none."""
+    assert checked_timeout(timeout) == timeout
+
+
+@pytest.mark.parametrize(
+    "timeout", [0, 0.0, -1, math.nan, math.inf, -math.inf, shipped("memd_client.conversation._LONGEST_S") + 1]
+)
+def test_impossible_timeouts(timeout: float) -> None:
+    """A time in which nothing could be answered, or that no operating system can wait, is refused."""
+    with pytest.raises(ValueError, match="timeout"):
+        checked_timeout(timeout)

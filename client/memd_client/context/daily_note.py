@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from typing import Literal
@@ -13,7 +13,6 @@ import msgspec
 
 from memd_client.context.beneath import opened_directory, opened_file, opened_workspace
 from memd_client.context.days import DIRECTORY, local_day, note_name, note_path
-from memd_client.context.repeats import unsaid
 from memd_client.errors import MemdClientError
 
 LONGEST_BYTES = 1 << 20  # of one block; more is no note but a mistake
@@ -177,3 +176,29 @@ def _explained(failure: OSError, path: str, workspace: str) -> NoteNotWritten:
             return NoteNotWritten(path, reason, f"Check who may write to {workspace}.")
         case _:
             return NoteNotWritten(path, reason)
+
+
+def unsaid(block: str, note: str) -> str:
+    """The part of a block that is new to a note; empty where the note holds the block already.
+
+    Lines are compared without regard to blanks, and blank lines do not count. The note holds a block whose lines stand
+    in it one after the other; of a block that begins with all lines of the note, what follows them is new. Nothing less
+    counts as repeated: the same heading or "- done" may well be meant a second time.
+    """
+    said = [folded for line in note.splitlines() if (folded := _folded(line))]
+    lines = block.splitlines()
+    told = [(at, folded) for at, line in enumerate(lines) if (folded := _folded(line))]
+    if _stretch(folded for _, folded in told) in _stretch(said):
+        return ""
+    if said and [folded for _, folded in told[: len(said)]] == said:
+        return "\n".join(lines[told[len(said)][0] :])
+    return block
+
+
+def _folded(line: str) -> str:
+    return " ".join(line.replace("\ufeff", "").split())
+
+
+def _stretch(lines: Iterable[str]) -> str:
+    # With a break at both ends, so that a line is not taken for a part of another.
+    return "\n" + "".join(f"{line}\n" for line in lines)
