@@ -152,6 +152,16 @@ def test_two_directories_of_one_name_in_different_unicode_forms(base: Path, twin
         assert seen.skipped == dict.fromkeys(others, SkipReason.SAME_NAME)
 
 
+@pytest.mark.parametrize("asked", [NFC, NFD])
+def test_a_dangling_link_of_the_same_name_in_another_unicode_form(base: Path, asked: str) -> None:
+    """A look at one of the names tells the same as a look at all: which of them a name means depends on both."""
+    memory = base / "ws" / "memory"
+    write(memory, NFC)
+    (memory / NFD).symlink_to("nowhere")
+    whole, part = look(Workspace(base / "ws")), look(Workspace(base / "ws"), within=[memory / asked])
+    assert (part.found.keys(), part.skipped) == (whole.found.keys(), whole.skipped)
+
+
 def test_skipped(base: Path) -> None:
     """What one might expect to be indexed is counted with the reason."""
     memory = base / "ws" / "memory"
