@@ -1,4 +1,4 @@
-"""A copy of a database as it was before it was brought up to date, kept until what came of it is proven."""
+"""Copies a database before it is migrated, and keeps the copy until the migrated database has proved sound."""
 
 import contextlib
 import errno
@@ -129,7 +129,7 @@ def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
 
 
 def _require_room(connection: apsw.Connection, file: Path) -> None:
-    """A disk that is filled to its end is everybody's trouble.
+    """Require room for the copy: a full disk harms all programs.
 
     Raises:
         StoreFull: there is none.
@@ -162,7 +162,7 @@ def _mapped(file: Path) -> Iterator[None]:
 
 
 def sweep(file: Path) -> None:
-    """Delete what a copy left that was cut short, with the program that made it.
+    """Delete partial backups left by a crash.
 
     Raises:
         StoreUnavailable: it is still there.

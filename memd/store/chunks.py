@@ -1,4 +1,4 @@
-"""Chunks of an index: what a search reads, what waits for a vector, how many there are."""
+"""Reads chunks of an index: for a search, for embedding, and their counts."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

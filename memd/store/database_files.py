@@ -1,4 +1,4 @@
-"""What lies where a database should be, looked at without opening it."""
+"""Checks the files of a database without opening it."""
 
 import contextlib
 import errno

@@ -1,7 +1,7 @@
-"""The vectors of an index that stay in its file: what is known of each in memory, and how the nearest are found.
+"""Searches the vectors of an index on disk; only the id and the kind of each are in memory.
 
-They are read in blocks, as they are stored, and compared by the arithmetic of the vectors in memory: the same question
-has the same candidates and the same cosines, to the last bit.
+The vectors are read in blocks, as they are stored, and compared by the same arithmetic as vectors in memory: a question has the same
+candidates and the same cosines, to the last bit.
 """
 
 from collections.abc import Collection, Iterable, Iterator

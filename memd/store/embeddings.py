@@ -1,4 +1,4 @@
-"""embeddings.sqlite: vectors by text hash, for all agents. What was paid for, kept when an index goes."""
+"""embeddings.sqlite: the cache of vectors by text hash, for all agents; it survives rebuilds of indexes."""
 
 import asyncio
 import contextlib

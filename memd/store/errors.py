@@ -1,4 +1,4 @@
-"""What can be wrong with a store, as types; SQLite's own errors turn into them where they arise."""
+"""The errors of a store; SQLite's own errors are converted into them where they arise."""
 
 import contextlib
 import os

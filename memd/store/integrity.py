@@ -1,4 +1,4 @@
-"""Whether a database is sound: what SQLite finds, which tables there should be, and what memd keeps true between them."""
+"""Checks whether a database is sound: SQLite's own check, the expected tables, and invariants between them."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""The vectors of an index in memory: exact nearest neighbours by one product a block."""
+"""The vectors of an index in memory: finds exact nearest neighbours by one matrix product for each block."""
 
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet

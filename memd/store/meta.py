@@ -1,4 +1,4 @@
-"""What an index says of itself."""
+"""Facts that an index stores about itself: its fingerprint (the settings it was built with), mount points and totals."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Parts of chunks, with their vectors, which stay in the file: only those of candidates are read."""
+"""Parts of chunks and their vectors, which stay on disk: only those of candidates are read."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ def is_part(some_id: int) -> bool:
 
 
 def hash_of(text: str) -> TextHash:
-    """What tells texts of parts apart, as the cache does."""
+    """The hash of the text of a part, as in the cache."""
     return TextHash(hashlib.sha256(text.encode("utf-8", "replace")).digest())
 
 

@@ -1,4 +1,4 @@
-"""What embeddings.sqlite remembers of remote providers: their models, their jobs, how they did, and switches that the user has set."""
+"""The records of remote providers in embeddings.sqlite: models, batch jobs, failures, and switches that the user has set."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Files of a database under other names: what was damaged and is kept, and what goes."""
+"""Moves damaged databases aside, keeps the newest, and deletes the others."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""A look at one of memd's databases that changes nothing, neither in it nor beside it."""
+"""Inspects a database of memd without changing anything, neither the file nor its directory."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""What was paid for, out of the copy of a database into one that is begun anew."""
+"""Copies rows that were paid for from the backup of a database into a new one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

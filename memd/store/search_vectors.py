@@ -1,4 +1,4 @@
-"""The vectors that searches of one index compare with: in memory, or read from its file at each search."""
+"""The vectors that searches of one index use: in memory, or read from disk at each search."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Transcripts of an index: how far each was read, and what was said in it."""
+"""Transcripts of an index: the position that each was read to, and its turns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

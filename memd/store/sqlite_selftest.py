@@ -1,4 +1,4 @@
-"""Whether SQLite, as it is installed here, can do what memd asks of it; tried in memory."""
+"""Tests in memory whether the installed SQLite has the features that memd needs."""
 
 import math
 
