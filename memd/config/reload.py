@@ -11,7 +11,7 @@ from memd.config.load import ConfigError, ConfigUnreadable
 from memd.config.reload_policy import changed_settings, followed
 from memd.config.settings import Config
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.runtime.ticks import until_beat_s
+from memd.runtime.ticks import until_next_tick_s
 
 log = structlog.get_logger()
 
@@ -92,7 +92,7 @@ class Configuration:
     async def run(self) -> None:
         """Look at the file at intervals until the task is cancelled."""
         while True:
-            await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), self._look_s))
+            await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), self._look_s))
             with contextlib.suppress(
                 ConfigError, ResourceShortage
             ):  # the log and the status say so; the next look tries again

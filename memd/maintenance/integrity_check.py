@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from memd.maintenance.loop import BackgroundTask
-from memd.runtime.ticks import until_beat_s
+from memd.runtime.ticks import until_next_tick_s
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 
@@ -34,7 +34,7 @@ def check_integrity(
     async def due() -> None:
         nonlocal since_s, is_first
         while not is_first:
-            wait_s = until_beat_s(asyncio.get_running_loop().time(), gone_s)
+            wait_s = until_next_tick_s(asyncio.get_running_loop().time(), gone_s)
             await asyncio.sleep(wait_s)
             since_s += wait_s
             if index.database.is_gone or (since_s >= every_s and not is_busy()):

@@ -15,7 +15,7 @@ from memd.errors import MemdError
 from memd.memory_limit import policy, process_memory
 from memd.memory_limit.policy import AgentVectors, MemorySeen
 from memd.runtime import malloc
-from memd.runtime.ticks import until_beat_s
+from memd.runtime.ticks import until_next_tick_s
 
 log = structlog.get_logger()
 
@@ -153,7 +153,7 @@ class MemoryLimit:
             # Vectors that could not be read when the limit went are asked for again.
             is_done = not self.is_set and not any(one.is_shelved for one in self._agents.vectors().values())
             with contextlib.suppress(TimeoutError):
-                wait_s = until_beat_s(asyncio.get_running_loop().time(), self._look_s)
+                wait_s = until_next_tick_s(asyncio.get_running_loop().time(), self._look_s)
                 async with asyncio.timeout(None if is_done else wait_s):
                     await self._changed.wait()
 

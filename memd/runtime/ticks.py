@@ -10,7 +10,7 @@ Clock = Callable[[], float]
 _RESOLUTION_S = 0.001
 
 
-def until_beat_s(now: float, period_s: float) -> float:
+def until_next_tick_s(now: float, period_s: float) -> float:
     """Seconds until the next multiple of a period: more than a millisecond, and about one period at most.
 
     Timers with the same period wake at the same moment, so the processor can sleep in between.

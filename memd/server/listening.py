@@ -11,7 +11,7 @@ import structlog
 
 from memd.agent.agents import Agents
 from memd.runtime.process import open_files
-from memd.runtime.ticks import until_beat_s
+from memd.runtime.ticks import until_next_tick_s
 from memd.server import listener
 from memd.server.acceptor import Acceptor, most_connections
 from memd.server.connection import Connection
@@ -51,7 +51,7 @@ async def keep_listening(listening: listener.Listening, acceptor: Acceptor) -> N
     """Bind the socket again whose file was deleted: clients would take the daemon for one that does not run."""
     said: str | None = None
     while True:
-        await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), LOOK_S))
+        await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), LOOK_S))
         if not listening.is_gone():
             continue
         try:

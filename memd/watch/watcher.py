@@ -18,7 +18,7 @@ from memd.runtime import safe_traceback
 from memd.runtime.backoff import Backoff
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.runtime.ticks import until_beat_s
+from memd.runtime.ticks import until_next_tick_s
 from memd.text.memory_paths import Root, SessionPaths, only_file
 from memd.watch.event_barrier import EventBarrier, UnwatchedNames
 from memd.watch.filters import FilteredBatch, sight
@@ -261,7 +261,7 @@ def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], ground: Wat
 def _next_check(now: float, pace: WatcherPace, roots: Sequence[Root]) -> float:
     """The time of the next check: near a common tick, but not at it, since threads that begin together compete for the interpreter."""
     apart_s = crc32(b"\0".join(os.fsencode(root.directory) for root in roots)) % 100 / 500
-    return now + until_beat_s(now - apart_s, pace.check_s)
+    return now + until_next_tick_s(now - apart_s, pace.check_s)
 
 
 async def _armed(roots: Sequence[Root], ways: WatchMethods, threads: Threads) -> tuple[Feed, WatchPlan]:

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from memd.indexing.changes.pending import PendingChanges
-from memd.runtime.ticks import until_beat_s
+from memd.runtime.ticks import until_next_tick_s
 
 log = structlog.get_logger()
 
@@ -84,7 +84,7 @@ async def scan_now_and_then(
     """
     timetable, loop = ScanSchedule(interval_s, clocks()), asyncio.get_running_loop()
     while True:
-        await asyncio.sleep(until_beat_s(loop.time(), tick_s))
+        await asyncio.sleep(until_next_tick_s(loop.time(), tick_s))
         reason = timetable.due(clocks())
         if reason is not None:
             log.info("sync.scan_due", reason=reason)

@@ -4,7 +4,7 @@ import asyncio
 
 from memd.agent.agents import Agents
 from memd.runtime.sd_notify import Notifier
-from memd.runtime.ticks import until_beat_s
+from memd.runtime.ticks import until_next_tick_s
 
 
 async def tell_manager(notifier: Notifier, agents: Agents, watchdog_s: float | None) -> None:
@@ -25,4 +25,4 @@ async def tell_manager(notifier: Notifier, agents: Agents, watchdog_s: float | N
         if watchdog_s is not None:
             notifier.watchdog()
         beat_s = min(watchdog_s or 2.0, 2.0)
-        await asyncio.sleep(until_beat_s(asyncio.get_running_loop().time(), beat_s))
+        await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), beat_s))
