@@ -1,7 +1,7 @@
 """Jobs of every provider over HTTP, going well and badly."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -23,12 +23,6 @@ from tests.providers.batch.rig import (
     vector_of,
 )
 from tests.wait import until_async
-
-
-@pytest.fixture
-def server() -> Iterator[EmbeddingServer]:
-    with EmbeddingServer(dimensions=32) as running:
-        yield running
 
 
 def only(server: EmbeddingServer, what: str, times: int, answer: Callable[[str], Response]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import apsw
@@ -39,12 +39,6 @@ from tests.providers.batch.rig import (
 )
 from tests.store.older import made, run
 from tests.wait import until_async
-
-
-@pytest.fixture
-def server() -> Iterator[EmbeddingServer]:
-    with EmbeddingServer(dimensions=32) as running:
-        yield running
 
 
 class Troubled:
