@@ -1,4 +1,4 @@
-"""The built-in engine: memd's own index."""
+"""The built-in backend: memd's own index."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Answers with the engine that was chosen, and with the built-in one while that fails."""
+"""Answers with the backend that was chosen, and with the built-in one while that fails."""
 
 import asyncio
 import contextlib
@@ -27,18 +27,18 @@ from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
 
-CLOSE_S = 5.0  # for which the end of one engine keeps the next from its beginning
-# When an engine has kept an impatient caller, such as a hook that waits for a second in all, for so long, the others are not
-# kept waiting for it. Nor is the one whose search tries an engine again.
+CLOSE_S = 5.0  # for which the end of one backend keeps the next from its beginning
+# When a backend has kept an impatient caller, such as a hook that waits for a second in all, for so long, the others are not
+# kept waiting for it. Nor is the one whose search tries a backend again.
 SILENCE_S = 0.5
 
 
 class PrimaryInUse(msgspec.Struct, frozen=True):
-    """The engine that was chosen answers, as far as is known."""
+    """The backend that was chosen answers, as far as is known."""
 
 
 class BuiltinInUse(msgspec.Struct, frozen=True):
-    """The built-in engine answers, since the one that was chosen has failed."""
+    """The built-in backend answers, since the one that was chosen has failed."""
 
     since: float  # of the clock: the first failure in a row
     reason: str  # of the last one
@@ -49,7 +49,7 @@ FallbackState = PrimaryInUse | BuiltinInUse
 
 
 def failed(before: FallbackState, reason: str, now: float, cooldown_s: float) -> BuiltinInUse:
-    """The engine that was chosen did not answer, or could not be had.
+    """The backend that was chosen did not answer, or could not be had.
 
     Args:
         before: The state so far.
@@ -62,7 +62,7 @@ def failed(before: FallbackState, reason: str, now: float, cooldown_s: float) ->
 
 
 def may_be_tried(state: FallbackState, now: float) -> bool:
-    """Whether a search may be put to the engine that was chosen."""
+    """Whether a search may be put to the backend that was chosen."""
     return isinstance(state, PrimaryInUse) or now >= state.retry_at
 
 
@@ -105,13 +105,13 @@ class RestingVectors(Protocol):
 class FallbackTimeouts(msgspec.Struct, frozen=True):
     """How long things take, in seconds."""
 
-    ready_s: float  # from the beginning of its creation, for which searches wait for an engine
+    ready_s: float  # from the beginning of its creation, for which searches wait for a backend
     cooldown_s: float  # for which one that failed is left alone
     silence_s: float = SILENCE_S  # see there
 
 
 class Fallback:
-    """Two engines as one: whatever happens to the first, a search is answered, and says by whom.
+    """Two backends as one: whatever happens to the first, a search is answered, and says by whom.
 
     The first is made when it is first wanted, once for all who want it. One that fails is closed and dropped, and the search
     that it failed at goes to the second. After the cool-down one search, and one alone, is put to a new one. The others
@@ -119,7 +119,7 @@ class Fallback:
     to fail again, so nobody shall wait for that. The first is back when that search was answered.
 
     A question that was put to the first is its to answer, whoever waits: when a caller gives up, it goes on to its end, and
-    what comes of it decides. Else an engine that hangs would never be noticed by callers with less patience than it is given.
+    what comes of it decides. Else a backend that hangs would never be noticed by callers with less patience than it is given.
 
     Lines are always read by the second: the first knows places only.
     """
@@ -135,11 +135,11 @@ class Fallback:
         vectors: RestingVectors,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is made yet.
+        """Make the pair; the first backend is created when it is first wanted.
 
         Args:
             agent: Its id, for the log.
-            name: Of the first engine.
+            name: Of the first backend.
             create: Makes one; raises a TransientError where that cannot be done now.
             second: Answers in its place.
             timeouts: Of the first.
@@ -154,24 +154,24 @@ class Fallback:
         self._timeouts = timeouts
         self._vectors = vectors
         self._clock = clock
-        self._engine: ChosenBackend | None = None
-        self._living: asyncio.Task[None] | None = None  # what the engine does beside searches
+        self._backend: ChosenBackend | None = None
+        self._living: asyncio.Task[None] | None = None  # what the backend does beside searches
         self._creating: asyncio.Task[None] | None = None
         self._began = 0.0  # of the clock: the creation
         self._is_late = False  # searches do not wait for its end any more
-        self._is_tried = False  # a search is put to an engine, after one has failed
+        self._is_tried = False  # a search is put to a backend, after one has failed
         self._asking: set[asyncio.Task[BackendAnswer | None]] = set()
         self._witness: asyncio.Task[BackendAnswer | None] | None = (
             None  # goes on although nobody waits for it
         )
         self._witness_since = 0.0  # of the clock
-        self._ending: set[asyncio.Task[None]] = set()  # engines that were dropped
+        self._ending: set[asyncio.Task[None]] = set()  # backends that were dropped
         self._is_closed = False
 
     # --- what is asked
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
-        """The hits for a question, of the first engine or, with the reason why, of the second."""
+        """The hits for a question, of the first backend or, with the reason why, of the second."""
         answer = await self._ask_first(question)
         if answer is not None:
             return answer
@@ -179,7 +179,7 @@ class Fallback:
         return msgspec.structs.replace(answer, fallback=self.use or answer.fallback)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """How the second engine would answer, and that it is not the first."""
+        """How the second backend would answer, and that it is not the first."""
         answer, trace = await self.second.explain(question)
         untold = FallbackUse(self.name, f"{self.name} does not tell how it comes to its hits")
         return msgspec.structs.replace(answer, fallback=self.use or untold), trace
@@ -193,7 +193,7 @@ class Fallback:
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Lines of an indexed file, whichever engine answers searches."""
+        """Lines of an indexed file, whichever backend answers searches."""
         return await self.second.get(
             path, start_line=start_line, lines=lines, kinds=kinds, max_chars=max_chars
         )
@@ -223,7 +223,7 @@ class Fallback:
 
     def status(self) -> BackendStatus:
         """Which of the two answers just now, and how that one is."""
-        engine, use = self.engine, self.use
+        backend, use = self.backend, self.use
         if use is not None:
             stand_in = BackendStandIn(instead_of=use.instead_of, reason=use.reason)
             if isinstance(self.state, BuiltinInUse):
@@ -233,24 +233,24 @@ class Fallback:
                     since=round(self.state.since + to_unix_s, 3),
                     retry_at=round(self.state.retry_at + to_unix_s, 3),
                 )
-            program = None if engine is None else engine.status().program
+            program = None if backend is None else backend.status().program
             return msgspec.structs.replace(self.second.status(), stand_in=stand_in, program=program)
-        if engine is None:
+        if backend is None:
             vector = VectorSearchStatus(available=False, reason=f"{self.name} is not ready yet")
             return BackendStatus(backend=self.name, provider=self.name, model=self.name, vector=vector)
-        return engine.status()
+        return backend.status()
 
     @property
-    def engine(self) -> ChosenBackend | None:
-        """The first engine, while it is the one that answers, or is about to."""
-        return self._engine if isinstance(self.state, PrimaryInUse) else None
+    def backend(self) -> ChosenBackend | None:
+        """The first backend, while it is the one that answers, or is about to."""
+        return self._backend if isinstance(self.state, PrimaryInUse) else None
 
     @property
     def use(self) -> FallbackUse | None:
-        """That the second engine stands in just now, and why; None: it does not."""
+        """That the second backend stands in just now, and why; None: it does not."""
         if isinstance(self.state, BuiltinInUse):
             return FallbackUse(self.name, self.state.reason)
-        if self._engine is None and self._is_late:
+        if self._backend is None and self._is_late:
             return FallbackUse(self.name, f"{self.name} is not ready yet")
         if self._is_silent:
             waited_s = self._clock() - self._witness_since
@@ -259,13 +259,13 @@ class Fallback:
 
     @property
     def _is_silent(self) -> bool:
-        """Whether the engine keeps a question for longer than others are to wait for it."""
+        """Whether the backend keeps a question for longer than others are to wait for it."""
         return self._witness is not None and self._clock() - self._witness_since >= self._timeouts.silence_s
 
-    # --- the first engine
+    # --- the first backend
 
     async def _ask_first(self, question: BackendQuestion) -> BackendAnswer | None:
-        """What the first engine answers; None: it does not, or not in time."""
+        """What the first backend answers; None: it does not, or not in time."""
         if self._is_closed or self._is_silent:
             return None
         began = self._clock()
@@ -274,7 +274,7 @@ class Fallback:
         self._asking.add(task)
         task.add_done_callback(self._asked)
         try:
-            # Not awaited itself: it belongs to the engine, and not to who asks.
+            # Not awaited itself: it belongs to the backend, and not to who asks.
             await asyncio.wait([task], timeout=self._timeouts.silence_s if is_trial else None)
         except asyncio.CancelledError:
             self._leave(task, began)
@@ -285,7 +285,7 @@ class Fallback:
         return None if task.cancelled() else task.result()
 
     def _leave(self, task: "asyncio.Task[BackendAnswer | None]", began: float) -> None:
-        """Nobody waits for an answer any more: the first such question shows whether the engine answers at all."""
+        """Nobody waits for an answer any more: the first such question shows whether the backend answers at all."""
         if self._witness is None and not task.done():
             self._witness, self._witness_since = task, began
         else:
@@ -300,34 +300,34 @@ class Fallback:
 
     async def _answer_of_first(self, question: BackendQuestion) -> BackendAnswer | None:
         async with self._turn() as is_mine:
-            engine = await self._ready() if is_mine else None
-            if engine is None:
+            backend = await self._ready() if is_mine else None
+            if backend is None:
                 return None
             try:
-                answer = await engine.search(question)
+                answer = await backend.search(question)
             except (StoreClosed, StoreDamaged, StoreUnavailable):
-                return None  # of memd's own index, on which the second says more; the engine is not to blame
+                return None  # of memd's own index, on which the second says more; the backend is not to blame
             except TransientError as failure:
-                self._lose(engine, str(failure))
+                self._lose(backend, str(failure))
                 return None
             except asyncio.CancelledError:
-                # Its engine was closed under it; unless it is the caller who went, which is no failure of anybody's.
+                # Its backend was closed under it; unless it is the caller who went, which is no failure of anybody's.
                 if is_cancelled():
                     raise
-                self._lose(engine, f"{self.name} was closed")
+                self._lose(backend, f"{self.name} was closed")
                 return None
             except Exception:
                 # A bug of ours in what is made of its answers: searches go on without it, and the log tells.
                 log.exception("backend.failed", agent=self._agent, backend=self.name)
-                self._lose(engine, f"memd failed at what {self.name} answered; its log has the details")
+                self._lose(backend, f"memd failed at what {self.name} answered; its log has the details")
                 return None
-            if engine is self._engine and isinstance(self.state, BuiltinInUse):
+            if backend is self._backend and isinstance(self.state, BuiltinInUse):
                 self._enter(PrimaryInUse())
             return answer
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[bool]:
-        """Whether this search is put to the first engine: all are, but after a failure one after the other."""
+        """Whether this search is put to the first backend: all are, but after a failure one after the other."""
         if isinstance(self.state, PrimaryInUse):
             yield not self._is_closed
             return
@@ -340,22 +340,22 @@ class Fallback:
                 self._is_tried = False
 
     async def _ready(self) -> ChosenBackend | None:
-        """The engine, which is made if there is none; None: that failed, or takes too long."""
+        """The backend, which is made if there is none; None: that failed, or takes too long."""
         self._begin()
         if self._creating is not None:
             # Not awaited itself: who stops waiting does not take it from the others.
             with spent("waiting for the engine"):
                 _, running = await asyncio.wait([self._creating], timeout=self._left_s())
             self._is_late = bool(running)
-        return self._engine
+        return self._backend
 
     def _left_s(self) -> float:
-        """How long a search waits for the engine that is being made: one that hangs costs its time once, not every time."""
+        """How long a search waits for the backend that is being made: one that hangs costs its time once, not every time."""
         return max(0.0, self._began + self._timeouts.ready_s - self._clock())
 
     def _begin(self) -> None:
-        """Make an engine, unless there is one or it is being made."""
-        if self._engine is None and self._creating is None and not self._is_closed:
+        """Make a backend, unless there is one or it is being made."""
+        if self._backend is None and self._creating is None and not self._is_closed:
             self._began = self._clock()
             self._creating = asyncio.create_task(self._make())
 
@@ -363,15 +363,15 @@ class Fallback:
         try:
             if self._ending:
                 await asyncio.wait(self._ending, timeout=CLOSE_S)
-            engine = await self._create()
+            backend = await self._create()
         except TransientError as failure:
             self._fail(str(failure))
         except Exception:
             log.exception("backend.failed", agent=self._agent, backend=self.name)
             self._fail(f"memd failed at making {self.name} ready; its log has the details")
         else:
-            self._engine = engine
-            self._living = asyncio.create_task(self._live(engine))
+            self._backend = backend
+            self._living = asyncio.create_task(self._live(backend))
             log.info(
                 "backend.ready",
                 agent=self._agent,
@@ -381,16 +381,16 @@ class Fallback:
         finally:
             self._creating = None
 
-    async def _live(self, engine: ChosenBackend) -> None:
+    async def _live(self, backend: ChosenBackend) -> None:
         try:
-            await engine.run()
+            await backend.run()
         except Exception:
             log.exception("backend.failed", agent=self._agent, backend=self.name)
-            self._lose(engine, f"memd failed at keeping {self.name} up to date; its log has the details")
+            self._lose(backend, f"memd failed at keeping {self.name} up to date; its log has the details")
 
-    def _lose(self, engine: ChosenBackend, reason: str) -> None:
-        """An engine has failed. What was dropped already is no news."""
-        if engine is self._engine:
+    def _lose(self, backend: ChosenBackend, reason: str) -> None:
+        """A backend has failed. What was dropped already is no news."""
+        if backend is self._backend:
             self._drop()
             self._fail(reason)
 
@@ -398,23 +398,23 @@ class Fallback:
         self._enter(failed(self.state, reason, self._clock(), self._timeouts.cooldown_s))
 
     def _drop(self) -> None:
-        """Close the engine, while searches go on."""
-        engine, living = self._engine, self._living
-        self._engine = self._living = None
-        if engine is not None:
-            self._end(self._close(engine, living))
+        """Close the backend, while searches go on."""
+        backend, living = self._backend, self._living
+        self._backend = self._living = None
+        if backend is not None:
+            self._end(self._close(backend, living))
 
     def _end(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _close(self, engine: ChosenBackend, living: asyncio.Task[None] | None) -> None:
+    async def _close(self, backend: ChosenBackend, living: asyncio.Task[None] | None) -> None:
         if living is not None:
             living.cancel()
             await asyncio.wait([living])
         try:
-            await engine.close()
+            await backend.close()
         except Exception:
             log.exception("backend.close_failed", agent=self._agent, backend=self.name)
 

@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
         connections: "set[Connection]",
         bounds: ConnectionLimits = _USUAL,
     ) -> None:
-        """Nobody has connected yet.
+        """Make the protocol of one connection that is to come.
 
         Args:
             handle: Answers a request; its failures are answers too.

@@ -49,11 +49,11 @@ QUESTION = BackendQuestion(text="lighthouse", kinds=frozenset(Kind), max_results
 
 
 class Failed(TransientError):
-    """The test lets an engine fail."""
+    """The test lets a backend fail."""
 
 
 class First:
-    """An engine that answers, unless it is told to wait or to fail."""
+    """A backend that answers, unless it is told to wait or to fail."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -97,7 +97,7 @@ class First:
 
 
 class Second:
-    """The engine behind it, which always answers."""
+    """The backend behind it, which always answers."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -136,7 +136,7 @@ class Second:
 
 
 class Bench:
-    """A pair of engines; create can be made to fail, or to wait."""
+    """A pair of backends; create can be made to fail, or to wait."""
 
     def __init__(self, *, ready_s: float = 5.0, cooldown_s: float = 60.0, silence_s: float = 10.0) -> None:
         self.now = 1000.0
@@ -169,10 +169,10 @@ class Bench:
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        engine = First()
-        self.prepare(engine)
-        self.made.append(engine)
-        return engine
+        backend = First()
+        self.prepare(backend)
+        self.made.append(backend)
+        return backend
 
     @property
     def stands_in(self) -> bool:
@@ -196,7 +196,7 @@ async def ends(work: Awaitable[object]) -> None:
         await work
 
 
-async def test_the_first_engine_answers() -> None:
+async def test_the_first_backend_answers() -> None:
     """It is made at the first search, once, and what it does beside searches goes on."""
     bench = Bench()
     assert [await bench.search() for _ in range(3)] == ["first"] * 3
@@ -206,7 +206,7 @@ async def test_the_first_engine_answers() -> None:
     await bench.both.close()
 
 
-async def test_many_first_searches_make_one_engine() -> None:
+async def test_many_first_searches_make_one_backend() -> None:
     """All of them wait for it, and are answered by it."""
     bench = Bench()
     bench.gate.clear()
@@ -219,7 +219,7 @@ async def test_many_first_searches_make_one_engine() -> None:
 
 
 async def test_a_search_that_the_first_fails_at_is_answered_by_the_second() -> None:
-    """The engine is closed and dropped, and until the cool-down is over nobody asks for another."""
+    """The backend is closed and dropped, and until the cool-down is over nobody asks for another."""
     bench = Bench()
     await bench.search()
     bench.made[0].failure = Failed("it crashed")
@@ -234,7 +234,7 @@ async def test_a_search_that_the_first_fails_at_is_answered_by_the_second() -> N
 
 
 async def test_after_the_cool_down_the_next_search_tries_anew() -> None:
-    """A new engine is made, and once it has answered it is the first again."""
+    """A new backend is made, and once it has answered it is the first again."""
     bench = Bench()
     bench.failure = Failed("not installed")
     assert await bench.reason() == "not installed"
@@ -269,8 +269,8 @@ async def test_only_one_search_waits_for_a_new_attempt() -> None:
     await until_async(lambda: bench.attempts == 2)
     assert [await bench.search() for _ in range(20)] == ["second"] * 20
 
-    def hold(engine: First) -> None:
-        engine.gate.clear()
+    def hold(backend: First) -> None:
+        backend.gate.clear()
 
     bench.prepare = hold
     bench.gate.set()
@@ -283,7 +283,7 @@ async def test_only_one_search_waits_for_a_new_attempt() -> None:
     await bench.both.close()
 
 
-async def test_an_engine_that_hangs_at_its_beginning_costs_its_time_once() -> None:
+async def test_a_backend_that_hangs_at_its_beginning_costs_its_time_once() -> None:
     """Those who came while it was new are answered after that time, those who come later at once."""
     bench = Bench(ready_s=0.05)
     bench.gate.clear()
@@ -294,29 +294,29 @@ async def test_an_engine_that_hangs_at_its_beginning_costs_its_time_once() -> No
     assert bench.both.use == FallbackUse("first", "first is not ready yet")
     assert (bench.attempts, bench.both.state) == (1, PrimaryInUse())
     bench.gate.set()
-    await until_async(lambda: bench.both.engine is not None)
+    await until_async(lambda: bench.both.backend is not None)
     assert await bench.reason() is None
     await bench.both.close()
 
 
-async def test_searches_that_an_engine_was_closed_under_count_as_one_failure() -> None:
+async def test_searches_that_a_backend_was_closed_under_count_as_one_failure() -> None:
     """The first failure closes it; what the others hear of that is no news."""
     bench = Bench()
     await bench.search()
-    engine = bench.made[0]
-    engine.gate.clear()
+    backend = bench.made[0]
+    backend.gate.clear()
     searches = [asyncio.create_task(bench.search()) for _ in range(20)]
-    await until_async(lambda: engine.asked == 21)
-    engine.failure = Failed("it hangs")
-    engine.gate.set()
+    await until_async(lambda: backend.asked == 21)
+    backend.failure = Failed("it hangs")
+    backend.gate.set()
     assert await asyncio.gather(*searches) == ["second"] * 20
     assert bench.both.state == BuiltinInUse(1000.0, "it hangs", 1060.0)
     await bench.both.close()
-    assert engine.closed == 1
+    assert backend.closed == 1
 
 
 async def test_a_caller_who_goes_is_no_failure() -> None:
-    """Neither while the engine is made, which goes on for the others, nor while it searches."""
+    """Neither while the backend is made, which goes on for the others, nor while it searches."""
     bench = Bench()
     bench.gate.clear()
     gone, waits = (asyncio.create_task(bench.search()) for _ in range(2))
@@ -337,7 +337,7 @@ async def test_a_caller_who_goes_is_no_failure() -> None:
 
 
 async def test_an_attempt_goes_on_when_its_caller_goes() -> None:
-    """Nobody waits for it, and when it has succeeded the first engine is back."""
+    """Nobody waits for it, and when it has succeeded the first backend is back."""
     bench = Bench()
     bench.failure = Failed("not installed")
     await bench.search()
@@ -355,62 +355,62 @@ async def test_an_attempt_goes_on_when_its_caller_goes() -> None:
     await bench.both.close()
 
 
-async def leaves(bench: Bench, engine: First) -> None:
-    """Ask the engine, and wait no longer when it has the question."""
-    asked = engine.asked
+async def leaves(bench: Bench, backend: First) -> None:
+    """Ask the backend, and wait no longer when it has the question."""
+    asked = backend.asked
     gone = asyncio.create_task(bench.search())
-    await until_async(lambda: engine.asked == asked + 1)
+    await until_async(lambda: backend.asked == asked + 1)
     gone.cancel()
     await ends(gone)
 
 
 @pytest.mark.parametrize("ends_in", ["a failure", "an answer"])
-async def test_an_engine_that_hangs_is_noticed_by_callers_who_do_not_wait_for_it(ends_in: str) -> None:
+async def test_a_backend_that_hangs_is_noticed_by_callers_who_do_not_wait_for_it(ends_in: str) -> None:
     """From the first who has left after half a second, the others are answered by the second; the question itself decides."""
     bench = Bench(silence_s=0.5)
     await bench.search()
-    engine = bench.made[0]
-    engine.gate.clear()
-    await leaves(bench, engine)
+    backend = bench.made[0]
+    backend.gate.clear()
+    await leaves(bench, backend)
     bench.now += 0.4
     assert not bench.stands_in
     # It is not silent for long enough yet, and one question is enough to find out.
-    await leaves(bench, engine)
+    await leaves(bench, backend)
     bench.now += 0.2
     assert [await bench.reason() for _ in range(15)] == ["first has not answered for 0.6 s"] * 15
     assert bench.both.use == FallbackUse("first", "first has not answered for 0.6 s")
     assert isinstance(bench.both.state, PrimaryInUse)
-    assert engine.asked == 3
-    engine.failure = Failed("it hangs") if ends_in == "a failure" else None
-    engine.gate.set()
+    assert backend.asked == 3
+    backend.failure = Failed("it hangs") if ends_in == "a failure" else None
+    backend.gate.set()
     await until_async(lambda: not bench.both._asking)
     assert await bench.search() == ("second" if ends_in == "a failure" else "first")
     assert bench.wanted == ([True] if ends_in == "a failure" else [])
     await bench.both.close()
 
 
-async def test_a_search_that_tries_a_hanging_engine_is_answered_all_the_same() -> None:
+async def test_a_search_that_tries_a_hanging_backend_is_answered_all_the_same() -> None:
     """Of the second, after a moment; the attempt ends by itself, and begins another cool-down."""
     bench = Bench(silence_s=0.01)
     bench.failure = Failed("not installed")
     await bench.search()
     bench.failure = None
-    bench.prepare = lambda engine: engine.gate.clear()
+    bench.prepare = lambda backend: backend.gate.clear()
     for attempt in (1, 2):
         bench.now = 1000.0 + 60 * attempt
         bench.both._timeouts = FallbackTimeouts(5.0, 60.0, 0.01)
         assert await bench.search() == "second"
-        engine = bench.made[-1]
-        await until_async(lambda: engine.asked == 1)  # noqa: B023  at once
+        backend = bench.made[-1]
+        await until_async(lambda: backend.asked == 1)  # noqa: B023  at once
         assert [await bench.search() for _ in range(9)] == ["second"] * 9
-        engine.failure = Failed(f"it hangs, {attempt}")
-        engine.gate.set()
+        backend.failure = Failed(f"it hangs, {attempt}")
+        backend.gate.set()
         await until_async(lambda: not bench.both._asking)
         assert bench.both.state == BuiltinInUse(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
     await bench.both.close()
 
 
-async def test_a_late_failure_of_an_engine_takes_no_other_down() -> None:
+async def test_a_late_failure_of_a_backend_takes_no_other_down() -> None:
     """What was dropped may say what it likes: another answers by then."""
     bench = Bench()
     await bench.search()
@@ -430,7 +430,7 @@ async def test_a_late_failure_of_an_engine_takes_no_other_down() -> None:
     await bench.both.close()
 
 
-async def test_an_engine_whose_work_is_cancelled_is_lost() -> None:
+async def test_a_backend_whose_work_is_cancelled_is_lost() -> None:
     """The caller was not cancelled, and has his answer."""
     bench = Bench()
     await bench.search()
@@ -453,7 +453,7 @@ async def test_a_bug_is_logged_and_falls_back(where: str) -> None:
                 await bench.search()
                 bench.made[0].failure = bug
             case _:
-                bench.prepare = lambda engine: setattr(engine, "run_failure", bug)
+                bench.prepare = lambda backend: setattr(backend, "run_failure", bug)
                 await bench.both.warm()
                 await until_async(lambda: isinstance(bench.both.state, BuiltinInUse))
         reason = await bench.reason()
@@ -463,8 +463,8 @@ async def test_a_bug_is_logged_and_falls_back(where: str) -> None:
     await bench.both.close()
 
 
-async def test_trouble_of_memds_own_index_is_not_the_engines() -> None:
-    """The second engine tells of it; the first one stays."""
+async def test_trouble_of_memds_own_index_is_not_the_backends() -> None:
+    """The second backend tells of it; the first one stays."""
     bench = Bench()
     await bench.search()
     for failure in (StoreUnavailable("full"), StoreClosed("stopped")):
@@ -501,19 +501,19 @@ async def test_what_is_explained_is_the_second() -> None:
     await bench.both.close()
 
 
-async def test_lines_are_read_whichever_engine_answers() -> None:
-    """Reading neither makes the first engine nor changes who answers."""
+async def test_lines_are_read_whichever_backend_answers() -> None:
+    """Reading neither makes the first backend nor changes who answers."""
     bench = Bench()
     excerpt = await bench.both.get("a.md", start_line=3, lines=1, kinds=frozenset(Kind))
     assert (excerpt, bench.attempts) == (Excerpt("a.md", 3, 3, None), 0)
     await bench.both.close()
 
 
-async def test_warming_up_makes_the_engine() -> None:
+async def test_warming_up_makes_the_backend() -> None:
     """And has the second one ready too; a failure is told in the log, and the cool-down begins."""
     bench = Bench()
     await bench.both.warm()
-    assert (bench.attempts, bench.second.warmed, bench.both.engine) == (1, 1, bench.made[0])
+    assert (bench.attempts, bench.second.warmed, bench.both.backend) == (1, 1, bench.made[0])
     await bench.both.close()
     bench = Bench()
     bench.failure = Failed("not installed")
@@ -525,7 +525,7 @@ async def test_warming_up_makes_the_engine() -> None:
 
 
 async def test_closing_ends_everything() -> None:
-    """What an engine does beside searches, and the engine, though its end fails; later searches go to the second."""
+    """What a backend does beside searches, and the backend, though its end fails; later searches go to the second."""
     bench = Bench()
     await bench.search()
     bench.made[0].close_failure = OSError("the test lets this fail")
@@ -538,7 +538,7 @@ async def test_closing_ends_everything() -> None:
     assert (bench.attempts, bench.made[0].closed) == (1, 1)
 
 
-async def test_closing_gives_up_an_engine_that_is_being_made() -> None:
+async def test_closing_gives_up_a_backend_that_is_being_made() -> None:
     """Whoever waits for it is answered by the second."""
     bench = Bench()
     bench.gate.clear()
@@ -549,7 +549,7 @@ async def test_closing_gives_up_an_engine_that_is_being_made() -> None:
     assert bench.made == []
 
 
-async def test_a_new_engine_is_made_when_the_one_before_has_ended() -> None:
+async def test_a_new_backend_is_made_when_the_one_before_has_ended() -> None:
     """Two of them would be in each other's way."""
     bench = Bench(cooldown_s=0.0)
     await bench.search()
@@ -635,6 +635,6 @@ def test_a_failure_begins_a_cool_down(before: FallbackState, now: float, after: 
         (BuiltinInUse(100.0, "gone", 100.0), 100.0, True),
     ],
 )
-def test_an_engine_that_failed_is_left_alone_for_a_while(state: FallbackState, now: float, may: bool) -> None:
+def test_a_backend_that_failed_is_left_alone_for_a_while(state: FallbackState, now: float, may: bool) -> None:
     """Until the cool-down is over; one of no length is over at once."""
     assert may_be_tried(state, now) is may

@@ -35,7 +35,7 @@ class Export:
         notes: bool,
         session_days: int,
     ) -> None:
-        """Nothing is exported yet.
+        """Make an export; its directories and files come with prepare and bring.
 
         Args:
             places: Of the agent's qmd.

@@ -18,7 +18,7 @@ class Runner:
     """The processes of one agent's qmd."""
 
     def __init__(self, program: Path, environ: Mapping[str, str]) -> None:
-        """Nothing runs yet.
+        """Make a runner; each run is a process of its own.
 
         Args:
             program: What to run.

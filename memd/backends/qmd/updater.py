@@ -52,7 +52,7 @@ CLEAN_S = 8.0  # for which searches may have to wait: less than the patience of 
 
 
 class UpdaterState(msgspec.Struct, frozen=True, kw_only=True):
-    """How the upkeep stands."""
+    """What is known of one qmd, as of its last update."""
 
     collections: tuple[WantedCollection, ...] = ()  # that can be searched
     files: int | None = None  # that qmd found in them
