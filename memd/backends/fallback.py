@@ -22,6 +22,7 @@ from memd.backends.backend import (
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.runtime.tasks import is_cancelled
+from memd.runtime.ticks import Clock
 from memd.runtime.timing import spent
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
@@ -133,7 +134,7 @@ class Fallback:
         timeouts: FallbackTimeouts,
         *,
         vectors: RestingVectors,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         """Make the pair; the first backend is created when it is first wanted.
 

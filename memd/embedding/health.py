@@ -8,7 +8,6 @@ or not, a fallback stands in or not, and status says why.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
 from random import Random
 
 import msgspec
@@ -30,6 +29,7 @@ from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.request import BadReply, KeyRefused
 from memd.runtime.backoff import delay_s
 from memd.runtime.changed import ChangeNotifier
+from memd.runtime.ticks import Clock
 
 log = structlog.get_logger()
 
@@ -58,7 +58,7 @@ class ProviderHealth:
         self,
         provider: str,
         rng: Random,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
         *,
         is_remote: bool = False,
         key_places: str = "",

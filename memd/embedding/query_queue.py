@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import structlog
 
@@ -19,6 +19,7 @@ from memd.providers.provider import (
     failures_of,
 )
 from memd.runtime.safe_traceback import told
+from memd.runtime.ticks import Clock
 
 log = structlog.get_logger()
 
@@ -55,7 +56,7 @@ class QuestionQueue:
         health: ProviderHealth,
         *,
         longest_s: float = LONGEST_S,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         """Empty.
 

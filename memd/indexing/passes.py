@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -18,6 +17,7 @@ from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.changed import ChangeNotifier
 from memd.runtime.safe_traceback import told
 from memd.runtime.slow_log import SlowLog
+from memd.runtime.ticks import Clock
 from memd.runtime.timing import TimeTrace
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
@@ -54,7 +54,7 @@ class Passes:
         triggers: MaintenanceTriggers,
         *,
         rng: Random,
-        clock: Callable[[], float],
+        clock: Clock,
     ) -> None:
         """None is made yet.
 

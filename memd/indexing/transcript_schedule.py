@@ -12,6 +12,7 @@ from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.transcript_due import due_at
 from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
+from memd.runtime.ticks import Clock
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.open_transcript import growth
 from memd.sources.transcripts.progress import ReadProgress, decoded
@@ -39,7 +40,7 @@ class TranscriptSchedule:
         threads: Threads,
         pending: PendingChanges,
         *,
-        now: Callable[[], float] = time.time,
+        now: Clock = time.time,
     ) -> None:
         """None grows yet.
 

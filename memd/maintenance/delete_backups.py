@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Protocol
 
 from memd.maintenance.loop import BackgroundTask
+from memd.runtime.ticks import Clock
 from memd.store.backups import BackupCopy, is_old
 from memd.store.index_damage import IndexDamage
 
@@ -45,7 +46,7 @@ def delete_backups(
     damage: IndexDamage | None,
     *,
     every_s: float = EVERY_S,
-    clock: Callable[[], float] = time.time,
+    clock: Clock = time.time,
 ) -> BackgroundTask:
     """Look now and then whether the copies of a database can go.
 

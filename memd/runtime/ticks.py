@@ -3,7 +3,10 @@
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""A clock that whoever is given it reads: seconds, monotonic or Unix time, as its parameter says."""
+"""A clock that is injected: seconds, monotonic or Unix time, as its parameter says."""
+
+ClockNs = Callable[[], int]
+"""Likewise, in nanoseconds."""
 
 # Milliseconds are what event loops count in. Whoever was woken by a beat, and rounds, must not wait for it again: a wait
 # of less is none, and would be repeated until the beat is past.

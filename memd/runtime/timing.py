@@ -11,6 +11,8 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from memd.runtime.ticks import Clock
+
 T = TypeVar("T")
 
 OTHER = "other"  # what no part has a name for
@@ -95,7 +97,7 @@ class TimeTrace:
     names: ``keywords + vectors``.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         """Measure nothing yet; `with` begins.
 
         Args:

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 from typing import Literal
 
 import msgspec
 
 from memd.runtime.slow_log import SlowLog
+from memd.runtime.ticks import Clock
 from memd.runtime.timing import TimeTrace, in_ms, told
 from memd_client import messages as wire
 
@@ -38,9 +39,7 @@ class TimedRequest:
 class RequestTimes:
     """Measures requests, logs slow ones, and remembers how long the last searches of each agent took."""
 
-    def __init__(
-        self, *, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, *, clock: Clock = time.monotonic, now: Clock = time.time) -> None:
         """Begin to measure.
 
         Args:

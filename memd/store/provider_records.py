@@ -1,11 +1,12 @@
 """The records of remote providers in embeddings.sqlite: models, batch jobs, failures, and switches that the user has set."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import apsw
 
 from memd.model import BatchFile, BatchJob, TextHash
+from memd.runtime.ticks import Clock
 from memd.store.embeddings import EmbeddingStore, Space, put_rows
 
 KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer
@@ -22,7 +23,7 @@ class ProviderStore:
     power cut from the moment they are remembered.
     """
 
-    def __init__(self, store: EmbeddingStore, space: Space, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: EmbeddingStore, space: Space, clock: Clock = time.time) -> None:
         """See the parameters.
 
         Args:

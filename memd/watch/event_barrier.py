@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from memd.runtime.ticks import Clock
 from memd.watch.raw_events import EventBatch, Feed, FeedPosition
 from memd.watch.watch_plan import Identity
 
@@ -25,7 +26,7 @@ class EventBarrier:
     answer.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         """Begin without watches.
 
         Args:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,6 +39,7 @@ from memd.errors import TransientError
 from memd.model import Kind
 from memd.runtime.changed import ChangeNotifier
 from memd.runtime.threads import Threads
+from memd.runtime.ticks import Clock
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.files import KnownFile
 from memd.text.memory_paths import SESSIONS, find_place
@@ -74,7 +75,7 @@ class QmdUpdater:
         export: Export,
         threads: Threads,
         embed_slot: asyncio.Lock,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         """Keep the qmd of one agent up to date, from the call of run on.
 

@@ -11,6 +11,7 @@ from memd.ctl.output.embedding_text import total_vectors
 from memd.ctl.output.humanize import counted, estimate
 from memd.ctl.output.live_display import Stage
 from memd.ctl.output.screen import Screen
+from memd.runtime.ticks import Clock
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError, TimedOut
 from memd_client.messages import StatusReport, SyncReport
@@ -62,7 +63,7 @@ def sync(
     force: bool,
     vectors: bool,
     timeout_s: float | None,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Clock = time.monotonic,
 ) -> SyncReport:
     """Text first, then vectors where they are wanted.
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from memd.runtime.debounce import Debouncer
+from memd.runtime.ticks import Clock
 from memd.store.errors import StoreClosed
 
 
@@ -28,7 +29,7 @@ class PendingChanges:
     enough, or somebody needs it now.
     """
 
-    def __init__(self, debouncer: Debouncer, clock: Callable[[], float]) -> None:
+    def __init__(self, debouncer: Debouncer, clock: Clock) -> None:
         self._debouncer = debouncer
         self._clock = clock
         self._paths: set[Path] = set()

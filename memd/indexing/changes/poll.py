@@ -14,6 +14,7 @@ from memd.indexing.changes.pending import PendingChanges
 from memd.model import Stamp
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
+from memd.runtime.ticks import ClockNs
 from memd.sources.notes import settled
 from memd.sources.scan import scan
 from memd.text.memory_paths import Root
@@ -78,7 +79,7 @@ async def poll(
     look: Look,
     *,
     pace: PollPace = _USUAL,
-    now_ns: Callable[[], int] = time.time_ns,
+    now_ns: ClockNs = time.time_ns,
 ) -> None:
     """Mark what changes in the unseen places, for ever.
 
@@ -120,7 +121,7 @@ async def poll(
 class PollComparison:
     """What the files in some places look like, compared with the look before."""
 
-    def __init__(self, look: Look, now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, look: Look, now_ns: ClockNs = time.time_ns) -> None:
         """Nobody has looked yet.
 
         Args:

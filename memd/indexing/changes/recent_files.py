@@ -9,13 +9,14 @@ thousand is the only one that is looked at.
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from heapq import nlargest
 from pathlib import Path
 
 import msgspec
 
 from memd.model import FoundFile, Kind, Stamp
+from memd.runtime.ticks import ClockNs
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,
@@ -45,7 +46,7 @@ class FileSignature(msgspec.Struct, frozen=True):
 class RecentFiles:
     """What a few paths looked like to the last pass that was about them."""
 
-    def __init__(self, roots: Iterable[Root], now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, roots: Iterable[Root], now_ns: ClockNs = time.time_ns) -> None:
         """Nothing is known of any file yet.
 
         Args:

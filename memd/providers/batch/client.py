@@ -21,6 +21,7 @@ from memd.providers.remote.request import ContentRefused, HttpRequest, NotSuppor
 from memd.providers.remote.retry import INDEXING, RetryPolicy
 from memd.providers.remote.voyage import Voyage
 from memd.runtime.backoff import delay_s
+from memd.runtime.ticks import Clock
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ class BatchClient:
         key: str | None,
         *,
         rng: Random,
-        clock: Callable[[], float],
+        clock: Clock,
         retries: RetryPolicy = INDEXING,
         timeouts: BatchTimeouts | None = None,
     ) -> None:
