@@ -1,0 +1,102 @@
+"""An index that is built beside another one gets its vectors before it takes its place, where that is worth waiting for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import msgspec
+
+from memd.embedding.queue.agent_queues import AgentQueues
+from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.registry import AgentProviders
+from memd.indexing.run_pass import PassRunner
+from memd.rebuild.embed_new_index import CATCHING_UP, NewIndexEmbedding
+from memd.store.embeddings import EmbeddingStore
+from memd.store.index import Index
+from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
+from tests.fakes import HashingProvider
+from tests.store.conftest import chunk_of, found_file
+
+
+class Bench:
+    """An old index with a vector, a new one for the model of a queue, and a disk on which something changes meanwhile."""
+
+    def __init__(self, old: Index, new: Index, queue: EmbeddingQueue) -> None:
+        self.new = new
+        self.is_answering = True
+        self.to_come = 0  # files that change while it is embedded, one at each filling
+        self.fillings = 0
+        providers = SimpleNamespace(
+            embeds=True, is_answering=lambda _: self.is_answering, queue=lambda _: queue
+        )
+        self.queues = AgentQueues("main", cast("AgentProviders", providers), use_cache=True)
+        runner = SimpleNamespace(fill=self._fill)
+        self.embedding = NewIndexEmbedding(old, self.queues, cast("PassRunner", runner))
+
+    async def _fill(self, index: Index) -> None:
+        self.fillings += 1
+        if self.to_come:
+            self.to_come -= 1
+            name = f"memory/new{self.fillings}.md"
+            await index.replace(found_file(name), b"1", [chunk_of(name)], {}, frozenset())
+
+    async def embed(self) -> int:
+        """Embed the new index; how many of its chunks wait afterwards."""
+        async with asyncio.timeout(20):
+            await self.embedding.embed(self.new)
+        assert self.embedding.progress is None
+        return (await self.new.counts()).waiting
+
+
+@asynccontextmanager
+async def bench(tmp_path: Path, texts: int = 3) -> AsyncIterator[Bench]:
+    """Everything open, and the queue at work."""
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    old, new = Index(tmp_path / "main.sqlite"), Index(tmp_path / "main.sqlite.next")
+    for index, model in ((old, "the model of before"), (new, FINGERPRINT.model)):
+        await index.open()
+        await index.adopt(msgspec.structs.replace(FINGERPRINT, model=model))
+    chunk = chunk_of("old")
+    vector = {chunk.hash: HashingProvider().embed(["old"])[0].tobytes()}
+    await old.replace(found_file("memory/a.md"), b"1", [chunk], vector, frozenset())
+    chunks = [chunk_of(f"text {number}", number + 1) for number in range(texts)]
+    await new.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
+    assert old.has_vectors
+    queue = queue_of(HashingProvider(), cache)
+    async with running(queue, old, new):
+        yield Bench(old, new, queue)
+    await cache.close()
+
+
+async def test_all_of_it_is_embedded_and_what_changes_meanwhile_too(tmp_path: Path) -> None:
+    """The old one answers by meaning until then; the disk is looked at once more each time."""
+    async with bench(tmp_path) as made:
+        made.to_come = 1
+        assert await made.embed() == 0
+        assert made.fillings == 2
+        assert (await made.new.counts()).chunks == 4
+
+
+async def test_a_disk_that_never_rests_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    """After a few rounds the little that is left waits in the new index."""
+    async with bench(tmp_path) as made:
+        made.to_come = 100
+        assert await made.embed() == 1
+        assert made.fillings == CATCHING_UP
+
+
+async def test_nothing_is_waited_for_that_no_search_gains_by(tmp_path: Path) -> None:
+    """Where nobody embeds questions for the old vectors, or vectors rest, or the model is the same, the new one is better now."""
+    async with bench(tmp_path) as made:
+        made.is_answering = False
+        assert await made.embed() == 3
+        made.is_answering, made.queues.rest = True, True
+        assert await made.embed() == 3
+        made.queues.rest = False
+        await made.new.adopt(msgspec.structs.replace(FINGERPRINT, model="the model of before"))
+        assert await made.embed() == 3
+        assert made.fillings == 0
