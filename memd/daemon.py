@@ -24,6 +24,7 @@ from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.registry import Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError
+from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.memory_limit.limit import MemoryLimit
 from memd.providers.api_keys.key_file import read_small, with_credentials
 from memd.providers.api_keys.logins import ChoiceInputs
@@ -131,7 +132,10 @@ async def serve(
         await embeddings.open()
         stack.push_async_callback(embeddings.close)
         async with asyncio.TaskGroup() as tasks:
-            saving = tasks.create_task(embeddings.run())
+            background = BackgroundTasks(None, Random())
+            saving = tasks.create_task(
+                background.keep(BackgroundTask("saving vectors to the cache", embeddings.run))
+            )
             engines = ProviderRegistry(ProviderParts(embeddings, tasks, Random(), patience), choose)
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
@@ -150,11 +154,15 @@ async def serve(
                 most_agents(process.open_files()),
             )
             await fleet.follow(config)
-            limiting = tasks.create_task(limit.run())
+            limiting = tasks.create_task(
+                background.keep(BackgroundTask("keeping to the memory limit", limit.run))
+            )
             configuration = _configuration(places, environ, config, fleet, limit)
             reload = partial(_reload, configuration, engines, notifier)
             following = tasks.create_task(configuration.run())
-            facts = ProcessFacts(VERSION, places.socket, configuration, cache=embeddings, memory=limit)
+            facts = ProcessFacts(
+                VERSION, places.socket, configuration, cache=embeddings, memory=limit, background=background
+            )
             control = DaemonControl(stop=partial(signals.want, SignalAction.STOP), reload=reload)
             handlers = Handlers(agents, facts, control)
             async with answering(places.socket, given, handlers, agents, tasks):

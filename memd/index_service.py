@@ -229,7 +229,8 @@ class IndexService:
         blocked_s = self._parts.recent.blocked_s()
         if blocked_s >= BLOCKED_S:
             return f"the files have not answered for {blocked_s:.0f} s: is a network mount down?"
-        failed = self.background.failed.get(WATCHING)
+        why = self.background.failed.get(WATCHING)
+        failed = None if why is None else f"{WATCHING} failed: {why}"
         told = [
             one
             for one in (failed, self.watcher_trouble, _in_words(self._parts.runner.kept))

@@ -30,7 +30,7 @@ from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
 from memd.text.memory_paths import Root
-from memd.watch.watcher import WatcherHealth, watch
+from memd.watch.watcher import WatcherHealth, note_places, watch
 
 log = structlog.get_logger()
 
@@ -169,7 +169,10 @@ async def _follow_files(agent: RunningAgent) -> None:
         agent.sync.watcher_note = health.reason if health.ok else None
 
     look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
-    await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.dirty, look, tell)
+    try:
+        await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.dirty, look, tell)
+    finally:  # until they are followed again, each search looks for itself
+        agent.sync.backlog.ends(note_places(agent.roots))
 
 
 async def _scan_now_and_then(agent: RunningAgent) -> None:

@@ -36,20 +36,25 @@ class BackgroundTask(msgspec.Struct, frozen=True):
 
 
 class BackgroundTasks:
-    """The background tasks of one agent: whatever one of them fails with, it is made again after a pause that grows."""
+    """The background tasks of one agent, or of the daemon: whatever one of them fails with, it is made again after a pause that grows."""
 
-    def __init__(self, agent: str, rng: Random, *, first_wait_s: float = FIRST_WAIT_S) -> None:
+    def __init__(self, agent: str | None, rng: Random, *, first_wait_s: float = FIRST_WAIT_S) -> None:
         """Nothing runs until `keep` is called.
 
         Args:
-            agent: Its id, for the log.
+            agent: Its id, for the log; None: the tasks are of the daemon as a whole.
             rng: Source of the jitter of a backoff.
             first_wait_s: The full pause after a first failure; it doubles up to LONGEST_WAIT_S.
         """
-        self._agent = agent
+        self._of: dict[str, str] = {} if agent is None else {"agent": agent}
         self._rng = rng
         self._first_wait_s = first_wait_s
         self._failed: dict[str, str] = {}  # name of a task -> why, until its next attempt begins
+
+    @property
+    def reason(self) -> str | None:
+        """What of it failed, and why, for people; None: nothing did."""
+        return "; ".join(f"{task} failed: {why}" for task, why in self._failed.items()) or None
 
     @property
     def failed(self) -> dict[str, str]:
@@ -91,14 +96,12 @@ class BackgroundTasks:
                     task.damage.report(str(failure))
                 return False  # another file takes its place
             case TransientError():
-                log.log(
-                    task.level, task.put_off, agent=self._agent, reason=str(failure), wait_s=round(wait_s, 1)
-                )
+                log.log(task.level, task.put_off, **self._of, reason=str(failure), wait_s=round(wait_s, 1))
             case _:
                 self._failed[task.name] = told(failure)
                 log.error(
                     "maintenance.failed",
-                    agent=self._agent,
+                    **self._of,
                     task=task.name,
                     wait_s=round(wait_s, 1),
                     exc_info=failure,

@@ -154,7 +154,7 @@ async def watch(
         if armed_at is not None and clock() - armed_at >= pace.trusted_s:
             backoff.reset()
             continue
-        backlog.ends(frozenset(_place(root) for root in _notes(roots)))
+        backlog.ends(note_places(roots))
         yield WatcherHealth(
             ok=False,
             reason=f"changes are looked for every few seconds, not seen as they happen: {broken}",
@@ -380,6 +380,11 @@ def _absence(directory: Path) -> str:
         if stat.S_ISLNK(status.st_mode) or os.path.realpath(directory) != str(directory):
             return f"{directory} is a symlink now, or lies behind one, and is not followed before memd is started again"
     return f"{directory} cannot be listed by this user; it is watched as soon as it can"
+
+
+def note_places(roots: Sequence[Root]) -> frozenset[Path]:
+    """Files of notes, and directories with all below: what a search scans itself while nobody watches it."""
+    return frozenset(_place(root) for root in _notes(roots))
 
 
 def _notes(roots: Sequence[Root]) -> list[Root]:

@@ -4,11 +4,16 @@ import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
+from memd.agent import build
+from memd.indexing.changes.watch_changes import follow
 from memd.providers.provider import EmbedUnavailable, Vector
+from memd.runtime import backoff
+from memd.store.embeddings import EmbeddingStore
 from memd_client import AsyncClient, RequestFailed
 from memd_client.messages import Health
 from tests.daemon.contents import contents, differences
@@ -16,7 +21,7 @@ from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
 from tests.daemon.trouble import BLUE, RED, bugs, comes_true, finds, harm_store, is_well, many_notes
 from tests.fakes import HashingProvider
-from tests.wait import until
+from tests.wait import until, until_async
 
 # --- the keyword index
 
@@ -421,3 +426,49 @@ async def test_no_search_falls_between_two_indexes(home: Path) -> None:
         ended.set()
         counts = await asyncio.gather(*searching)
     assert min(counts) > 6
+
+
+async def test_what_memd_fails_at_beside_requests_is_told_and_ends_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Following the files, and saving vectors: both are taken up again after a pause, and notes are found meanwhile."""
+    failing, attempts = {"watcher", "cache"}, 0
+    save = EmbeddingStore.run
+
+    async def following(*args: Any, **more: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        if "watcher" in failing:
+            raise ValueError("nobody foresaw this")
+        await follow(*args, **more)
+
+    async def saving(store: EmbeddingStore) -> None:
+        if "cache" in failing:
+            raise ValueError("nobody foresaw that")
+        await save(store)
+
+    monkeypatch.setattr(build, "follow", following)
+    monkeypatch.setattr(EmbeddingStore, "run", saving)
+    monkeypatch.setattr(backoff, "delay_s", lambda *_, **__: 0.2)
+    write(home, "memory/a.md", "# A\n\nthe walnut project\n")
+    async with running(home) as client:
+        await client.sync()
+        status = await client.status()
+        assert not status.agents["main"].watcher.ok
+        assert "watching the files failed" in str(
+            status.agents["main"].watcher.reason
+        ) or "ValueError" in str(status.agents["main"].watcher.reason)
+        assert "saving vectors to the cache failed" in str(status.cache.reason)
+        write(home, "memory/b.md", "# B\n\nthe chestnut project\n")
+        assert [hit.path for hit in (await client.search("chestnut")).results] == ["memory/b.md"]
+        failing.clear()
+        before = attempts
+        await until_async(lambda: attempts > before)
+
+        async def is_followed() -> bool:
+            now = await client.status()
+            return now.agents["main"].watcher.ok and now.cache.ok
+
+        await comes_true(is_followed)
+        write(home, "memory/c.md", "# C\n\nthe hazelnut project\n")
+        assert [hit.path for hit in (await client.search("hazelnut")).results] == ["memory/c.md"]

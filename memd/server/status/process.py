@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memd.config.reload import Configuration
 from memd.config.reload_policy import digest
+from memd.maintenance.loop import BackgroundTasks
 from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus
 from memd.store.embeddings import EmbeddingStore
 from memd_client import messages as wire
@@ -22,12 +23,14 @@ class ProcessFacts:
         *,
         cache: EmbeddingStore | None = None,
         memory: MemoryLimit | None = None,
+        background: BackgroundTasks | None = None,
     ) -> None:
         self.version = version
         self.cache = cache
         self._socket = socket
         self._configuration = configuration
         self._memory = memory
+        self._background = background
         self._started = time.monotonic()
 
     @property
@@ -35,6 +38,11 @@ class ProcessFacts:
         """The configuration file in use; None: built-in defaults."""
         file = self._configuration.in_force.file
         return None if file is None else str(file)
+
+    @property
+    def _cache_trouble(self) -> str | None:
+        trouble = None if self.cache is None else self.cache.trouble
+        return trouble or (None if self._background is None else self._background.reason)
 
     def report(self, agents: dict[str, wire.AgentStatus]) -> wire.StatusReport:
         """The reply to a Status request."""
@@ -49,7 +57,7 @@ class ProcessFacts:
             config_error=self._configuration.error,
             config_waiting=list(self._configuration.waiting),
             config_digest=digest(self._configuration.in_force),
-            cache=health(None if self.cache is None else self.cache.trouble),
+            cache=health(self._cache_trouble),
             damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
             memory=None if self._memory is None else _memory(self._memory.standing()),
         )
