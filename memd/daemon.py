@@ -192,20 +192,19 @@ async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object
     while await signals.next() is SignalAction.RELOAD:
         try:
             await reload()
-        except ConfigError:
-            is_put_off = False  # status and the log tell
         except ResourceShortage as failure:
             if not is_put_off:
                 log.warning("config.reload_put_off", reason=str(failure))
             is_put_off = True
             asyncio.get_running_loop().call_later(RELOAD_AGAIN_S, signals.want, SignalAction.RELOAD)
+            continue
+        except ConfigError:
+            pass  # status and the log tell
         except FatalError:
             raise
         except Exception:
-            is_put_off = False
             log.exception("config.reload_failed")
-        else:
-            is_put_off = False
+        is_put_off = False
 
 
 def _configuration(
