@@ -1,4 +1,4 @@
-"""`memd run` that fails in a way that nobody expects when it begins to embed, and quotes a note."""
+"""`memd run` that fails in a way that nobody expects when it begins to embed, and quotes what it may read."""
 
 import sys
 from pathlib import Path
@@ -13,8 +13,9 @@ from tests.fakes import HashingProvider
 
 async def crash(self: UserSwitches, agent: str) -> NoReturn:
     """End the task of an agent, which catches what it meets only later."""
-    note = Path(sys.argv[1]).parent / "workspace/memory/a.md"
-    raise ZeroDivisionError(f"{agent}: {note.read_text(encoding='utf-8')}")
+    home = Path(sys.argv[1]).parent
+    texts = [file.read_text(encoding="utf-8") for kind in ("*.md", "*.jsonl") for file in home.rglob(kind)]
+    raise ZeroDivisionError(f"{agent}: {texts}")
 
 
 def choose(_: AgentSettings) -> ProviderChoice:

@@ -5,12 +5,11 @@ import sys
 import threading
 from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from memd import daemon
+from memd.config.reload import Configuration
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest
-from memd.embedding.queue.results import ResultWriter
 from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Vector
 from memd.search import query
@@ -68,15 +67,15 @@ def parse(text: str, today: date | None = None) -> query.Query:
     return _parse(text, today)
 
 
-async def settle(self: ResultWriter, backlog: AgentBacklog, request: EmbedRequest, outcome: Any) -> None:
-    """Store what came, unless it speaks of a crash."""
-    for text in request.texts.values():
-        if "crash" in text:
-            raise LookupError(text)
-    await _settle(self, backlog, request, outcome)
+async def follow(_: Configuration) -> NoReturn:
+    """Fail as soon as there is a note about a crash, in a task that nothing catches."""
+    note = Path(sys.argv[1]).parent / "workspace/memory/crash.md"
+    while not (note.exists() and (text := note.read_text("utf-8"))):  # noqa: ASYNC110 - by another process
+        await asyncio.sleep(0.02)
+    raise LookupError(text)
 
 
-_parse, _settle = query.parse, ResultWriter.settle
+_parse = query.parse
 
 
 def choose(_: AgentSettings) -> ProviderChoice:
@@ -85,6 +84,6 @@ def choose(_: AgentSettings) -> ProviderChoice:
 
 
 if __name__ == "__main__":
-    query.parse, ResultWriter.settle = parse, settle  # type: ignore[method-assign]
+    query.parse, Configuration.run = parse, follow  # type: ignore[method-assign,assignment]
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))
