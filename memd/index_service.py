@@ -291,7 +291,8 @@ class IndexService:
                 continue
             space = space_of(wanted)
             queue = spaces.queue(space)
-            if self._index.space == space and queue is not None:
+            is_replaced = self._index.space == space and not self._parts.rebuilder.changes_space
+            if is_replaced and queue is not None:
                 await queue.wait_for(self._index)
                 if spaces.version == version:
                     return
