@@ -42,9 +42,12 @@ def configure(daemon: Daemon, backend: str, **keys: Any) -> None:
 
 
 def searched(client: Client, backend: str, **options: Any) -> Found:
-    """What an engine finds, once it answers."""
+    """What a backend finds, once it answers, and qmd has all notes: until then the built-in one adds those it lacks."""
 
     def found() -> Found | None:
+        qmd = client.status().agents["main"].qmd
+        if backend == "qmd" and (qmd is None or qmd.last_update is None or qmd.updating):
+            return None
         answer = client.search("lighthouse", max_results=50, min_score=0, **options)
         return answer if answer.backend == backend and len(answer.results) > 2 else None
 
