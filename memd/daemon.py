@@ -43,7 +43,7 @@ from memd.server.lock import sole_daemon
 from memd.server.requests.control import DaemonControl
 from memd.server.status.manager import tell_manager
 from memd.server.status.process import ProcessFacts
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.version import VERSION
 from memd_client import paths
 

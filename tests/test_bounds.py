@@ -27,7 +27,7 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
         "memd.sources.transcripts.lines.MAX_LINE_BYTES",
         "memd.sources.transcripts.zstd_stream.MAX_UNPACKED_BYTES",
         "memd.store.database.BUSY_TIMEOUT_MS",
-        "memd.store.embeddings.UNSAVED",
+        "memd.store.embedding_cache.UNSAVED",
         "memd_client.frames.REPLY_LIMIT",
         "memd_client.frames.REQUEST_LIMIT",
     }

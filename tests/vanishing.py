@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from memd_client.connect_socket import dial
 from memd_client.conversation import Conversation
-from memd_client.dial import dial
 from memd_client.messages import Request
 
 

@@ -9,6 +9,7 @@ from datetime import date
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
+from memd_client.connect_socket import QUEUE_FULL_S, default_address, dial
 from memd_client.conversation import (
     CLOSED,
     IN_FLIGHT,
@@ -19,7 +20,6 @@ from memd_client.conversation import (
     checked_timeout,
     settle,
 )
-from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
     Embed,

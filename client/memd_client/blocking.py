@@ -11,8 +11,8 @@ from datetime import date
 from types import TracebackType
 from typing import Self, TypeVar
 
+from memd_client.connect_socket import QUEUE_FULL_S, default_address, dial
 from memd_client.conversation import CLOSED, Conversation, WentAway, asked_at, checked_timeout, settle
-from memd_client.dial import QUEUE_FULL_S, default_address, dial
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
     Embed,

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
 
-from memd_client import asking, telling
-from memd_client.asking import GET, SEARCH, GetCall, SearchCall, Unusable
+from memd_client import tool_arguments, tool_replies
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError
 from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.messages import Note
+from memd_client.tool_arguments import GET, SEARCH, GetCall, SearchCall, Unusable
 
 if TYPE_CHECKING:
     from memd_client.asynchronous import AsyncClient
@@ -64,13 +64,13 @@ MEMORY_SEARCH = Tool(
                 "query": {
                     "type": "string",
                     "minLength": 1,
-                    "maxLength": asking.LONGEST_QUERY,
+                    "maxLength": tool_arguments.LONGEST_QUERY,
                     "description": "What you want to know, as a short question or the words that the note would have.",
                 },
                 "maxResults": {
                     "type": "integer",
                     "minimum": 1,
-                    "maximum": asking.MAX_RESULTS,
+                    "maximum": tool_arguments.MAX_RESULTS,
                     "description": "How many passages at most; usually left out.",
                 },
                 "minScore": {
@@ -223,7 +223,7 @@ class Tools:
 
     def _answer(self, name: str, arguments: object) -> Reply:
         try:
-            asked = asking.read(name, arguments)
+            asked = tool_arguments.read(name, arguments)
             match asked:
                 case SearchCall():
                     found = self._client.search(
@@ -233,7 +233,7 @@ class Tools:
                         max_chars=self._of_snippets,
                         **self._asker,
                     )
-                    return telling.search_reply(
+                    return tool_replies.search_reply(
                         found, asked.remarks, _bound(self._max_chars, found.max_chars)
                     )
                 case GetCall():
@@ -242,15 +242,15 @@ class Tools:
                         asked = place
                         note = self._get(asked)
                     bound = _bound(self._max_chars, note.max_chars)
-                    for chars in telling.shorter(note, asked.remarks, bound):
+                    for chars in tool_replies.shorter(note, asked.remarks, bound):
                         note = self._get(asked, chars)
-                        if not telling.shorter(note, asked.remarks, bound):
+                        if not tool_replies.shorter(note, asked.remarks, bound):
                             break
-                    return telling.get_reply(note, asked.remarks, bound)
+                    return tool_replies.get_reply(note, asked.remarks, bound)
         except Unusable as unusable:
-            return telling.mend(name, unusable)
+            return tool_replies.mend(name, unusable)
         except MemdClientError as error:
-            return telling.unavailable(name, error)
+            return tool_replies.unavailable(name, error)
 
     def close(self) -> None:
         """Close the connection; later calls tell that memory is unavailable."""
@@ -285,7 +285,7 @@ class AsyncTools:
 
     async def _answer(self, name: str, arguments: object) -> Reply:
         try:
-            asked = asking.read(name, arguments)
+            asked = tool_arguments.read(name, arguments)
             match asked:
                 case SearchCall():
                     found = await self._client.search(
@@ -295,7 +295,7 @@ class AsyncTools:
                         max_chars=self._of_snippets,
                         **self._asker,
                     )
-                    return telling.search_reply(
+                    return tool_replies.search_reply(
                         found, asked.remarks, _bound(self._max_chars, found.max_chars)
                     )
                 case GetCall():
@@ -304,15 +304,15 @@ class AsyncTools:
                         asked = place
                         note = await self._get(asked)
                     bound = _bound(self._max_chars, note.max_chars)
-                    for chars in telling.shorter(note, asked.remarks, bound):
+                    for chars in tool_replies.shorter(note, asked.remarks, bound):
                         note = await self._get(asked, chars)
-                        if not telling.shorter(note, asked.remarks, bound):
+                        if not tool_replies.shorter(note, asked.remarks, bound):
                             break
-                    return telling.get_reply(note, asked.remarks, bound)
+                    return tool_replies.get_reply(note, asked.remarks, bound)
         except Unusable as unusable:
-            return telling.mend(name, unusable)
+            return tool_replies.mend(name, unusable)
         except MemdClientError as error:
-            return telling.unavailable(name, error)
+            return tool_replies.unavailable(name, error)
 
     async def close(self) -> None:
         """Close the connection; later calls tell that memory is unavailable."""
@@ -331,14 +331,14 @@ def _async_client() -> "AsyncClient":
 
 
 def _checked(max_chars: int | None) -> int | None:
-    if max_chars is not None and max_chars < telling.LEAST_CHARS:
-        raise ValueError(f"max_chars is {max_chars}; it must be {telling.LEAST_CHARS} or more")
+    if max_chars is not None and max_chars < tool_replies.LEAST_CHARS:
+        raise ValueError(f"max_chars is {max_chars}; it must be {tool_replies.LEAST_CHARS} or more")
     return max_chars
 
 
 def _bound(given: int | None, configured: int) -> int:
     """The most characters of a reply without its mark: what was given to the tools, else what memd is configured for."""
-    return (given or max(telling.LEAST_CHARS, configured or MAX_CHARS)) - REPLY_CHARS
+    return (given or max(tool_replies.LEAST_CHARS, configured or MAX_CHARS)) - REPLY_CHARS
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from memd.providers.centring import Bias
 from memd.providers.provider import Identity, space_of
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import ProviderSpec
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 
 POLLERS = 2  # connections beside those that carry files

@@ -10,7 +10,7 @@ from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.providers.choose import Candidate, ProviderChoice
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import ProviderSpec
-from memd.store.embeddings import Space
+from memd.store.embedding_cache import Space
 
 log = structlog.get_logger()
 

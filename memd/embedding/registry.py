@@ -14,7 +14,7 @@ from memd.model import DegradedPart, FallbackUse
 from memd.providers.choose import ProviderChoice, shared
 from memd.providers.provider import Calibration, EmbedUnavailable, Identity, Vector
 from memd.runtime.threads import beside
-from memd.store.embeddings import EmbeddingStore, Space
+from memd.store.embedding_cache import EmbeddingStore, Space
 
 log = structlog.get_logger()
 

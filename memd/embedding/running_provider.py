@@ -31,13 +31,13 @@ from memd.providers.provider import (
 from memd.providers.remote.request import ContentRefused, RequestTooLarge
 from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.backoff import delay_s
-from memd.runtime.changed import ChangeNotifier
-from memd.store.embeddings import EmbeddingStore, Space
+from memd.runtime.change_notifier import ChangeNotifier
+from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.provider_records import ProviderStore
 
 if TYPE_CHECKING:
     from memd.embedding.batch_jobs import SharedBatchJobs
-    from memd.embedding.model_probe import ModelProbe
+    from memd.embedding.model_info import ModelProbe
 
 log = structlog.get_logger()
 
@@ -158,7 +158,7 @@ class RunningProvider:
             self._probing = self._start(self._keep_probing(_LocalProbe(candidate), None))
             return
         # Only a remote provider needs httpx.
-        from memd.embedding.model_probe import ModelInfoStore, ModelProbe  # noqa: PLC0415
+        from memd.embedding.model_info import ModelInfoStore, ModelProbe  # noqa: PLC0415
 
         probe = ModelProbe(candidate, ModelInfoStore(self._parts.cache, candidate))
         try:

@@ -15,7 +15,7 @@ from memd.runtime.timing import spent
 from memd.sources import notes
 from memd.sources.notes import NoteReading
 from memd.sources.safe_open import SourceError, UnexpectedFailure
-from memd.store.embeddings import KnownVectors, Space
+from memd.store.embedding_cache import KnownVectors, Space
 from memd.store.files import FileChange, KnownFile
 from memd.store.index import Index
 

@@ -21,7 +21,7 @@ from memd.sources.transcripts.reader import (
     WholeTranscript,
     read_transcript,
 )
-from memd.store.embeddings import KnownVectors
+from memd.store.embedding_cache import KnownVectors
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
 

@@ -14,7 +14,7 @@ from memd.indexing.run_pass import PassResult, PassRunner
 from memd.indexing.slow_passes import log_slow_pass
 from memd.maintenance.triggers import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.safe_traceback import told
 from memd.runtime.slow_log import SlowLog
 from memd.runtime.ticks import Clock

@@ -5,7 +5,7 @@ from itertools import islice
 import structlog
 
 from memd.maintenance.loop import BackgroundTask
-from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 

@@ -16,7 +16,7 @@ from memd.rebuild.fingerprint import embeds_parts
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.safe_open import SourceError
 from memd.sources.scan import scan
-from memd.store.embeddings import KnownVectors
+from memd.store.embedding_cache import KnownVectors
 from memd.store.index import Index
 from memd.store.parts import hash_of
 from memd.text.tokens import estimate_tokens

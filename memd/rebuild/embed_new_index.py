@@ -5,7 +5,7 @@ import contextlib
 
 from memd.embedding.queue.agent_queues import AgentQueues
 from memd.indexing.run_pass import PassRunner
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 
 LOOK_S = 2.0  # between two looks at how far it is

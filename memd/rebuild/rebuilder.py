@@ -16,11 +16,11 @@ from memd.rebuild.build_and_swap import discard, rebuild
 from memd.rebuild.confirm_cost import RebuildPermission
 from memd.rebuild.embed_new_index import NewIndexEmbedding
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.malloc import give_back_beside
 from memd.runtime.safe_traceback import told
 from memd.runtime.tasks import first_of, is_cancelled
-from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

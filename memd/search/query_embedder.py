@@ -4,7 +4,7 @@ from typing import Protocol
 
 from memd.model import DegradedPart
 from memd.providers.provider import Calibration, Vector
-from memd.store.embeddings import Space
+from memd.store.embedding_cache import Space
 
 
 class QueryEmbedder(Protocol):

@@ -9,7 +9,7 @@ from memd.model import FoundHit, Kind, Window
 from memd.search.fuse import Scored, place_in_order
 from memd.search.novelty import ShownLines, fresh_part
 from memd.search.query import Query
-from memd.search.question_echoes import QuestionEchoes, lowered
+from memd.search.repeated_questions import QuestionEchoes, lowered
 from memd.store.chunks import StoredChunk
 
 IN_A_ROW = 2  # hits of one source, while another has any

@@ -24,7 +24,7 @@ from memd.search.trace import SideResults, TracedSearch, traced
 from memd.store import matrix
 from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
 from memd.store.disk_vectors import ListedVector, NearVectors
-from memd.store.embeddings import Space
+from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match

@@ -10,7 +10,7 @@ import structlog
 from memd.server import listener
 from memd_client import codec, frames
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request
-from memd_client.peer import peer_uid
+from memd_client.peer_credentials import peer_uid
 
 log = structlog.get_logger()
 

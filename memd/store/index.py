@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import apsw
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store import (
     chunks,
     files,
@@ -22,7 +22,7 @@ from memd.store import (
     vectors,
 )
 from memd.store.database import Database
-from memd.store.embeddings import Space
+from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index_damage import IndexDamage
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest

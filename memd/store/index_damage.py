@@ -2,7 +2,7 @@
 
 import structlog
 
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 
 log = structlog.get_logger()
 

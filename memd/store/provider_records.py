@@ -7,7 +7,7 @@ import apsw
 
 from memd.model import BatchFile, BatchJob, TextHash
 from memd.runtime.ticks import Clock
-from memd.store.embeddings import EmbeddingStore, Space, put_rows
+from memd.store.embedding_cache import EmbeddingStore, Space, put_rows
 
 KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer
 DOUBTED_S = (

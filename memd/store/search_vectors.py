@@ -14,7 +14,7 @@ from memd.model import ChunkId, Kind
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.store import disk_vectors, matrix, vectors
 from memd.store.database import Database
-from memd.store.embeddings import Space
+from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 
 REST_S = 1.0  # for which a search waits for the end of a change that it has met

@@ -15,7 +15,7 @@ from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Provider
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.benchmarks.figures import Figure

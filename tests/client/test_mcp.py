@@ -18,7 +18,7 @@ from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import TextContent
 
-from memd_client import telling
+from memd_client import tool_replies
 from memd_client.marker import marked_reply
 from memd_client.mcp.status import status_reply
 from memd_client.messages import Health, Search, StatusReport, Vectors
@@ -136,10 +136,10 @@ async def test_replies_are_bounded(daemon: Daemon) -> None:
     async with connected("--socket", daemon.socket, "--max-chars", 2000) as client:
         _, found = await called(client, "memory_search", query="billing database", maxResults=50)
         assert found["omitted"] >= 1
-        assert len(telling.encoded(found)) <= 2_000
+        assert len(tool_replies.encoded(found)) <= 2_000
         assert all("…" not in hit["snippet"] for hit in found["results"])
         _, read = await called(client, "memory_get", path="memory/3.md")
-        assert len(telling.encoded(read)) <= 2_000
+        assert len(tool_replies.encoded(read)) <= 2_000
 
 
 async def test_arguments_that_make_no_sense_are_a_result(daemon: Daemon) -> None:
@@ -508,6 +508,6 @@ def test_what_a_conversation_is_not_told_is_left_out() -> None:
 def test_a_status_of_many_agents_is_bounded() -> None:
     """Those without room are counted."""
     reply = status_reply(_report(**{f"agent{number}": agent() for number in range(100)}), 1_000)
-    assert len(telling.encoded(reply)) <= 1_000
+    assert len(tool_replies.encoded(reply)) <= 1_000
     assert len(reply["agents"]) + reply["omitted"] == 100
     assert reply["agents"]

@@ -13,7 +13,7 @@ from memd.agent import build
 from memd.indexing.changes.watch_changes import follow
 from memd.providers.provider import EmbedUnavailable, Vector
 from memd.runtime import backoff
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd_client import AsyncClient, RequestFailed
 from memd_client.messages import Health
 from tests.daemon.contents import contents, differences

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from memd.text.turn_header import header_in
-from memd_client.telling import encoded
+from memd_client.tool_replies import encoded
 from memd_client.tools import AsyncTools
 from tests.daemon.inprocess import running, write
 

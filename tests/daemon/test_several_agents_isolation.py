@@ -26,7 +26,7 @@ from memd.runtime.threads import Threads
 from memd.server.handlers import Handlers
 from memd.server.requests.control import DaemonControl
 from memd.server.status.process import ProcessFacts
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd_client import messages as wire
 from tests.fakes import HashingProvider
 from tests.unchanging import nothing_changed, unchanging

@@ -12,7 +12,7 @@ from memd.embedding.running_provider import ProviderParts
 from memd.model import DegradedPart
 from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Calibration, EmbedUnavailable, Provider, Vector, space_of
-from memd.store.embeddings import EmbeddingStore, Space
+from memd.store.embedding_cache import EmbeddingStore, Space
 
 
 class Nobody(ProviderRegistry):

@@ -15,7 +15,7 @@ from memd.embedding.registry import QUERY_TIMEOUT_S, SPARE_S, AgentProviders
 from memd.embedding.running_provider import RunningProvider
 from memd.model import DegradedPart
 from memd.providers.provider import Vector, space_of
-from memd.store.embeddings import EmbeddingStore, Space
+from memd.store.embedding_cache import EmbeddingStore, Space
 from tests.clock import hastily, now_s
 from tests.embedding.queue.queues import healthy
 from tests.embedding.supplies import Nobody

@@ -12,7 +12,7 @@ from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import provider_spec
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from tests.embedding.queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer

@@ -11,7 +11,7 @@ from memd.embedding.health import ProviderHealth, Standby
 from memd.embedding.health_state import GATE_S, Healthy, Refusing, RequestHealth, Retrying
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.request import BadReply
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 from tests.clock import Clock
 
 DOWN = EmbedUnavailable("it is down")

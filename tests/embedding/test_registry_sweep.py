@@ -12,7 +12,7 @@ from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from tests.fakes import HashingProvider
 
 

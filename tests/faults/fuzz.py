@@ -38,12 +38,12 @@ from memd.runtime import logs  # noqa: E402
 from tests.backends.qmd import test_parse  # noqa: E402
 from tests.chunk import test_markdown, test_turns  # noqa: E402
 from tests.client import (  # noqa: E402
-    test_asking,
     test_codec,
     test_frames,
     test_paths,
     test_session_key,
-    test_telling,
+    test_tool_arguments,
+    test_tool_replies,
 )
 from tests.config import test_check_redaction, test_load  # noqa: E402
 from tests.ctl.daemon import test_log  # noqa: E402
@@ -127,9 +127,9 @@ MORE: Mapping[str, tuple[Property, ...]] = MappingProxyType(
         ),
         "qmd": (Property(test_parse.test_any_output_is_read_or_no_answer),),
         "tools": (
-            Property(test_asking.test_whatever_a_model_writes_is_read_or_refused),
-            Property(test_asking.test_what_is_nearly_a_call_is_read_or_refused),
-            Property(test_telling.test_a_search_is_never_longer_than_it_may_be),
+            Property(test_tool_arguments.test_whatever_a_model_writes_is_read_or_refused),
+            Property(test_tool_arguments.test_what_is_nearly_a_call_is_read_or_refused),
+            Property(test_tool_replies.test_a_search_is_never_longer_than_it_may_be),
         ),
         "hooks": (Property(test_hook_context.test_any_input_is_read_or_empty),),
         "environment": (Property(test_paths.test_any_environment_names_places),),

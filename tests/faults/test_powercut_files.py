@@ -15,7 +15,7 @@ from memd.ctl import atomic_write
 from memd.ctl.integrations import foreign_file, json_edit
 from memd.model import BatchJob, TextHash
 from memd.store import backups, salvage
-from memd.store.embeddings import EmbeddingStore, Space
+from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.provider_records import ProviderStore
 from memd_client.context.daily_note import append_daily_note
 from tests.faults.powercut_machine import Cut, Machine, restore

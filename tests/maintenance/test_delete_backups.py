@@ -9,7 +9,7 @@ import pytest
 from memd.maintenance.delete_backups import EVERY_S, UpgradedDatabase, delete_backups
 from memd.model import TextHash
 from memd.store.backups import KEPT_S, BackupCopy
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.index_damage import IndexDamage
 from tests.clock import for_s, hastily, now_s

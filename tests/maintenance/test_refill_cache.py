@@ -10,7 +10,7 @@ import pytest
 
 from memd.maintenance.refill_cache import refill_cache
 from memd.model import TextHash
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.maintenance.keeping import keep
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of

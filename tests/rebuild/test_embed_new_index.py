@@ -14,7 +14,7 @@ from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders
 from memd.indexing.run_pass import PassRunner
 from memd.rebuild.embed_new_index import CATCHING_UP, NewIndexEmbedding
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
 from tests.fakes import HashingProvider

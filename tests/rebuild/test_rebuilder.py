@@ -18,7 +18,7 @@ from memd.model import TextHash
 from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime import backoff
-from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

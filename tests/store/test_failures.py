@@ -16,7 +16,7 @@ from memd.model import Kind, TextHash
 from memd.store import database as databases
 from memd.store import database_files, integrity, quarantine, vectors
 from memd.store.database import Database
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable, mapped_errors
 from memd.store.files import FileChange
 from memd.store.index import Index

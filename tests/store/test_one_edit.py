@@ -9,7 +9,7 @@ import pytest
 
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.model import Chunk, Kind
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
 from tests.fakes import HashingProvider

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from memd.model import BatchFile, BatchJob, TextHash
-from memd.store.embeddings import EmbeddingStore, Space
+from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.errors import StoreFull
 from memd.store.migrations import newest
 from memd.store.provider_records import DOUBTED_S, KEPT_S, ProviderStore, files_left

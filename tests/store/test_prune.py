@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from memd.model import TextHash
-from memd.store import embeddings
-from memd.store.embeddings import PRUNE_SLACK, EmbeddingStore, KnownVectors
+from memd.store import embedding_cache
+from memd.store.embedding_cache import PRUNE_SLACK, EmbeddingStore, KnownVectors
 
 SPACE = ("hashing", "m", "1")
 
@@ -20,7 +20,7 @@ async def test_however_vectors_come_there_are_no_more_than_wanted_and_a_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some come again, some are forgotten, some are young again: what stays is what was used last."""
-    monkeypatch.setattr(embeddings, "PRUNED_AT_ONCE", 7)
+    monkeypatch.setattr(embedding_cache, "PRUNED_AT_ONCE", 7)
     rng, now, most = Random(5), 0.0, 2 * PRUNE_SLACK
     store = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await store.open()
@@ -52,14 +52,14 @@ async def test_an_edit_has_the_vectors_of_a_cache_counted_once_in_a_while(
 ) -> None:
     """Each brings a vector or two. To count a cache of 500,000 takes 10 ms of its writer's time, and more from the disk."""
     counted = 0
-    count = embeddings._count
+    count = embedding_cache._count
 
     def told(connection: object) -> int:
         nonlocal counted
         counted += 1
         return count(connection)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(embeddings, "_count", told)
+    monkeypatch.setattr(embedding_cache, "_count", told)
     store = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await store.open()
     known = KnownVectors(store, SPACE)
@@ -96,7 +96,7 @@ async def test_so_many_are_dropped_in_one_step(tmp_path: Path) -> None:
     """An edit that waits for the writer waits no longer than that."""
     store = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await store.open()
-    step = embeddings.PRUNED_AT_ONCE
+    step = embedding_cache.PRUNED_AT_ONCE
     await store.put(SPACE, {hash_of(number): b"v" for number in range(2 * step + 10)}, 1.0)
     assert [await store.prune(10, 2.0) for _ in range(3)] == [step, step, 0]
     await store.close()

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from memd.store import integrity, read_only
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of

@@ -6,7 +6,7 @@ import structlog
 
 from memd.model import TextHash
 from memd.store import backups, migrations, salvage
-from memd.store.embeddings import EmbeddingStore, Space
+from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.migrations import newest
 from tests.store.conftest import vector_of
 from tests.store.older import made, names, run, schema_of

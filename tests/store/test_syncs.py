@@ -14,7 +14,7 @@ from memd.model import TextHash
 from memd.store import database as databases
 from memd.store import database_files, quarantine
 from memd.store.database import Database
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.faults.vfs import Act, Operation, Read, Sync, between
 

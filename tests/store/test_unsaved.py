@@ -10,7 +10,7 @@ import pytest
 
 from memd.model import TextHash
 from memd.runtime import backoff
-from memd.store.embeddings import UNSAVED, EmbeddingStore
+from memd.store.embedding_cache import UNSAVED, EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.wait import until_async
 

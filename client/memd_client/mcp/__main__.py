@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from memd_client import telling
+from memd_client import tool_replies
 from memd_client.tools import MAX_CHARS
 from memd_client.version import __version__
 
@@ -81,9 +81,9 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def _chars(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) >= telling.LEAST_CHARS:
+    if text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) >= tool_replies.LEAST_CHARS:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text} is not a whole number from {telling.LEAST_CHARS} up")
+    raise argparse.ArgumentTypeError(f"{text} is not a whole number from {tool_replies.LEAST_CHARS} up")
 
 
 if __name__ == "__main__":

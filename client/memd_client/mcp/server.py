@@ -16,14 +16,14 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from pydantic import ValidationError
 
-from memd_client import telling
-from memd_client.asking import no_such_tool
+from memd_client import tool_replies
 from memd_client.asynchronous import AsyncClient
 from memd_client.errors import MemdClientError
 from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
 from memd_client.mcp.status import SCHEMA, STATUS, status_reply
 from memd_client.session_key import parse
+from memd_client.tool_arguments import no_such_tool
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
 from memd_client.version import __version__
 
@@ -156,15 +156,15 @@ class Answers:
         elif params.name in _TITLES:
             reply = await self._tools.call(params.name, params.arguments)
         else:
-            reply = marked_reply(telling.mend(params.name, no_such_tool(params.name, tuple(_TITLES))))
-        text = types.TextContent(type="text", text=telling.encoded(reply))
+            reply = marked_reply(tool_replies.mend(params.name, no_such_tool(params.name, tuple(_TITLES))))
+        text = types.TextContent(type="text", text=tool_replies.encoded(reply))
         return types.CallToolResult(content=[text], is_error="error" in reply)
 
     async def _status(self) -> dict[str, Any]:
         try:
             report = await self._client.status(self._agent, session_key=self._session_key)
         except MemdClientError as error:
-            return marked_reply(telling.unavailable(STATUS, error))
+            return marked_reply(tool_replies.unavailable(STATUS, error))
         return marked_reply(status_reply(report, self._max_chars - REPLY_CHARS))
 
 

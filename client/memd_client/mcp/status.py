@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from memd_client import telling
+from memd_client import tool_replies
 from memd_client.messages import AgentStatus, Health, StatusReport
 
 STATUS = "memory_status"
@@ -28,7 +28,7 @@ def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:
         reply["cacheTrouble"] = (report.cache.reason or "it does not work")[:_REASON_CHARS]
     for count, (name, agent) in enumerate(report.agents.items()):
         more = {**reply, "agents": {**reply["agents"], name: _agent(agent)}}
-        if len(telling.encoded({**more, "omitted": len(report.agents)})) > max_chars:
+        if len(tool_replies.encoded({**more, "omitted": len(report.agents)})) > max_chars:
             return {**reply, "omitted": len(report.agents) - count}
         reply = more
     return reply

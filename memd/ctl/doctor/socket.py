@@ -12,7 +12,7 @@ from memd.ctl.doctor import processes
 from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd_client import paths
 from memd_client.blocking import Client
-from memd_client.dial import dial
+from memd_client.connect_socket import dial
 from memd_client.errors import (
     ConnectionLost,
     DaemonNotRunning,

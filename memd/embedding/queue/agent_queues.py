@@ -5,7 +5,7 @@ from collections.abc import Collection
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders
-from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 
 

@@ -10,7 +10,7 @@ from memd.errors import TransientError
 from memd.model import TextHash
 from memd.providers.batch.state import BatchState
 from memd.store.chunks import WaitingChunk
-from memd.store.embeddings import KnownVectors
+from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 

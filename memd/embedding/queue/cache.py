@@ -8,7 +8,7 @@ import structlog
 
 from memd.errors import TransientError
 from memd.model import TextHash
-from memd.store.embeddings import KnownVectors
+from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreDamaged, StoreNewer
 
 T = TypeVar("T")

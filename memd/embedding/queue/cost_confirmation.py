@@ -9,7 +9,7 @@ from memd.embedding.queue.agent_backlog import AgentBacklog
 from memd.embedding.queue.cache import SpaceCache
 from memd.embedding.queue.states import WaitingForConfirmation
 from memd.embedding.queue.user_switches import UserSwitches
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.text.tokens import estimate_tokens
 
 log = structlog.get_logger()

@@ -8,9 +8,9 @@ from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, Index
 from memd.embedding.queue.cache import SpaceCache
 from memd.embedding.queue.passage_embedder import PartialResult
 from memd.model import ChunkId, TextHash
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.chunks import WaitingChunk
-from memd.store.embeddings import Space
+from memd.store.embedding_cache import Space
 
 log = structlog.get_logger()
 

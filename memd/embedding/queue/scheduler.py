@@ -28,7 +28,7 @@ from memd.model import TextHash
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
 from memd.runtime.safe_traceback import told
-from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index
 

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from memd.errors import MemdError, TransientError
-from memd.store.embeddings import Space
+from memd.store.embedding_cache import Space
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from memd.config.reload import Configuration
 from memd.config.reload_policy import digest
 from memd.maintenance.loop import BackgroundTasks
 from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd_client import messages as wire
 
 

@@ -14,7 +14,7 @@ from memd.embedding.health_state import RequestHealth
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Provider, ProviderLimits, Vectors
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.fakes import HashingProvider

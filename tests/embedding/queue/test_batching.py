@@ -21,7 +21,7 @@ from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.provider import RemoteProvider
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
 from tests.embedding.queue.queues import DIMENSIONS, healthy, opened_for

@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from memd.embedding.queue.cache import CacheBound, SpaceCache
 from memd.model import TextHash
-from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 
 SPACE = ("hashing", "m", "1")

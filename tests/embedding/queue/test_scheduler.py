@@ -12,8 +12,8 @@ from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.model import TextHash
 from memd.providers.provider import EmbedUnavailable, Vectors
-from memd.store import embeddings
-from memd.store.embeddings import EmbeddingStore, KnownVectors
+from memd.store import embedding_cache
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.index import Index
 from tests.embedding.queue.queues import (
     FINGERPRINT,
@@ -206,7 +206,7 @@ async def test_what_is_written_does_not_wait_until_the_cache_is_small_enough(
     tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To drop 50,000 vectors takes seconds: an edit has its own before that is done."""
-    monkeypatch.setattr(embeddings, "PRUNED_AT_ONCE", 1)
+    monkeypatch.setattr(embedding_cache, "PRUNED_AT_ONCE", 1)
     index = await opened(tmp_path, "main", ["one"])
     queue = queue_of(HashingProvider(), cache, max_entries=4)
     prune, small = cache.prune, asyncio.Event()

@@ -14,7 +14,7 @@ from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Vectors
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from tests.embedding.queue.queues import locked, opened, queue_of, running, write
 from tests.fakes import HashingProvider
 from tests.wait import until_async

@@ -13,7 +13,7 @@ from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import InFlight
 from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, ProviderLimits, Vectors
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from tests.embedding.queue.queues import healthy, locked, opened, running, write
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of

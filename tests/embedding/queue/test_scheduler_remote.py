@@ -14,7 +14,7 @@ from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.embedding.queue.queues import DIMENSIONS, changed, healthy, opened_for, running
 from tests.embedding.queue.remote import ONCE, provider_at

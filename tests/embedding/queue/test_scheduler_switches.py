@@ -14,7 +14,7 @@ from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.queue.states import Paused, WaitingForConfirmation
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore
 from tests.embedding.queue.queues import Poisoned, changed, healthy, opened, running

@@ -30,7 +30,7 @@ from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.retry import RetryPolicy
 from memd.providers.remote.retrying_client import RetryingClient
-from memd.store.embeddings import EmbeddingStore, KnownVectors, Space
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memd_client import asking
-from memd_client.asking import GetCall, SearchCall, Unusable
+from memd_client import tool_arguments
 from memd_client.codec import decode_request, encode_request
 from memd_client.messages import Get, Request, Search
+from memd_client.tool_arguments import GetCall, SearchCall, Unusable
 from tests.awkward.programs import ARGUMENTS
 from tests.bounds import shipped
 
@@ -49,7 +49,7 @@ NAMES = st.sampled_from(["query", "maxResults", "minScore", "path", "from", "sta
 )
 def test_a_search_is_taken_as_it_is_meant(arguments: object, meant: SearchCall) -> None:
     """Numbers as text, whole numbers with a point, other spellings of names, and null."""
-    assert asking.read(asking.SEARCH, arguments) == meant
+    assert tool_arguments.read(tool_arguments.SEARCH, arguments) == meant
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_search_is_taken_as_it_is_meant(arguments: object, meant: SearchCall) 
 )
 def test_a_get_is_taken_as_it_is_meant(arguments: object, meant: GetCall) -> None:
     """Lines count from 1; what is below is the least."""
-    assert asking.read(asking.GET, arguments) == meant
+    assert tool_arguments.read(tool_arguments.GET, arguments) == meant
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_get_is_taken_as_it_is_meant(arguments: object, meant: GetCall) -> Non
 def test_what_cannot_be_meant_is_told_with_what_to_do(tool: Any, arguments: object, said: str) -> None:
     """So that the model can call again."""
     with pytest.raises(Unusable) as refused:
-        asking.read(tool, arguments)
+        tool_arguments.read(tool, arguments)
     assert refused.value.message.startswith(said)
     assert "memory_" in refused.value.action
 
@@ -133,35 +133,37 @@ def test_what_cannot_be_meant_is_told_with_what_to_do(tool: Any, arguments: obje
 def test_what_a_call_needs_is_not_told_to_be_left_out(tool: str, arguments: object) -> None:
     """Without it the next call would fail as well."""
     with pytest.raises(Unusable) as refused:
-        asking.read(tool, arguments)
+        tool_arguments.read(tool, arguments)
     assert "without it" not in refused.value.action
 
 
 def test_unknown_arguments_need_not_be_named_by_text() -> None:
     """A program may pass any dictionary."""
-    asked = asking.read(asking.SEARCH, {"query": "q", 10**5000: 1, None: 2})
+    asked = tool_arguments.read(tool_arguments.SEARCH, {"query": "q", 10**5000: 1, None: 2})
     assert isinstance(asked, SearchCall)
     assert asked.remarks[0].endswith("these were ignored: a number beyond all bounds, of type NoneType")
 
 
 def test_a_megabyte_of_query_is_cut() -> None:
     """A model that pastes a file still gets an answer, and learns what was asked."""
-    asked = asking.read(asking.SEARCH, {"query": "which database? " * 65_536})
+    asked = tool_arguments.read(tool_arguments.SEARCH, {"query": "which database? " * 65_536})
     assert isinstance(asked, SearchCall)
-    assert len(asked.query) == asking.LONGEST_QUERY
+    assert len(asked.query) == tool_arguments.LONGEST_QUERY
     assert asked.remarks == ("query has 1,048,575 characters; only the first 2,000 were searched for",)
 
 
 def test_too_many_results_are_as_many_as_there_can_be() -> None:
     """A large number means "all"."""
-    asked = asking.read(asking.SEARCH, {"query": "q", "maxResults": 10**40})
+    asked = tool_arguments.read(tool_arguments.SEARCH, {"query": "q", "maxResults": 10**40})
     assert asked == SearchCall("q", 50, remarks=("maxResults is at most 50",))
 
 
 def test_unknown_arguments_are_ignored_and_told() -> None:
     """The session key of another conversation among them; a heap of them is told in a line."""
     many = {f"unknown{'x' * 500}{n}": n for n in range(900)}
-    asked = asking.read(asking.SEARCH, {"query": "q", "sessionKey": "agent:main:main", **many})
+    asked = tool_arguments.read(
+        tool_arguments.SEARCH, {"query": "q", "sessionKey": "agent:main:main", **many}
+    )
     assert isinstance(asked, SearchCall)
     (remark,) = asked.remarks
     assert remark.startswith(
@@ -189,16 +191,19 @@ def test_a_citation_names_a_place(asked: GetCall, meant: GetCall | None) -> None
     assert asked.place() == meant
 
 
-@given(tool=st.sampled_from([asking.SEARCH, asking.GET]), arguments=JSON | st.dictionaries(NAMES, JSON))
+@given(
+    tool=st.sampled_from([tool_arguments.SEARCH, tool_arguments.GET]),
+    arguments=JSON | st.dictionaries(NAMES, JSON),
+)
 def test_whatever_a_model_writes_is_read_or_refused(tool: str, arguments: Any) -> None:
     """And what is read can be asked."""
     asked: SearchCall | GetCall | None = None
     with suppress(Unusable):
-        asked = asking.read(tool, arguments)
+        asked = tool_arguments.read(tool, arguments)
     match asked:
         case SearchCall():
             assert asked.query.strip()
-            assert asked.max_results is None or 1 <= asked.max_results <= asking.MAX_RESULTS
+            assert asked.max_results is None or 1 <= asked.max_results <= tool_arguments.MAX_RESULTS
         case GetCall():
             assert asked.path
             assert asked.start_line >= 1
@@ -206,9 +211,9 @@ def test_whatever_a_model_writes_is_read_or_refused(tool: str, arguments: Any) -
             pass
 
 
-@given(tool=st.sampled_from([asking.SEARCH, asking.GET]), passed=ARGUMENTS)
-@example(asking.SEARCH, b'{"query": "which?", "maxResults": "\\ud800"}')
-@example(asking.GET, b'{"path": "a.md", "\\ud800": 1}')
+@given(tool=st.sampled_from([tool_arguments.SEARCH, tool_arguments.GET]), passed=ARGUMENTS)
+@example(tool_arguments.SEARCH, b'{"query": "which?", "maxResults": "\\ud800"}')
+@example(tool_arguments.GET, b'{"path": "a.md", "\\ud800": 1}')
 def test_what_is_nearly_a_call_is_read_or_refused(tool: str, passed: bytes) -> None:
     """Arguments missing, doubled, of another name, type or size: a request that can be sent, or words for the model."""
     try:
@@ -216,7 +221,7 @@ def test_what_is_nearly_a_call_is_read_or_refused(tool: str, passed: bytes) -> N
     except (ValueError, RecursionError):
         arguments = passed.decode("utf-8", "replace")
     try:
-        meant = asking.read(tool, arguments)
+        meant = tool_arguments.read(tool, arguments)
     except Unusable as refused:
         told = str(refused)
         assert len(told.encode()) < 2000
@@ -225,7 +230,7 @@ def test_what_is_nearly_a_call_is_read_or_refused(tool: str, passed: bytes) -> N
     "".join(meant.remarks).encode()
     match meant:
         case SearchCall():
-            assert len(meant.query) <= asking.LONGEST_QUERY
+            assert len(meant.query) <= tool_arguments.LONGEST_QUERY
             sent = Search(query=meant.query, max_results=meant.max_results, min_score=meant.min_score)
         case GetCall():
             sent = Get(path=meant.path, start_line=meant.start_line, lines=meant.lines)
@@ -234,16 +239,16 @@ def test_what_is_nearly_a_call_is_read_or_refused(tool: str, passed: bytes) -> N
 
 def test_a_path_is_no_longer_than_any_can_be() -> None:
     """What is longer is some other text."""
-    longest = shipped("memd_client.asking._LONGEST_PATH")
-    assert asking.read(asking.GET, {"path": "p" * longest}) == GetCall("p" * longest)
+    longest = shipped("memd_client.tool_arguments._LONGEST_PATH")
+    assert tool_arguments.read(tool_arguments.GET, {"path": "p" * longest}) == GetCall("p" * longest)
     with pytest.raises(Unusable, match=f"no path has more than {longest:,}"):
-        asking.read(asking.GET, {"path": "p" * (longest + 1)})
+        tool_arguments.read(tool_arguments.GET, {"path": "p" * (longest + 1)})
 
 
 def test_more_lines_than_any_file_has_are_all_of_them() -> None:
     """As many as a request can say."""
-    most = shipped("memd_client.asking._MOST_LINES")
+    most = shipped("memd_client.tool_arguments._MOST_LINES")
     for lines in (most, most + 1):
-        asked = asking.read(asking.GET, {"path": "a.md", "lines": lines})
+        asked = tool_arguments.read(tool_arguments.GET, {"path": "a.md", "lines": lines})
         assert isinstance(asked, GetCall)
         assert asked.lines == most

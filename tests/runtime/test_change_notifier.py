@@ -1,6 +1,6 @@
 import asyncio
 
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 
 
 async def test_everybody_who_waits_sees_each_change() -> None:

@@ -9,7 +9,7 @@ from memd.providers.remote.provider import RemoteProvider, key_of
 from memd.providers.remote.retry import RetryPolicy, log_retries
 from memd.providers.remote.retrying_client import open_client
 from memd.providers.remote.spec import ProviderSpec
-from memd.store.embeddings import EmbeddingStore
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 from memd.store.provider_records import ProviderStore
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd_client.peer import peer_uid
+from memd_client.peer_credentials import peer_uid
 
 
 def test_both_ends_are_known_by_their_user(address: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from memd_client.asking import GET, Unusable
 from memd_client.errors import ConnectionLost, MemdClientError, RequestFailed
 from memd_client.messages import Found, Hit, Note
+from memd_client.tool_arguments import GET, Unusable
 
 Reply = dict[str, Any]
 

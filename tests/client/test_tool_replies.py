@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd_client import telling
-from memd_client.asking import Unusable
+from memd_client import tool_replies
 from memd_client.errors import (
     ConnectionLost,
     DaemonNotRunning,
@@ -19,6 +18,7 @@ from memd_client.errors import (
     TimedOut,
 )
 from memd_client.messages import Degraded, Found, Hit, Note
+from memd_client.tool_arguments import Unusable
 from tests.bounds import shipped
 
 ROOMY = 1_000_000
@@ -40,7 +40,7 @@ def hit(snippet: str = "three, with jitter", *, cited: bool = True, line: int = 
 def test_a_score_of_another_engine_is_named() -> None:
     """A model compares no such number."""
     other = Found(results=[msgspec.structs.replace(hit(), score=0.0, own_scale=True), hit(line=9)])
-    own, usual = telling.search_reply(other, (), ROOMY)["results"]
+    own, usual = tool_replies.search_reply(other, (), ROOMY)["results"]
     assert (own["score"], own["ownScale"]) == (0.0, True)
     assert "ownScale" not in usual
 
@@ -58,7 +58,7 @@ def test_a_search_in_full() -> None:
         stale=True,
         degraded=[Degraded(part="watcher", reason="no watches left")],
     )
-    assert telling.search_reply(found, ("maxResults is at most 50",), ROOMY) == {
+    assert tool_replies.search_reply(found, ("maxResults is at most 50",), ROOMY) == {
         "results": [
             {
                 "path": "memory/a.md",
@@ -86,51 +86,51 @@ def test_a_search_in_full() -> None:
 
 def test_without_citations_there_is_no_footer() -> None:
     """Nor a citation."""
-    (told,) = telling.search_reply(Found(results=[hit(cited=False)]), (), ROOMY)["results"]
+    (told,) = tool_replies.search_reply(Found(results=[hit(cited=False)]), (), ROOMY)["results"]
     assert told["snippet"] == "three, with jitter"
     assert "citation" not in told
 
 
 def test_indentation_is_kept() -> None:
     """Of code and lists the beginning of a line is a part; only the end is tidied."""
-    (told,) = telling.search_reply(Found(results=[hit(CODE)]), (), ROOMY)["results"]
+    (told,) = tool_replies.search_reply(Found(results=[hit(CODE)]), (), ROOMY)["results"]
     assert told["snippet"] == "    if retries > 3:\n        give_up()\n\nSource: memory/a.md#L3-L5"
 
 
 def test_hits_without_room_are_left_out_whole() -> None:
     """The first stay as they are, and the reply says how many are missing."""
     found = Found(results=[hit("記" * 600, line=line) for line in range(1, 60, 10)])
-    whole = telling.search_reply(found, (), ROOMY)
-    reply = telling.search_reply(found, (), 4_000)
+    whole = tool_replies.search_reply(found, (), ROOMY)
+    reply = tool_replies.search_reply(found, (), 4_000)
     assert 3 <= len(reply["results"]) < 6
     assert reply["results"] == whole["results"][: len(reply["results"])]
     assert reply["omitted"] == 6 - len(reply["results"])
-    assert len(telling.encoded(reply)) <= 4_000
+    assert len(tool_replies.encoded(reply)) <= 4_000
     assert "omitted" not in whole
 
 
 def test_the_only_hit_is_cut_between_characters() -> None:
     """And keeps its footer."""
-    reply = telling.search_reply(Found(results=[hit("😀" * 4_000)]), (), 1_500)
+    reply = tool_replies.search_reply(Found(results=[hit("😀" * 4_000)]), (), 1_500)
     (told,) = reply["results"]
     assert told["snippet"].startswith("😀😀😀")
     assert told["snippet"].endswith("😀…\n\nSource: memory/a.md#L3-L5")
-    assert 1_490 < len(telling.encoded(reply)) <= 1_500
+    assert 1_490 < len(tool_replies.encoded(reply)) <= 1_500
 
 
 def test_a_session_that_may_not_search_is_told_so() -> None:
     """Which is something else than no hits."""
-    reply = telling.search_reply(Found(scope_denied=True), (), ROOMY)
+    reply = tool_replies.search_reply(Found(scope_denied=True), (), ROOMY)
     assert (reply["results"], reply["scopeDenied"]) == ([], True)
     assert not {"error", "disabled"} & reply.keys()
     assert "may not search" in reply["remarks"][0]
-    assert telling.search_reply(Found(), (), ROOMY)["results"] == []
+    assert tool_replies.search_reply(Found(), (), ROOMY)["results"] == []
 
 
 def test_an_excerpt_in_full() -> None:
     """It tells where to read on only where there is more."""
     note = Note(path="a.md", text="one\ntwo", start_line=3, end_line=4, next_line=5)
-    assert telling.get_reply(note, (), ROOMY) == {
+    assert tool_replies.get_reply(note, (), ROOMY) == {
         "path": "a.md",
         "text": "one\ntwo",
         "startLine": 3,
@@ -138,7 +138,7 @@ def test_an_excerpt_in_full() -> None:
         "nextLine": 5,
     }
     last = Note(path="a.md", text="one", start_line=3, end_line=3)
-    assert "nextLine" not in telling.get_reply(last, (), ROOMY)
+    assert "nextLine" not in tool_replies.get_reply(last, (), ROOMY)
 
 
 def test_a_long_excerpt_ends_at_a_line() -> None:
@@ -147,8 +147,8 @@ def test_a_long_excerpt_ends_at_a_line() -> None:
     begin, read = 1, []
     while begin:
         note = Note(path="a.md", text="\n".join(lines[begin - 1 :]), start_line=begin, end_line=100)
-        reply = telling.get_reply(note, (), 2_000)
-        assert len(telling.encoded(reply)) <= 2_000
+        reply = tool_replies.get_reply(note, (), 2_000)
+        assert len(tool_replies.encoded(reply)) <= 2_000
         read += reply["text"].split("\n")
         assert reply["endLine"] == len(read)
         begin = reply.get("nextLine", 0)
@@ -158,10 +158,10 @@ def test_a_long_excerpt_ends_at_a_line() -> None:
 def test_a_line_without_room_is_cut_and_said_to_be() -> None:
     """What follows it can be read."""
     note = Note(path="a.md", text=f"{'é' * 9_000}\nnext", start_line=3, end_line=4)
-    reply = telling.get_reply(note, (), 2_000)
+    reply = tool_replies.get_reply(note, (), 2_000)
     assert (reply["truncated"], reply["endLine"], reply["nextLine"]) == (True, 3, 4)
-    assert 1_950 < len(telling.encoded(reply)) <= 2_000
-    alone = telling.get_reply(Note(path="a.md", text="é" * 9_000, end_line=1), (), 2_000)
+    assert 1_950 < len(tool_replies.encoded(reply)) <= 2_000
+    alone = tool_replies.get_reply(Note(path="a.md", text="é" * 9_000, end_line=1), (), 2_000)
     assert alone["truncated"]
     assert "nextLine" not in alone
 
@@ -170,13 +170,13 @@ def test_turns_that_are_cut_do_not_claim_lines() -> None:
     """A turn of many lines stands on one line of its transcript: what was left out is to be asked for again."""
     text = "\n\n".join(f"User: turn {number}\n{'é' * 90}" for number in range(60))
     turns = Note(path="sessions/codex/a.jsonl", text=text, start_line=7, end_line=125, next_line=127)
-    reply = telling.get_reply(turns, ("first",), 2_000)
-    assert 1_950 < len(telling.encoded(reply)) <= 2_000
+    reply = tool_replies.get_reply(turns, ("first",), 2_000)
+    assert 1_950 < len(tool_replies.encoded(reply)) <= 2_000
     assert (reply["startLine"], reply["endLine"], reply["truncated"]) == (7, 7, True)
     assert "nextLine" not in reply
     assert reply["remarks"][0] == "first"
     assert "fewer lines" in reply["remarks"][1]
-    alone = telling.get_reply(msgspec.structs.replace(turns, end_line=7, next_line=9), (), 2_000)
+    alone = tool_replies.get_reply(msgspec.structs.replace(turns, end_line=7, next_line=9), (), 2_000)
     assert (alone["endLine"], alone["nextLine"], alone["truncated"]) == (7, 9, True)
     assert "remarks" not in alone
 
@@ -184,25 +184,25 @@ def test_turns_that_are_cut_do_not_claim_lines() -> None:
 def test_fewer_characters_are_asked_for_until_turns_have_room() -> None:
     """Line ends and quotation marks take more room than they have characters; what has room is not asked for again."""
     turns = Note(path="sessions/codex/a.jsonl", text='"\n' * 4_000, start_line=7, end_line=7)
-    chars = telling.shorter(turns, (), 2_000)
+    chars = tool_replies.shorter(turns, (), 2_000)
     assert chars == sorted(chars, reverse=True)
     fits = msgspec.structs.replace(turns, text=turns.text[: chars[0]], next_line=2**53)
-    assert telling.shorter(fits, (), 2_000) == []
+    assert tool_replies.shorter(fits, (), 2_000) == []
     # Lines of a note are left out, but for one that is too long by itself.
-    assert telling.shorter(msgspec.structs.replace(turns, path="memory/a.md"), (), 2_000) == []
+    assert tool_replies.shorter(msgspec.structs.replace(turns, path="memory/a.md"), (), 2_000) == []
     line = msgspec.structs.replace(turns, path="memory/a.md", text=f"{'word ' * 4_000}\nnext")
-    assert telling.shorter(line, (), 2_000)[0] > 1_500
+    assert tool_replies.shorter(line, (), 2_000)[0] > 1_500
 
 
 def test_where_nothing_is_said_nothing_is_asked_for_again() -> None:
     """However long the name of the transcript is."""
     silent = Note(path=f"sessions/paths/{'a' * 3_000}.jsonl", start_line=7)
-    assert telling.shorter(silent, (), 1_000) == []
+    assert tool_replies.shorter(silent, (), 1_000) == []
 
 
 def test_a_missing_note_is_no_error() -> None:
     """Today's is not written yet, most of the time."""
-    assert telling.get_reply(Note(path="memory/2026-02-09.md", missing=True), (), ROOMY) == {
+    assert tool_replies.get_reply(Note(path="memory/2026-02-09.md", missing=True), (), ROOMY) == {
         "path": "memory/2026-02-09.md",
         "text": "",
         "missing": True,
@@ -236,7 +236,7 @@ def test_memory_that_is_unavailable_comes_with_what_to_do(
     tool: str, error: MemdClientError, action: str
 ) -> None:
     """For a person, whatever the trouble."""
-    reply = telling.unavailable(tool, error)
+    reply = tool_replies.unavailable(tool, error)
     assert (reply["results"], reply["disabled"]) == ([], True)
     assert reply["error"].startswith(error.message[:50])
     assert action in reply["action"]
@@ -246,7 +246,7 @@ def test_memory_that_is_unavailable_comes_with_what_to_do(
 @pytest.mark.parametrize("code", ["bad_request", "too_large"])
 def test_a_request_that_is_refused_leaves_memory_there(code: str) -> None:
     """The model can ask otherwise."""
-    reply = telling.unavailable("memory_search", RequestFailed(code, "max_results is 51"))
+    reply = tool_replies.unavailable("memory_search", RequestFailed(code, "max_results is 51"))
     assert "disabled" not in reply
     assert reply["error"] == "max_results is 51"
     assert "memory_search" in reply["action"]
@@ -254,7 +254,7 @@ def test_a_request_that_is_refused_leaves_memory_there(code: str) -> None:
 
 def test_a_call_that_makes_no_sense_leaves_memory_there() -> None:
     """That is for what a person has to mend."""
-    assert telling.mend("memory_search", Unusable("query is missing.", "Call again.")) == {
+    assert tool_replies.mend("memory_search", Unusable("query is missing.", "Call again.")) == {
         "results": [],
         "error": "query is missing.",
         "action": "Call again.",
@@ -271,11 +271,11 @@ HITS = st.lists(st.builds(hit, TEXTS, cited=st.booleans(), line=st.integers(1, 1
         Found, results=HITS, provider=TEXTS, model=TEXTS, fallback_reason=st.none() | TEXTS, degraded=REASONS
     ),
     remarks=st.lists(TEXTS, max_size=3),
-    max_chars=st.integers(telling.LEAST_CHARS, 3_000),
+    max_chars=st.integers(tool_replies.LEAST_CHARS, 3_000),
 )
 def test_a_search_is_never_longer_than_it_may_be(found: Found, remarks: list[str], max_chars: int) -> None:
     """Whatever is in it, and it is JSON."""
-    text = telling.encoded(telling.search_reply(found, remarks, max_chars))
+    text = tool_replies.encoded(tool_replies.search_reply(found, remarks, max_chars))
     assert len(text) <= max_chars
     reply: dict[str, Any] = json.loads(text)
     assert len(reply["results"]) + reply.get("omitted", 0) == len(found.results)
@@ -285,19 +285,22 @@ def test_a_search_is_never_longer_than_it_may_be(found: Found, remarks: list[str
     text=st.lists(TEXTS, min_size=1, max_size=8).map("\n".join),
     remarks=st.lists(TEXTS | st.just("\x00" * 300), max_size=1),
     path=st.sampled_from(["memory/a.md", "sessions/codex/a.jsonl"]),
-    max_chars=st.integers(telling.LEAST_CHARS, 3_000),
+    max_chars=st.integers(tool_replies.LEAST_CHARS, 3_000),
 )
 def test_an_excerpt_is_never_longer_than_it_may_be(
     text: str, remarks: list[str], path: str, max_chars: int
 ) -> None:
     """Whatever is in it."""
     note = Note(path=path, text=text, start_line=7, end_line=6 + len(text.split("\n")))
-    assert len(telling.encoded(telling.get_reply(note, remarks, max_chars))) <= max_chars
+    assert len(tool_replies.encoded(tool_replies.get_reply(note, remarks, max_chars))) <= max_chars
 
 
 def test_names_and_reasons_have_a_length() -> None:
     """What a daemon says of itself leaves room for what was found."""
-    name, reason = shipped("memd_client.telling._NAME_CHARS"), shipped("memd_client.telling._REASON_CHARS")
+    name, reason = (
+        shipped("memd_client.tool_replies._NAME_CHARS"),
+        shipped("memd_client.tool_replies._REASON_CHARS"),
+    )
     found = Found(
         results=[hit()],
         provider="p" * (name + 1),
@@ -305,7 +308,7 @@ def test_names_and_reasons_have_a_length() -> None:
         fallback_reason="r" * reason,
         degraded=[Degraded(part="vector", reason="s" * (reason + 1))],
     )
-    reply = telling.search_reply(found, (), ROOMY)
+    reply = tool_replies.search_reply(found, (), ROOMY)
     assert (reply["provider"], reply["fallbackFrom"]) == ("p" * name, "q" * name)
     assert reply["fallbackReason"] == "r" * reason
     assert reply["degraded"][0]["reason"] == "s" * (reason - 1) + "…"
@@ -313,11 +316,11 @@ def test_names_and_reasons_have_a_length() -> None:
 
 def test_a_stump_of_a_hit_is_left_out() -> None:
     """A reply that has room for a few characters more shows the beginning."""
-    stump = shipped("memd_client.telling._STUMP_CHARS")
+    stump = shipped("memd_client.tool_replies._STUMP_CHARS")
     found = Found(results=[hit("x" * 5_000)])
     shown = {
         len(told[0]["snippet"].partition("…")[0])
-        if (told := telling.search_reply(found, (), room)["results"])
+        if (told := tool_replies.search_reply(found, (), room)["results"])
         else 0
         for room in range(200, 700)
     }

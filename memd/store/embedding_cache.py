@@ -13,7 +13,7 @@ import structlog
 
 from memd.model import TextHash
 from memd.runtime.backoff import Backoff
-from memd.runtime.changed import ChangeNotifier
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store import quarantine, salvage
 from memd.store.backups import BackupCopy
 from memd.store.database import Database

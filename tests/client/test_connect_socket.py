@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memd_client import AsyncClient, Client
-from memd_client.dial import default_address, dial
+from memd_client.connect_socket import default_address, dial
 from memd_client.errors import ConnectionLost, DaemonNotRunning
 from tests.otheruser import NOBODY, as_other_user, shared_directory
 
@@ -164,7 +164,7 @@ def test_root_may_listen_for_others() -> None:
         ):
             address = directory / str(user)
             with listening_as(user, address):
-                assert as_other_user("tests.client.test_dial", "dialled", str(address)) == outcome
+                assert as_other_user("tests.client.test_connect_socket", "dialled", str(address)) == outcome
 
 
 def test_too_long(address: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memd_client import paths
 from memd_client.errors import ConnectionLost, DaemonNotRunning
-from memd_client.peer import peer_uid
+from memd_client.peer_credentials import peer_uid
 
 QUEUE_FULL_S = 0.01  # until another try, when more clients wait to be accepted than the system keeps waiting
 
