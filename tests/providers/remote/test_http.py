@@ -153,7 +153,7 @@ async def test_a_cancelled_reader_closes_the_connection(server: Server, told: To
     told.response = Response(body=b"ab\ncd\n", hold_after=3)
     async with talking(server) as session:
         reading = asyncio.ensure_future(read(session))
-        await until_async(lambda: server.open_connections == 1)
+        await until_async(lambda: told.requests)  # a connection that is not in use yet would be kept
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading
