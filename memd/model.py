@@ -89,13 +89,11 @@ class Chunk(msgspec.Struct, frozen=True):
     start_line: int  # 1-based
     end_line: int  # inclusive
     text: str
-    context: (
-        str  # what places the chunk: file title, nearest heading, date. Embedded and indexed, never shown
-    )
+    # What places the chunk: file title, nearest heading, date. Embedded and indexed, never shown.
+    context: str
     hash: TextHash  # of embedded_text(chunk)
-    numbers: tuple[int, ...] | None = (
-        None  # line of the file of each line of text; None: they follow start_line
-    )
+    # Line of the file of each line of text; None: they follow start_line.
+    numbers: tuple[int, ...] | None = None
     turn: int | None = None  # of a session: the place among its turns, from 0, of the first one in the chunk
     parts: tuple[tuple[int, int], ...] = ()  # text[begin:end] of each, in order; none, where it is one
 
@@ -172,9 +170,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     keyword: float | None  # r = -bm25; None: no keyword matched
     keyword_rank: int | None  # 1-based
     vector_rank: int | None  # 1-based
-    share: float = (
-        0.0  # of what the words of the question tell, that keywords found in the chunk or in what places it
-    )
+    # Of what the words of the question tell, that keywords found in the chunk or in what places it.
+    share: float = 0.0
     foreign: float = 0.0  # 0..1, how much of it is in other scripts than the question
     terms: tuple[str, ...] = ()  # the query's terms that the window holds
     places: Mapping[str, tuple[int, ...]] = {}  # term -> the lines of the window that it begins on
@@ -202,9 +199,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     vector_share: float = 0.0  # as it counted: a side without evidence is left out
     text_share: float = 0.0
     assumed_cosine: float | None = None
-    background: float = (
-        0.0  # what is taken off each cosine, for how close the question is to the index as a whole
-    )
+    # What is taken off each cosine, for how close the question is to the index as a whole.
+    background: float = 0.0
     share_taken: float = 0.0  # of its words that a text in another script is taken to hold
     calibration: tuple[float, float] | None = None  # the cosines that mean 0 and 1
     min_score: float

@@ -8,9 +8,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _STEP_S = 0.005
-_BUSY = (
-    4  # times as long as on an idle machine: what is waited for ends the wait, so that patience costs nothing
-)
+# Waits may last so many times as long as on an idle machine: what is waited for ends the wait, so that patience costs nothing.
+_BUSY = 4
 
 
 def until(condition: Callable[[], T], timeout_s: float = 5.0) -> T:

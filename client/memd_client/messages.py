@@ -176,9 +176,8 @@ class Note(WireMessage, frozen=True):
     missing: bool = False
     start_line: int = 1
     end_line: int = 0  # of the last line in text; 0 where there is none
-    next_line: int | None = (
-        None  # where to read on; None at the end of the file; above PLACES_FROM, within a line
-    )
+    # Where to read on; None at the end of the file; above PLACES_FROM, within a line.
+    next_line: int | None = None
     max_chars: int = 0  # what an agent is to read at once, as is configured; the text may have more
     # Of the file; of a transcript, and only where there is no text, the last on which something is said.
     total_lines: int | None = None
@@ -224,9 +223,8 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     vector_rank: int | None = None
     terms: list[str] = []  # the query's terms that the window holds
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
-    cut: str | None = (
-        None  # None: it is a hit; else what cut it: min_score | duplicate | overlap | max_results
-    )
+    # None: it is a hit; else what cut it: min_score | duplicate | overlap | max_results.
+    cut: str | None = None
     place: int = 0  # by its score among all candidates, from 1
     share: float = 0.0  # 0..1, of what the question's words tell: 1 where it holds each of them
     meaning: float = 0.0  # what its vectors give to the score
@@ -277,9 +275,8 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True):
     eta_s: float | None = None  # None: nothing waits, or no rate is known yet
     note: str | None = None  # why none are made, where that is no trouble
     resident_mb: float = 0.0  # of memory that they take
-    on_disk: bool = (
-        False  # a search reads them from the index: their memory was given up, to keep below the limit
-    )
+    # A search reads them from the index: their memory was given up, to keep below the limit.
+    on_disk: bool = False
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,9 +351,8 @@ class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
 class Embedding(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an agent's chunks get their vectors, and if not, why."""
 
-    state: str = (
-        "working"  # working | backing_off | stopped | paused | waiting_for_confirmation | none (no provider)
-    )
+    # One of: working | backing_off | stopped | paused | waiting_for_confirmation | none (no provider).
+    state: str = "working"
     reason: str | None = None  # with what to do about it
     next_try_s: float | None = None  # of a provider, or a store, that failed
     chunks: int | None = None  # that would be sent, where a confirmation is waited for
@@ -466,9 +462,8 @@ class StatusReport(WireMessage, frozen=True):
     socket: str
     config: str | None  # the file in use; None: built-in defaults
     agents: dict[str, AgentStatus]
-    config_error: str | None = (
-        None  # why what the file says cannot be used; the configuration before is in force
-    )
+    # Why what the file says cannot be used; the configuration before is in force.
+    config_error: str | None = None
     config_waiting: list[str] = []  # settings that the file has otherwise, and that wait for Reload
     config_digest: str = ""  # the same for configurations that say the same, of one version; "": not told
     cache: Health = Health()  # of the vectors by text: without it, what is embedded may be embedded again

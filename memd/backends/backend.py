@@ -67,9 +67,8 @@ class Excerpt(msgspec.Struct, frozen=True):
     start_line: int
     end_line: int  # 0: there is no line
     next_line: int | None  # where to read on
-    total_lines: int | None = (
-        None  # of the file; of a transcript the last on which something is said; None: not told
-    )
+    # Of the file; of a transcript the last on which something is said; None: not told.
+    total_lines: int | None = None
 
 
 class VectorSearchStatus(msgspec.Struct, frozen=True, kw_only=True):

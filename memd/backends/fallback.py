@@ -162,9 +162,8 @@ class Fallback:
         self._is_late = False  # searches do not wait for its end any more
         self._is_tried = False  # a search is put to a backend, after one has failed
         self._asking: set[asyncio.Task[BackendAnswer | None]] = set()
-        self._witness: asyncio.Task[BackendAnswer | None] | None = (
-            None  # goes on although nobody waits for it
-        )
+        # Goes on although nobody waits for it.
+        self._witness: asyncio.Task[BackendAnswer | None] | None = None
         self._witness_since = 0.0  # of the clock
         self._ending: set[asyncio.Task[None]] = set()  # backends that were dropped
         self._is_closed = False

@@ -19,9 +19,8 @@ class LeftForFallback(msgspec.Struct, frozen=True):
 
     since: float  # of the clock
     reason: str  # the last failure of the provider
-    is_final: bool = (
-        False  # it refused: no answer leads back to it until a person says that something has changed
-    )
+    # It refused: no answer leads back to it until a person says that something has changed.
+    is_final: bool = False
     is_doubted: bool = False  # a person said so: its first answer leads back
 
 

@@ -4,9 +4,8 @@ import msgspec
 
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 
-LONGEST_ASKED_S = (
-    3600.0  # a provider that asks for a longer wait is asked again all the same, as batch jobs are
-)
+# A provider that asks for a longer wait is asked again all the same, as batch jobs are.
+LONGEST_ASKED_S = 3600.0
 GATE_FAILURES = 2  # in a row, before questions are not sent any more
 GATE_S = 10.0  # that they are not sent then
 LONGEST_GATE_S = 60.0  # likewise, where the provider asks for a longer wait

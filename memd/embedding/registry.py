@@ -18,9 +18,8 @@ from memd.store.embedding_cache import EmbeddingStore, Space
 
 log = structlog.get_logger()
 
-QUERY_TIMEOUT_S = (
-    2.0  # for the vector of a question where nothing was configured; after that, keywords answer alone
-)
+# For the vector of a question where nothing was configured; after that, keywords answer alone.
+QUERY_TIMEOUT_S = 2.0
 SPARE_S = 0.25  # a provider ends by itself at its deadline
 
 Choose = Callable[[AgentSettings], ProviderChoice]

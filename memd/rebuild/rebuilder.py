@@ -72,9 +72,8 @@ class Rebuilder:
         self._wishes = 0  # so often
         self._hurried = asyncio.Event()
         self._embed_again = False  # wished, until an attempt has succeeded
-        self._is_forgotten = (
-            False  # what was known of the texts before: only what was embedded since is known
-        )
+        # What was known of the texts before: only what was embedded since is known.
+        self._is_forgotten = False
         self._space_reason: str | None = None  # why vectors of another model are wanted
         self._attempt: asyncio.Task[None] | None = None
         self._swapping: str | None = None  # why, once the attempt is given up no more

@@ -36,9 +36,8 @@ CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50
 BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
-EXAMINED = (
-    100  # candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading
-)
+# Candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading.
+EXAMINED = 100
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 

@@ -12,9 +12,8 @@ from memd.server.connection import Connection
 log = structlog.get_logger()
 
 OWN = 64  # descriptors: the cache, the worker, providers, what the interpreter has open
-OF_AN_AGENT = (
-    40  # its index, one that is built beside, files and directories being read, watches, another engine
-)
+# Its index, one that is built beside, files and directories being read, watches, another engine.
+OF_AN_AGENT = 40
 OF_A_QUIET_AGENT = 16  # its index and its watches: measured are thirteen
 LEAST = 8  # connections, however few descriptors there are
 
@@ -24,9 +23,8 @@ class AdmissionPolicy(msgspec.Struct, frozen=True):
 
     again_s: float = 0.05  # between two looks whether there is room
     resting_s: float = 60.0  # a client that said nothing for longer gives way: it connects again when it has something to say
-    share: int = (
-        16  # one in so many gives way at once, so that not each newcomer has all of them looked through
-    )
+    # One in so many gives way at once, so that not each newcomer has all of them looked through.
+    share: int = 16
     said_s: float = 60.0  # between two lines of the log about it
     at_once: int = 64  # connections that are taken in before anything else has its turn
 

@@ -26,9 +26,8 @@ class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end_line: int
     text: str
     context: str
-    numbers: tuple[int, ...] | None = (
-        None  # line of the file of each line of text; None: they follow start_line
-    )
+    # Line of the file of each line of text; None: they follow start_line.
+    numbers: tuple[int, ...] | None = None
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -46,9 +46,8 @@ LEFT_FREE = 1000  # pages without content: fewer are kept for what comes, and so
 LOOKING = 20  # times as long as a look took, none follows for the next statement that fails
 LONG_LOG = 4  # times CHECKPOINT_PAGES: readers give way so that it does not grow any further
 ASIDE_S = 0.1  # for which they are waited for, and wait themselves
-CHECKPOINT_PAGES = (
-    4000  # 16 MB of log; at SQLite's 1000, half the time of a first indexing goes into syncing the disk
-)
+# 16 MB of log; at SQLite's 1000, half the time of a first indexing goes into syncing the disk.
+CHECKPOINT_PAGES = 4000
 
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI

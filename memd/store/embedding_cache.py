@@ -27,9 +27,8 @@ log = structlog.get_logger()
 LOOKUP = 400  # hashes a statement
 UNSAVED = 4000  # vectors that are kept in memory while none can be written: 6 MB of 384 dimensions
 PRUNED_AT_ONCE = 500  # vectors: 25 ms, in which nothing else is written
-PRUNE_SLACK = (
-    64  # a cache may be larger than it should be by this part, so that not each edit has all of it counted
-)
+# A cache may be larger than it should be by this part, so that not each edit has all of it counted.
+PRUNE_SLACK = 64
 REOPEN_S = 20.0  # between two attempts at a file that could not be opened or written, at most
 
 Space = tuple[str, str, str]  # provider, model, provider key
@@ -73,9 +72,8 @@ class EmbeddingStore:
         ] = {}  # not written yet, the oldest first
         self._refusals: dict[tuple[Space, TextHash], tuple[str, float]] = {}  # likewise
         self._written = 0  # vectors, those included that were there before
-        self._counted: int | None = (
-            None  # vectors in the file, less those written by then; None: not counted yet
-        )
+        # Vectors in the file, less those written by then; None: not counted yet.
+        self._counted: int | None = None
 
     async def open(self) -> None:
         """Open the file, or do without it until it can be."""

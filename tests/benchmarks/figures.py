@@ -16,9 +16,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     unit: str  # ms | s | MB
     memd: float  # the median
     p95: float | None = None
-    baseline: float | None = (
-        None  # the median of the same work done by the baseline; None: it has nothing like it
-    )
+    # The median of the same work done by the baseline; None: it has nothing like it.
+    baseline: float | None = None
     note: str = ""
 
     @property

@@ -350,9 +350,8 @@ def _plainly(home: Home, during: Deeds = (), *, wait_for_cache: bool) -> int:
 
 def _on_machine(home: Home, during: Deeds, *, seed: int, pages: int, ignores_syncs: bool) -> int:
     """Likewise, and tell what the disk would hold if the power went."""
-    database.CHECKPOINT_PAGES = (
-        pages  # of this process alone: a small workspace never makes as many as there are
-    )
+    # Of this process alone: a small workspace never makes as many as there are.
+    database.CHECKPOINT_PAGES = pages
     machine = Machine(home.state, seed, ignores_syncs=ignores_syncs)
     with machine.watching():
         status = _plainly(home, during, wait_for_cache=False)

@@ -105,9 +105,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
     """The workspace as it goes into a system prompt."""
 
-    text: (
-        str  # a marked block (memd_client.marker), never more than total_chars; empty where there is nothing
-    )
+    # A marked block (memd_client.marker), never more than total_chars; empty where there is nothing.
+    text: str
     parts: tuple[Part, ...]
 
 

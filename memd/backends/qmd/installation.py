@@ -50,9 +50,8 @@ _PASSED = (
     "QMD_LLAMA_GPU",
     "QMD_SQLITE_BUSY_TIMEOUT",
 )
-WORKING_DIRECTORY = (
-    "/"  # qmd looks for a configuration of the project in and above it, and runs what that tells
-)
+# Qmd looks for a configuration of the project in and above it, and runs what that tells.
+WORKING_DIRECTORY = "/"
 
 
 class QmdPlaces(msgspec.Struct, frozen=True):

@@ -58,9 +58,8 @@ class QmdEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     score: float  # 0..1
     collection: str | None = None
-    file: str | None = (
-        None  # below the directory of the collection; absolute where the collection is not told
-    )
+    # Below the directory of the collection; absolute where the collection is not told.
+    file: str | None = None
     docid: str | None = None  # the beginning of the hash of its content, in hex
     line: int | None = None  # that qmd means, from 1
     first: int | None = None  # line that the snippet begins with

@@ -86,9 +86,8 @@ class NewWorkspace(msgspec.Struct, frozen=True):
 class NewExtraPath(msgspec.Struct, frozen=True):
     """The directory is searched besides the workspace."""
 
-    is_workspace_too: bool = (
-        False  # for the agent has none: its workspace is that of a program that is not here
-    )
+    # For the agent has none: its workspace is that of a program that is not here.
+    is_workspace_too: bool = False
 
 
 Change = AlreadySearched | NewWorkspace | NewExtraPath

@@ -17,9 +17,8 @@ class WaitingForConfirmation(msgspec.Struct, frozen=True):
 
     chunks: int  # texts, each counted once, that are not cached
     tokens: int  # estimated
-    sent: int = (
-        0  # texts that went out just before, where it is only more than a person wants with them; see BURST_S
-    )
+    # Texts that went out just before, where it is only more than a person wants with them; see BURST_S.
+    sent: int = 0
 
 
 State = RequestHealth | Paused | WaitingForConfirmation

@@ -30,9 +30,8 @@ class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
     mark: ReadMark
     packed: bool = False  # the mark is of the compressed bytes
     hidden: bool = False  # it is a subagent's, and those do not count: there are no turns
-    followed: bool = (
-        True  # whether growth can be read on from offset; else the file is read from its beginning
-    )
+    # Whether growth can be read on from offset; else the file is read from its beginning.
+    followed: bool = True
     format: str | None = None  # None: not told yet, or none that is known
     state: bytes = b""  # of the format's parser, in msgpack
     offset: int = 0  # bytes that were read, of the text

@@ -27,9 +27,8 @@ NOISE = "noise-"
 class Setting(msgspec.Struct, frozen=True):
     """What is the same for all of a trial."""
 
-    on_disk: bool = (
-        False  # the sources are on a disk, which gives inodes anew; else in memory, which never does
-    )
+    # The sources are on a disk, which gives inodes anew; else in memory, which never does.
+    on_disk: bool = False
     slow: bool = False  # events rest for as long as by default before they are taken in by themselves
     stirred: bool = False  # another process asks and writes all the while
     sessions: bool = True  # transcripts are a source
