@@ -55,9 +55,7 @@ class IndexHealth(msgspec.Struct, frozen=True):
     watcher_note: str | None  # nothing wrong, but good to know
     rebuild: str | None
     store: str | None  # why nothing can be written
-    maintenance: (
-        str | None
-    )  # background tasks that failed in a way that nobody foresaw, until they are tried again
+    maintenance: str | None  # background tasks that failed unforeseen, until they are tried again
 
 
 class IndexParts(msgspec.Struct, frozen=True):
@@ -110,7 +108,7 @@ def index_parts(
     backlog = EventBarrier()
     triggers = MaintenanceTriggers()
     runner = PassRunner(
-        agent, rules, index, dirty=pending, peek=recent, backlog=backlog, files=files, queues=queues
+        agent, rules, index, dirty=pending, recent=recent, backlog=backlog, files=files, queues=queues
     )
     passes = Passes(agent, index, pending, runner, triggers, rng=rng, clock=clock)
     freshness = Freshness(pending, passes, recent, backlog, settings.sync.wait_ms / 1000)
@@ -119,7 +117,7 @@ def index_parts(
     embedding = NewIndexEmbedding(index, queues, runner)
     rebuilder = Rebuilder(agent, index, fingerprint, runner, embedding, permission, triggers, rng)
     follower = ModelFollower(
-        agent, settings, index, fingerprint, embedders=queues, renewal=rebuilder, permission=permission
+        agent, settings, index, fingerprint, queues=queues, rebuilder=rebuilder, permission=permission
     )
     background = BackgroundTasks(agent, rng)
     return IndexParts(

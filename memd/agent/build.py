@@ -19,7 +19,7 @@ from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.changes.periodic_scan import scan_now_and_then
 from memd.indexing.changes.poll import look_by_scan
 from memd.indexing.changes.watch_changes import follow
-from memd.indexing.rules import treatment_of
+from memd.indexing.rules import rules_of
 from memd.maintenance.loop import BackgroundTask
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime.debounce import Debouncer
@@ -52,7 +52,7 @@ async def build_agent(
     Args:
         state: Directory of what memd keeps.
         computing: Threads that all agents share.
-        around: What other engines are started in.
+        around: What a backend that is a program of its own is started in.
         agent_id: Its name.
         settings: Of the agent.
         supply: What embeds for it.
@@ -91,15 +91,13 @@ async def _built_on(
         ),
         time.monotonic,
     )
-    treatment = treatment_of(settings, roots)
-    parts = index_parts(
-        agent_id, settings, treatment, index, wanted, pending=dirty, spaces=supply, rng=Random()
-    )
+    rules = rules_of(settings, roots)
+    parts = index_parts(agent_id, settings, rules, index, wanted, pending=dirty, spaces=supply, rng=Random())
     sync = IndexService(agent_id, index, dirty, parts)
     if rebuild is not None:
         sync.rebuild(rebuild)
     searcher = Searcher(index, settings, supply, computing)
-    indexed = IndexedAgent(agent_id, settings, treatment, index, sync)
+    indexed = IndexedAgent(agent_id, settings, rules, index, sync)
     return RunningAgent(
         agent_id,
         settings,

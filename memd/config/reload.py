@@ -47,9 +47,7 @@ class Configuration:
             settle_s: For which the file must stay as it is before it is read.
         """
         self.in_force = in_force
-        self.waiting: tuple[
-            str, ...
-        ] = ()  # dotted keys that the file has otherwise, and that wait for reload()
+        self.waiting: tuple[str, ...] = ()  # dotted keys that the file has otherwise: they wait for reload()
         self.error: str | None = None  # why what the file says cannot be used
         self._load = load
         self._stamp = stamp

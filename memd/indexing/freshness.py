@@ -19,7 +19,7 @@ class Freshness:
         self,
         dirty: PendingChanges,
         passes: Passes,
-        peek: RecentFileCheck,
+        recent: RecentFileCheck,
         backlog: EventBarrier,
         wait_s: float,
     ) -> None:
@@ -28,13 +28,13 @@ class Freshness:
         Args:
             dirty: What is marked.
             passes: That take it.
-            peek: Looks at a few files, where the watcher does not see all.
+            recent: Looks at a few files, where the watcher does not see all.
             backlog: Of the watcher.
             wait_s: How long one who asks waits.
         """
         self._dirty = dirty
         self._passes = passes
-        self._peek = peek
+        self._recent = recent
         self._backlog = backlog
         self._wait_s = wait_s
 
@@ -63,7 +63,7 @@ class Freshness:
         except TimeoutError:
             late = True  # whether it is the disk that does not answer, a look tells
         if unwatched is not None and self._backlog.roots:
-            replaced = await self._peek.replaced(
+            replaced = await self._recent.replaced(
                 self._backlog.roots, max(deadline - time.monotonic(), LOOK_S)
             )
             late |= replaced is None
@@ -85,14 +85,14 @@ class Freshness:
         self, unwatched: Collection[Path] | None, patience_s: float
     ) -> Collection[Path] | None:
         """What has to be looked at beside what is marked; None: that cannot be told in time."""
-        known = await self._peek.changed(patience_s) if unwatched is None else unwatched
+        known = await self._recent.changed(patience_s) if unwatched is None else unwatched
         absent = self._backlog.missing
         unseen: frozenset[Path] = frozenset()
         if unwatched is not None:
             absent, unseen = absent | self._backlog.absent, self._backlog.unseen
         if known is None or not (absent or unseen):
             return known
-        beside = await self._peek.changed_in(absent, unseen, patience_s)
+        beside = await self._recent.changed_in(absent, unseen, patience_s)
         return None if beside is None else [*known, *beside]
 
     async def _passes_over_all_that_is_marked(self) -> bool:

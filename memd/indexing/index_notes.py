@@ -31,33 +31,33 @@ class AppliedChanges(msgspec.Struct, frozen=True):
     stale: frozenset[str] = frozenset()  # somebody else changed what the index holds of them meanwhile
 
 
-def read_and_cut(found: FoundFile, treatment: IndexingRules) -> FileChange:
+def read_and_cut(found: FoundFile, rules: IndexingRules) -> FileChange:
     """Read a note and cut it.
 
     Raises:
         SourceError: it cannot be read.
     """
-    return _cut(found, _read(found, treatment), treatment)
+    return _cut(found, _read(found, rules), rules)
 
 
-def _read(found: FoundFile, treatment: IndexingRules) -> NoteReading:
+def _read(found: FoundFile, rules: IndexingRules) -> NoteReading:
     with spent("reading", found.path):
         return notes.read_note(
             found.path,
-            treatment.roots,
-            max_bytes=treatment.max_bytes,
+            rules.roots,
+            max_bytes=rules.max_bytes,
             now_ns=time.time_ns(),
-            redactor=treatment.notes_redactor,
+            redactor=rules.notes_redactor,
         )
 
 
-def _cut(found: FoundFile, reading: NoteReading, treatment: IndexingRules) -> FileChange:
+def _cut(found: FoundFile, reading: NoteReading, rules: IndexingRules) -> FileChange:
     with spent("cutting", found.path):
         chunks = markdown.chunk(
             reading.document,
-            treatment.chunking.tokens,
-            treatment.chunking.overlap,
-            treatment.chunking.max_chars,
+            rules.chunking.tokens,
+            rules.chunking.overlap,
+            rules.chunking.max_chars,
         )
     return FileChange(_as_read(found, reading), reading.sha256, chunks, reading.tally)
 
@@ -129,7 +129,7 @@ async def apply_files(
     known: Mapping[str, KnownFile],
     *,
     known_at: int | None = None,
-    treatment: IndexingRules,
+    rules: IndexingRules,
     vectors: KnownVectors | None,
     threads: Threads,
 ) -> AppliedChanges:
@@ -142,7 +142,7 @@ async def apply_files(
         group: The notes; see plan.groups.
         known: What the index held of them when the pass began, by path.
         known_at: The version of index.changed before known was read; None: it is read again in any case.
-        treatment: Of the agent.
+        rules: Of the agent.
         vectors: What is known; None where there is no provider, or no cache.
         threads: Where files are read.
 
@@ -155,7 +155,7 @@ async def apply_files(
         held = [found.path for found in group if found.path in known]
         now = await index.known(held) if held else {}
     with spent("reading"):
-        read = await threads.run(_read_all, group, now, treatment)
+        read = await threads.run(_read_all, group, now, rules)
     with spent("writing"):
         await index.restamp(read.same)
     if read.changes:
@@ -175,12 +175,12 @@ class _Read(msgspec.Struct, frozen=True):
 def _read_all(
     group: Sequence[FoundFile],
     known: Mapping[str, KnownFile],
-    treatment: IndexingRules,
+    rules: IndexingRules,
 ) -> _Read:
     read = _Read([], [], {})
     for found in group:
         try:
-            reading = _read(found, treatment)
+            reading = _read(found, rules)
         except SourceError as trouble:
             read.failed[found.path] = trouble
             continue
@@ -188,5 +188,5 @@ def _read_all(
         if before is not None and (before.hash, before.kind) == (reading.sha256, found.kind):
             read.same.append(_as_read(found, reading))
         else:
-            read.changes.append(_cut(found, reading, treatment))
+            read.changes.append(_cut(found, reading, rules))
     return read

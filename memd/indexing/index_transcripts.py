@@ -40,7 +40,7 @@ async def apply_sessions(
     index: Index,
     group: Sequence[FoundFile],
     *,
-    treatment: IndexingRules,
+    rules: IndexingRules,
     vectors: KnownVectors | None,
     threads: Threads,
     force: bool = False,
@@ -50,7 +50,7 @@ async def apply_sessions(
     Args:
         index: Where to.
         group: The transcripts; see plan.groups.
-        treatment: Of the agent.
+        rules: Of the agent.
         vectors: What is known; None where there is no provider, or no cache.
         threads: Where files are read.
         force: Read all of each, whatever its ends and its size say.
@@ -60,7 +60,7 @@ async def apply_sessions(
     """
     before = await _before(index, group)
     with spent("reading"):
-        read, failed = await threads.run(_read_all, group, {} if force else before, treatment)
+        read, failed = await threads.run(_read_all, group, {} if force else before, rules)
     same, changes = [], []
     for found, reading in read:
         as_read = msgspec.structs.replace(found, stamp=reading.stamp)
@@ -73,7 +73,7 @@ async def apply_sessions(
         begin = _cut_from(reading, known)
         kept = await _turns_kept(index, found.path, begin, reading)
         with spent("cutting", found.path):
-            cut = await threads.run(_cut, kept, begin, reading, treatment)
+            cut = await threads.run(_cut, kept, begin, reading, rules)
         changes.append(_change(as_read, reading, known, begin, cut))
     with spent("writing"):
         await index.restamp(same)
@@ -88,13 +88,13 @@ async def apply_sessions(
     return AppliedChanges(taken, len(changes) - len(stale), failed, stale)
 
 
-def read_and_cut_session(found: FoundFile, treatment: IndexingRules) -> ChunkedTurns:
+def read_and_cut_session(found: FoundFile, rules: IndexingRules) -> ChunkedTurns:
     """Read all of a transcript and cut it.
 
     Raises:
         SourceError: it cannot be read.
     """
-    return _cut([], 0, _read(found, None, treatment), treatment)
+    return _cut([], 0, _read(found, None, rules), rules)
 
 
 def place_of(progress: ReadProgress) -> str:
@@ -112,27 +112,27 @@ async def _before(index: Index, group: Sequence[FoundFile]) -> dict[str, _Before
 
 
 def _read_all(
-    group: Sequence[FoundFile], before: Mapping[str, _Before], treatment: IndexingRules
+    group: Sequence[FoundFile], before: Mapping[str, _Before], rules: IndexingRules
 ) -> tuple[list[tuple[FoundFile, Reading]], dict[str, SourceError]]:
     read: list[tuple[FoundFile, Reading]] = []
     failed: dict[str, SourceError] = {}
     for found in group:
         known = before.get(found.path)
         try:
-            read.append((found, _read(found, None if known is None else known.progress, treatment)))
+            read.append((found, _read(found, None if known is None else known.progress, rules)))
         except SourceError as trouble:
             failed[found.path] = trouble
     return read, failed
 
 
-def _read(found: FoundFile, progress: ReadProgress | None, treatment: IndexingRules) -> Reading:
+def _read(found: FoundFile, progress: ReadProgress | None, rules: IndexingRules) -> Reading:
     with spent("reading", found.path):
         return read_transcript(
             found,
-            treatment.roots,
+            rules.roots,
             progress,
-            redactor=treatment.sessions_redactor,
-            subagents=treatment.subagents,
+            redactor=rules.sessions_redactor,
+            subagents=rules.subagents,
             now_ns=time.time_ns(),
         )
 
@@ -167,16 +167,16 @@ async def _turns_kept(
     return (await index.turns(path, begin))[: reading.turns_from - begin]
 
 
-def _cut(kept: Sequence[Turn], begin: int, reading: Reading, treatment: IndexingRules) -> ChunkedTurns:
+def _cut(kept: Sequence[Turn], begin: int, reading: Reading, rules: IndexingRules) -> ChunkedTurns:
     turns = () if isinstance(reading, UnchangedTranscript) else reading.turns
     return chunk_turns(
         [*kept, *turns],
         begin,
         place_of(reading.progress),
-        tokens=treatment.chunking.tokens,
-        overlap=treatment.chunking.overlap,
-        longest=treatment.chunking.max_chars,
-        zone=treatment.zone,
+        tokens=rules.chunking.tokens,
+        overlap=rules.chunking.overlap,
+        longest=rules.chunking.max_chars,
+        zone=rules.zone,
     )
 
 

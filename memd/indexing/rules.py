@@ -24,8 +24,8 @@ class IndexingRules(msgspec.Struct, frozen=True):
     sessions: SessionSettings = SessionSettings()  # when a transcript is due
 
 
-def treatment_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
-    """The treatment that an agent's settings ask for.
+def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
+    """The rules that an agent's settings ask for.
 
     Raises:
         MemdError: a rule of the user for what is secret makes no sense.

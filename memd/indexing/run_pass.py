@@ -82,11 +82,11 @@ class PassRunner:
     def __init__(
         self,
         agent: str,
-        treatment: IndexingRules,
+        rules: IndexingRules,
         index: Index,
         *,
         dirty: PendingChanges,
-        peek: RecentFileCheck,
+        recent: RecentFileCheck,
         backlog: EventBarrier,
         files: Threads,
         queues: AgentQueues,
@@ -95,24 +95,24 @@ class PassRunner:
 
         Args:
             agent: Its id.
-            treatment: Of the agent's files.
+            rules: Of the agent's files.
             index: The one that serves.
             dirty: What has changed.
-            peek: Remembers what the newest files looked like.
+            recent: Remembers what the newest files looked like.
             backlog: Is told of files with several names.
             files: Where files are read.
             queues: Know what vectors are cached.
         """
         self.writing = asyncio.Lock()  # held by whoever writes to the index that serves
         self._agent = agent
-        self._treatment = treatment
+        self._rules = rules
         self._index = index
         self._dirty = dirty
-        self._peek = peek
+        self._recent = recent
         self._backlog = backlog
         self._files = files
         self._queues = queues
-        self._growing = TranscriptSchedule(treatment.sessions, index, treatment.roots, files, dirty)
+        self._growing = TranscriptSchedule(rules.sessions, index, rules.roots, files, dirty)
         # Passes over the index that serves -> what others have seen since.
         self._later: dict[_Pass, list[Scan]] = {}
         self._is_full = False  # the disk was, and no room has been given back since
@@ -193,7 +193,7 @@ class PassRunner:
     async def _run(self, taken: TakenChanges, this: _Pass) -> PassResult:
         index = this.index
         with spent("looking"):
-            before = await self._peek.look()
+            before = await self._recent.look()
             seen = await self._look(taken)
             this.known_at = index.changed.version
             indexed = await index.known(seen.looked)
@@ -227,7 +227,7 @@ class PassRunner:
             gone = gone or await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
             with spent("looking"):
-                await self._peek.remember(seen.found.values(), before, within)
+                await self._recent.remember(seen.found.values(), before, within)
             more, late = await self._read_sessions(index, work, known, seen, taken, this)
             if self._owes_room:
                 await self._give_back()
@@ -240,7 +240,7 @@ class PassRunner:
         if index is self._index and self._mounts is not None:
             return self._mounts
         stored = frozenset(MountPoint(*pair) for pair in await index.mounts())
-        return still_covered(stored, self._treatment.roots)
+        return still_covered(stored, self._rules.roots)
 
     async def _expect_mounts(
         self, index: Index, before: frozenset[MountPoint], after: frozenset[MountPoint]
@@ -267,7 +267,7 @@ class PassRunner:
         self._backlog.misses(
             frozenset(
                 root.directory
-                for root in self._treatment.roots
+                for root in self._rules.roots
                 if any(is_under(path, prefix_of(root)) for path in absent)
                 and not (isinstance(root, SessionPaths) and not root.expected)
             )
@@ -345,9 +345,7 @@ class PassRunner:
     async def _look(self, taken: TakenChanges) -> Scan:
         everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
         within = None if everything else taken.paths
-        seen = await self._files.run(
-            scan, self._treatment.roots, max_bytes=self._treatment.max_bytes, within=within
-        )
+        seen = await self._files.run(scan, self._rules.roots, max_bytes=self._rules.max_bytes, within=within)
         # What could not be read and has not changed is not read by each pass: what was wrong with it stays known.
         self._refused = {
             path: stamp
@@ -373,7 +371,7 @@ class PassRunner:
                 some,
                 known,
                 known_at=this.known_at,
-                treatment=self._treatment,
+                rules=self._rules,
                 vectors=self._queues.known(index.space),
                 threads=self._files,
             ),
@@ -396,7 +394,7 @@ class PassRunner:
             lambda some: apply_sessions(
                 index,
                 some,
-                treatment=self._treatment,
+                rules=self._rules,
                 vectors=self._queues.known(index.space),
                 threads=self._files,
                 force=force,

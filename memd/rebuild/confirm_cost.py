@@ -13,17 +13,17 @@ from memd.store.meta import Fingerprint
 class RebuildPermission:
     """Whether a rebuild of one agent's index may begin."""
 
-    def __init__(self, agent: str, embedders: AgentQueues, estimate: CostEstimate) -> None:
+    def __init__(self, agent: str, queues: AgentQueues, estimate: CostEstimate) -> None:
         """Nobody is asked yet.
 
         Args:
             agent: Its id.
-            embedders: Of the agent.
+            queues: Of the agent.
             estimate: Of what a rebuild would have to embed.
         """
         self.asked: EmbeddingQueue | None = None  # through which a person is asked just now
         self._agent = agent
-        self._embedders = embedders
+        self._queues = queues
         self._estimate = estimate
 
     @contextlib.asynccontextmanager
@@ -34,7 +34,7 @@ class RebuildPermission:
             wanted: What it is built for.
             force: Whether every chunk is embedded again, cached or not.
         """
-        queue = self._embedders.queue(wanted.space)
+        queue = self._queues.queue(wanted.space)
         if queue is None or not queue.asks_before(sys.maxsize):
             yield
             return

@@ -81,7 +81,7 @@ class CostEstimate:
 
 
 async def cost(
-    treatment: IndexingRules,
+    rules: IndexingRules,
     vectors: KnownVectors | None,
     *,
     held: frozenset[TextHash] = frozenset(),
@@ -93,7 +93,7 @@ async def cost(
     """Read and cut every file, and see which texts have a vector. A file that cannot be read or cut costs nothing.
 
     Args:
-        treatment: Of the agent.
+        rules: Of the agent.
         vectors: What is known; None where there is no provider, or no cache.
         held: Texts whose vectors the index has and hands on.
         force: Nothing that is known would be used.
@@ -105,13 +105,13 @@ async def cost(
         NoMemory, ProcessExhausted: there is no memory, or no file descriptor, to read a file with.
         NoThread: the system gives no thread.
     """
-    found = (await threads.run(scan, treatment.roots, max_bytes=treatment.max_bytes)).found
+    found = (await threads.run(scan, rules.roots, max_bytes=rules.max_bytes)).found
     texts: dict[TextHash, int] = {}
     chunks: list[TextHash] = []
     files = 0
     for file in found.values():
         try:
-            cut = await threads.run(_chunks_of, file, treatment)
+            cut = await threads.run(_chunks_of, file, rules)
         except SourceError:
             continue
         except NoMemory as failure:
@@ -139,10 +139,10 @@ async def cost(
     return RebuildCost(files, len(chunks), cached, len(missing), sum(missing.values()))
 
 
-def _chunks_of(file: FoundFile, treatment: IndexingRules) -> Sequence[Chunk]:
+def _chunks_of(file: FoundFile, rules: IndexingRules) -> Sequence[Chunk]:
     if file.kind is Kind.SESSION:
-        return read_and_cut_session(file, treatment).chunks
-    return read_and_cut(file, treatment).chunks
+        return read_and_cut_session(file, rules).chunks
+    return read_and_cut(file, rules).chunks
 
 
 async def _known(

@@ -15,23 +15,23 @@ CATCHING_UP = 3  # rounds of what changed while it was embedded
 class NewIndexEmbedding:
     """How far an index is that is embedded for another model while the old one answers by meaning."""
 
-    def __init__(self, old: Index, embedders: AgentQueues, runner: PassRunner) -> None:
+    def __init__(self, old: Index, queues: AgentQueues, runner: PassRunner) -> None:
         """None is built yet.
 
         Args:
             old: The index that serves.
-            embedders: Of its agent.
+            queues: Of its agent.
             runner: Brings an index up to date with the disk.
         """
         self.progress: tuple[int, int] | None = None  # chunks with a vector, and all
         self._old = old
-        self._embedders = embedders
+        self._queues = queues
         self._runner = runner
 
     @property
     def cache(self) -> EmbeddingStore | None:
         """Where vectors are kept by text; None: the agent has no cache."""
-        return self._embedders.cache
+        return self._queues.cache
 
     async def embed(self, new: Index) -> None:
         """Embed a new index, as far as it is worth waiting for: as long as the old one answers by meaning.
@@ -39,8 +39,8 @@ class NewIndexEmbedding:
         Raises:
             StoreUnavailable, StoreDamaged.
         """
-        spaces, old = self._embedders.spaces, self._old
-        if spaces is None or self._embedders.rest or new.space is None or new.space == old.space:
+        spaces, old = self._queues.spaces, self._old
+        if spaces is None or self._queues.rest or new.space is None or new.space == old.space:
             return
         try:
             for _ in range(CATCHING_UP):
@@ -49,7 +49,7 @@ class NewIndexEmbedding:
                         return
                     queue = spaces.queue(new.space)
                     if queue is not None:
-                        self._embedders.serve(queue, new)
+                        self._queues.serve(queue, new)
                         with contextlib.suppress(TimeoutError):
                             async with asyncio.timeout(LOOK_S):
                                 waiting, _ = await queue.wait_for(new)

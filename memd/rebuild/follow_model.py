@@ -33,8 +33,8 @@ class ModelFollower:
         index: Index,
         fingerprint: Fingerprint,
         *,
-        embedders: AgentQueues,
-        renewal: Rebuilder,
+        queues: AgentQueues,
+        rebuilder: Rebuilder,
         permission: RebuildPermission,
     ) -> None:
         """Nothing runs yet.
@@ -44,28 +44,28 @@ class ModelFollower:
             settings: Of the agent.
             index: The one that serves.
             fingerprint: What it was opened for.
-            embedders: Of the agent.
-            renewal: Of the index.
+            queues: Of the agent.
+            rebuilder: Of the index.
             permission: For that.
         """
         self._agent = agent
         self._settings = settings
         self._index = index
         self._fingerprint = fingerprint
-        self._embedders = embedders
-        self._renewal = renewal
+        self._queues = queues
+        self._rebuilder = rebuilder
         self._permission = permission
         self._wanted = asyncio.Event()
 
     async def keep_queue_awake(self, passes: Passes) -> None:
         """Have the queue look after each pass that went well and each new index, for ever."""
-        version, replaced = passes.succeeded.version, self._renewal.replaced.version
+        version, replaced = passes.succeeded.version, self._rebuilder.replaced.version
         while True:
-            await first_of(passes.succeeded.since(version), self._renewal.replaced.since(replaced))
+            await first_of(passes.succeeded.since(version), self._rebuilder.replaced.since(replaced))
             version = passes.succeeded.version
             self.wake_queue()
-            if self._renewal.replaced.version != replaced:
-                replaced = self._renewal.replaced.version
+            if self._rebuilder.replaced.version != replaced:
+                replaced = self._rebuilder.replaced.version
                 self.look_again()
 
     def look_again(self) -> None:
@@ -79,11 +79,11 @@ class ModelFollower:
         comes to nothing, for want of room, goes on; so does one that is to answer by meaning until another one has vectors
         of another model.
         """
-        renewal = self._renewal
-        is_kept = renewal.reason is None or renewal.trouble is not None or renewal.changes_space
-        queue = self._embedders.queue(self._index.space)
+        rebuilder = self._rebuilder
+        is_kept = rebuilder.reason is None or rebuilder.trouble is not None or rebuilder.changes_space
+        queue = self._queues.queue(self._index.space)
         if queue is not None and (is_kept or queue.awaits_permission(self._agent)):
-            self._embedders.serve(queue, self._index)
+            self._queues.serve(queue, self._index)
 
     async def run(self, spaces: AgentProviders) -> None:
         """Follow, for ever."""
@@ -104,37 +104,37 @@ class ModelFollower:
             await first_of(spaces.changed_since(version), self._wanted.wait())
 
     async def _adapt(self, spaces: AgentProviders) -> None:
-        if self._embedders.rest:
+        if self._queues.rest:
             await self._let_rest()
             return
         wanted = spaces.wanted
         if wanted is not None:
             await self._take(wanted_fingerprint(self._settings, wanted))
-        used = self._embedders.queue(self._index.space)
+        used = self._queues.queue(self._index.space)
         spaces.hold(frozenset() if self._index.space is None else frozenset({self._index.space}))
         self.wake_queue()
         beside = spaces.queue(None if wanted is None else space_of(wanted))
-        await self._embedders.leave(but={used, beside})
+        await self._queues.leave(but={used, beside})
         asked = self._permission.asked
         if asked is not None and spaces.queue(asked.known.space) is not asked:
-            self._renewal.begin_again()  # nobody can tell that queue any more that it may
+            self._rebuilder.begin_again()  # nobody can tell that queue any more that it may
 
     async def _let_rest(self) -> None:
         """Have nothing embedded, here or in an index beside that is for another model."""
         stored = await self._index.fingerprint()
-        if self._renewal.changes_space and stored is not None:
-            self._renewal.keep_space(with_vectors(self._fingerprint, stored))
-        await self._embedders.leave()
+        if self._rebuilder.changes_space and stored is not None:
+            self._rebuilder.keep_space(with_vectors(self._fingerprint, stored))
+        await self._queues.leave()
 
     async def _take(self, wanted: Fingerprint) -> None:
         """Have vectors of a model in the index, or in one that is built beside."""
         if self._index.space is None:
             await self._index.take_vectors(wanted)
         if self._index.space == wanted.space:
-            self._renewal.keep_space(wanted)
+            self._rebuilder.keep_space(wanted)
             return
         stored = await self._index.fingerprint()
-        self._renewal.want_space(why(stored, wanted), wanted)
+        self._rebuilder.want_space(why(stored, wanted), wanted)
 
 
 def why(stored: Fingerprint | None, wanted: Fingerprint) -> str:

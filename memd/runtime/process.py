@@ -21,11 +21,8 @@ from memd.runtime.threads import ResourceShortage, Threads
 
 log = structlog.get_logger()
 
-COLLECT = (
-    20_000,
-    20,
-    50,
-)  # what a daemon makes and drops has few circles in it: Python's 700 would look for them all the time
+# What a daemon makes and drops has few circles in it: Python's 700 would look for them all the time.
+COLLECT = (20_000, 20, 50)
 SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait for their turn
 OPEN_FILES = 10_240  # what macOS allows at most
 LOOKUPS = 4  # of hosts at a time: a resolver may not answer for many seconds

@@ -24,9 +24,8 @@ Identity = tuple[int, int]  # device, inode
 class RootState(msgspec.Struct, frozen=True):
     """The state of the roots on the disk: it changes if a root is replaced, unmounted or missing, or is behind a symlink."""
 
-    identities: dict[
-        Path, Identity | None
-    ]  # of roots and memory/; None: not there, closed, or behind a symlink
+    # Of roots and memory/; None: not there, closed, or behind a symlink.
+    identities: dict[Path, Identity | None]
     mounts: dict[Path, Mount]  # as mounts.concerning gives them
 
 

@@ -150,7 +150,7 @@ async def test_while_another_program_writes_searches_answer(
         "Index.fingerprint",
         "Index.counts",
         "_roots",
-        "treatment_of",
+        "rules_of",
         "IndexService",
         "choose_backend",
     ],

@@ -20,7 +20,7 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.tokens import cjk_share, fts_text
 from tests.golden import corpus
-from tests.indexing.transcribed import apply, held, opened, shelf, treatment
+from tests.indexing.transcribed import apply, held, opened, rules, shelf
 from tests.store.conftest import chunk_of, found_file
 
 _SIZES = {"as shipped": Chunking(), "small": Chunking(tokens=60, overlap=12)}
@@ -93,7 +93,7 @@ async def _talk(directory: Path, chunking: Chunking) -> Mapping[str, list[tuple[
     for name, data in corpus.transcripts().items():
         (directory / "here" / f"{name}.jsonl").write_bytes(data)
     async with opened(directory / "main.sqlite") as index:
-        await apply(index, treatment(roots, chunking=chunking, zone=UTC))
+        await apply(index, rules(roots, chunking=chunking, zone=UTC))
     return held(directory / "main.sqlite")
 
 

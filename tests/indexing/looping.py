@@ -11,7 +11,7 @@ from typing import Any
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.index_service import IndexService, index_parts
 from memd.indexing.changes.pending import PendingChanges
-from memd.indexing.rules import treatment_of
+from memd.indexing.rules import rules_of
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.sources.roots import roots_of
@@ -62,7 +62,7 @@ class Bench:
         self.parts = index_parts(
             "main",
             self.settings,
-            treatment_of(self.settings, self.roots),
+            rules_of(self.settings, self.roots),
             self.index,
             FINGERPRINT,
             pending=self.dirty,

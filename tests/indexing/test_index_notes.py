@@ -60,7 +60,7 @@ async def apply(
         files,
         known,
         known_at=known_at,
-        treatment=IndexingRules(roots, Chunking(), MAX_BYTES),
+        rules=IndexingRules(roots, Chunking(), MAX_BYTES),
         vectors=None,
         threads=Threads(1, "reading"),
     )
@@ -238,7 +238,7 @@ async def test_the_longest_chunk_is_a_setting(
         index,
         list(scan(roots, max_bytes=100_000).found.values()),
         {},
-        treatment=how,
+        rules=how,
         vectors=None,
         threads=Threads(1, "reading"),
     )

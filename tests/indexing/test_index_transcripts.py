@@ -18,7 +18,7 @@ from memd.sources.transcripts.format import Learnt
 from memd.sources.transcripts.progress import ReadProgress, mark_of
 from memd.store.index import Index
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
-from tests.indexing.transcribed import REDACTOR, apply, held, opened, shelf, treatment
+from tests.indexing.transcribed import REDACTOR, apply, held, opened, rules, shelf
 from tests.sources.transcripts.transcripts import append, replace, said
 
 P = ParamSpec("P")
@@ -70,7 +70,7 @@ async def test_what_grew_step_by_step_equals_what_is_read_at_once(tmp_path: Path
         Gemini(home).session(at=AT),
     ]
     talks = [Talk(session, rng) for session in sessions]
-    how = treatment(shelf(here))
+    how = rules(shelf(here))
     for session in sessions:
         os.link(session.path, here / session.path.name)
     async with opened(tmp_path / "grown.sqlite") as index, opened(tmp_path / "fresh.sqlite") as fresh:
@@ -97,7 +97,7 @@ async def test_turns_that_are_taken_back_one_by_one_leave_the_chunks_of_a_first_
     rng = Random(seed)
     here = tmp_path / "here"
     session = Gemini(tmp_path / "home").session(at=AT)
-    how = treatment(shelf(here))
+    how = rules(shelf(here))
     os.link(session.path, here / session.path.name)
     async with opened(tmp_path / "grown.sqlite") as index, opened(tmp_path / "fresh.sqlite") as fresh:
         for number in range(40):
@@ -113,7 +113,7 @@ async def test_turns_that_are_taken_back_one_by_one_leave_the_chunks_of_a_first_
 
 async def test_one_more_turn_costs_the_last_chunks_alone(tmp_path: Path) -> None:
     """What was said long before keeps its chunks."""
-    how = treatment(shelf(tmp_path / "here"))
+    how = rules(shelf(tmp_path / "here"))
     file = tmp_path / "here" / "a.jsonl"
     append(
         file,
@@ -132,7 +132,7 @@ async def test_one_more_turn_costs_the_last_chunks_alone(tmp_path: Path) -> None
 
 async def test_one_more_turn_has_little_cut_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the talk is: from where the last chunks begin; all of it where what places it has changed."""
-    how, file, cut_turns = treatment(shelf(tmp_path / "here")), tmp_path / "here" / "a.jsonl", list[int]()
+    how, file, cut_turns = rules(shelf(tmp_path / "here")), tmp_path / "here" / "a.jsonl", list[int]()
     real = chunk_turns
 
     def counted(turns: Sequence[Turn], *args: Any, **kwargs: Any) -> ChunkedTurns:
@@ -155,7 +155,7 @@ async def ids(index: Index) -> set[int]:
 
 async def test_what_is_the_same_changes_nothing_but_the_stamp(tmp_path: Path) -> None:
     """A transcript that was only touched keeps its chunks, and its new time is remembered."""
-    how = treatment(shelf(tmp_path / "here"))
+    how = rules(shelf(tmp_path / "here"))
     file = tmp_path / "here" / "a.jsonl"
     append(file, said("apples"))
     os.utime(file, ns=(1, 1))
@@ -172,7 +172,7 @@ async def test_what_is_the_same_changes_nothing_but_the_stamp(tmp_path: Path) ->
 
 async def test_force_reads_what_nothing_tells_to_have_changed(tmp_path: Path) -> None:
     """A word in the middle of a long transcript was changed for one as long; where nothing was, nothing is written."""
-    how = treatment(shelf(tmp_path / "here"))
+    how = rules(shelf(tmp_path / "here"))
     file = tmp_path / "here" / "a.jsonl"
     append(file, *(said(f"about the walrus {number}, " + "and so on " * 20) for number in range(100)))
     os.utime(file, ns=(1, 1))
@@ -198,7 +198,7 @@ def edited(file: Path, old: bytes, new: bytes) -> None:
 
 async def test_another_file_in_its_place_replaces_all_of_it(tmp_path: Path) -> None:
     """Nothing of what was cut or rewritten is left."""
-    how = treatment(shelf(tmp_path / "here"))
+    how = rules(shelf(tmp_path / "here"))
     file = tmp_path / "here" / "a.jsonl"
     append(file, *(said(f"apples {number}") for number in range(50)))
     async with opened(tmp_path / "x.sqlite") as index:
@@ -216,7 +216,7 @@ async def test_another_file_in_its_place_replaces_all_of_it(tmp_path: Path) -> N
 async def test_a_place_that_is_learnt_late_is_in_every_chunk(tmp_path: Path) -> None:
     """The project of a session is told by any of its lines; chunks from before get it, too."""
     here = tmp_path / "here"
-    how = treatment(shelf(here))
+    how = rules(shelf(here))
     file = here / "a.jsonl"
     line = (
         '{"type":"user","uuid":"%s","sessionId":"s","timestamp":"2026-03-02T09:00:00Z"%s,'
@@ -261,7 +261,7 @@ def found_in(directory: Path, text: str) -> list[str]:
 async def test_a_secret_is_nowhere_in_the_index(tmp_path: Path) -> None:
     """Neither in what was said nor in the name of the project."""
     here, token = tmp_path / "here", "ghp_" + "a1B2" * 9
-    how = treatment(shelf(here))
+    how = rules(shelf(here))
     session = ClaudeCode(tmp_path / "home").session(f"/home/li/{token}", at=AT)
     session.user(f"take {token} for it", AT + 1)
     (here / "a.jsonl").write_bytes(session.path.read_bytes())
@@ -276,16 +276,14 @@ async def test_a_secret_is_nowhere_in_the_index(tmp_path: Path) -> None:
 async def test_those_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
     """One that went, and one that is damaged; the others are taken in."""
     here = tmp_path / "here"
-    how = treatment(shelf(here))
+    how = rules(shelf(here))
     for name in ("gone.jsonl", "kept.jsonl"):
         append(here / name, said(name))
     (here / "broken.jsonl.zst").write_bytes(b"no zstd")
     listed = list(scan(how.roots, max_bytes=1).found.values())
     (here / "gone.jsonl").unlink()
     async with opened(tmp_path / "x.sqlite") as index:
-        applied = await apply_sessions(
-            index, listed, treatment=how, vectors=None, threads=Threads(1, "reading")
-        )
+        applied = await apply_sessions(index, listed, rules=how, vectors=None, threads=Threads(1, "reading"))
     assert applied.taken == {"sessions/here/kept.jsonl"}
     assert applied.failed.keys() == {"sessions/here/gone.jsonl", "sessions/here/broken.jsonl"}
     assert isinstance(applied.failed["sessions/here/gone.jsonl"], FileMissing)
@@ -309,7 +307,7 @@ class Overtaken(Threads):
 
 async def test_a_reading_that_somebody_else_overtook_is_told(tmp_path: Path) -> None:
     """What goes on from a state that the index has left is not written; another reading puts it right."""
-    how = treatment(shelf(tmp_path / "here"))
+    how = rules(shelf(tmp_path / "here"))
     file = tmp_path / "here" / "a.jsonl"
     append(file, said("one"))
     async with opened(tmp_path / "x.sqlite") as index:
@@ -321,7 +319,7 @@ async def test_a_reading_that_somebody_else_overtook_is_told(tmp_path: Path) -> 
             await apply(index, how)
 
         found = list(scan(how.roots, max_bytes=1).found.values())
-        applied = await apply_sessions(index, found, treatment=how, vectors=None, threads=Overtaken(overtake))
+        applied = await apply_sessions(index, found, rules=how, vectors=None, threads=Overtaken(overtake))
         assert (applied.taken, applied.changed) == (frozenset(), 0)
         assert applied.stale == {"sessions/here/a.jsonl"}
         await apply(index, how)
@@ -330,7 +328,7 @@ async def test_a_reading_that_somebody_else_overtook_is_told(tmp_path: Path) -> 
 
 def test_a_dry_run_cuts_what_an_index_would_hold(tmp_path: Path) -> None:
     """All of it, redacted."""
-    how = treatment(shelf(tmp_path / "here"))
+    how = rules(shelf(tmp_path / "here"))
     append(tmp_path / "here" / "a.jsonl", said("the password is hunter2secretX9"), said("and so on"))
     [found] = scan(how.roots, max_bytes=1).found.values()
     cut = read_and_cut_session(found, how)

@@ -5,7 +5,7 @@ import pytest
 
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.errors import MemdError
-from memd.indexing.rules import treatment_of
+from memd.indexing.rules import rules_of
 
 SETTINGS = AgentSettings(
     workspace=Path("/ws"),
@@ -17,8 +17,8 @@ SETTINGS = AgentSettings(
 
 def test_it_says_what_the_settings_say() -> None:
     """Sizes, and whether subagents count."""
-    treatment = treatment_of(SETTINGS, ())
-    assert (treatment.max_bytes, treatment.chunking.tokens, treatment.subagents) == (2_000_000, 200, True)
+    rules = rules_of(SETTINGS, ())
+    assert (rules.max_bytes, rules.chunking.tokens, rules.subagents) == (2_000_000, 200, True)
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_what_is_redacted_is_as_the_mode_has_it(
     """Transcripts unless it is off, notes in mode all; there is one redactor for both."""
     redact = msgspec.convert({"mode": mode}, Redact)
     settings = msgspec.structs.replace(SETTINGS, sources=sources, redact=redact)
-    treatment = treatment_of(settings, ())
-    assert (treatment.notes_redactor is not None) == format_notes
-    assert (treatment.sessions_redactor is not None) == of_sessions
-    assert treatment.notes_redactor in {None, treatment.sessions_redactor}
+    rules = rules_of(settings, ())
+    assert (rules.notes_redactor is not None) == format_notes
+    assert (rules.sessions_redactor is not None) == of_sessions
+    assert rules.notes_redactor in {None, rules.sessions_redactor}
 
 
 def test_a_rule_that_makes_no_sense_is_an_error() -> None:
     """Nothing is indexed by half of the rules."""
     redact = Redact(mode="all", extra=(UserRule("badge", "(B[0-9]+"),))
     with pytest.raises(MemdError, match=r"redact\.extra"):
-        treatment_of(msgspec.structs.replace(SETTINGS, redact=redact), ())
+        rules_of(msgspec.structs.replace(SETTINGS, redact=redact), ())

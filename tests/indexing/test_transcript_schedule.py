@@ -13,7 +13,7 @@ from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
 from memd.sources.scan import scan
 from memd.store.index import Index
-from tests.indexing.transcribed import apply, opened, shelf, treatment
+from tests.indexing.transcribed import apply, opened, rules, shelf
 from tests.sources.transcripts.transcripts import append, replace, said
 from tests.wait import until_async
 
@@ -78,7 +78,7 @@ class Bench:
 
     async def index_all(self) -> None:
         await asyncio.sleep(0.05)  # so that no second write could leave the stamps as they are
-        await apply(self.index, treatment(self.roots))
+        await apply(self.index, rules(self.roots))
 
 
 async def test_what_was_never_indexed_counts_from_nothing(tmp_path: Path, index: Index) -> None:

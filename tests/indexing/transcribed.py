@@ -21,7 +21,7 @@ from memd.text.memory_paths import Root, SessionPaths
 REDACTOR = Redactor(Redact())
 
 
-def treatment(roots: Sequence[Root], **changes: Any) -> IndexingRules:
+def rules(roots: Sequence[Root], **changes: Any) -> IndexingRules:
     """Of transcripts in chunks of a few turns."""
     how: dict[str, Any] = {"chunking": Chunking(tokens=60, overlap=12), "sessions_redactor": REDACTOR}
     return IndexingRules(roots, max_bytes=1_000_000, **(how | changes))
@@ -49,7 +49,7 @@ async def apply(index: Index, how: IndexingRules, *, force: bool = False) -> App
     """Take in all that a scan finds."""
     found = list(scan(how.roots, max_bytes=1_000_000).found.values())
     threads = Threads(1, "reading")
-    return await apply_sessions(index, found, treatment=how, vectors=None, threads=threads, force=force)
+    return await apply_sessions(index, found, rules=how, vectors=None, threads=threads, force=force)
 
 
 def held(file: Path) -> Mapping[str, list[tuple[Any, ...]]]:

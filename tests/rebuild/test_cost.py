@@ -6,7 +6,7 @@ import pytest
 
 from memd.chunk import markdown
 from memd.config.settings import AgentSettings
-from memd.indexing.rules import treatment_of
+from memd.indexing.rules import rules_of
 from memd.model import Chunk, Document, TextHash
 from memd.rebuild.cost import RebuildCost, cost
 from memd.runtime.threads import NoMemory, Threads
@@ -42,8 +42,8 @@ async def counted(directory: Path, notes: int) -> RebuildCost:
     for number in range(notes):
         (directory / "memory" / f"{number}.md").write_text(f"The heron {number} waits at the lock.\n")
     settings = AgentSettings(workspace=directory)
-    treatment = treatment_of(settings, roots_of(settings))
-    return await cost(treatment, Known(3), force=False, embeds=True, threads=Threads(1, "cost"))  # type: ignore[arg-type]  # what it asks of a cache
+    rules = rules_of(settings, roots_of(settings))
+    return await cost(rules, Known(3), force=False, embeds=True, threads=Threads(1, "cost"))  # type: ignore[arg-type]  # what it asks of a cache
 
 
 async def test_what_is_known_is_not_embedded_again(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
             AgentSettings(workspace=Path("/nowhere")),
             index,
             FINGERPRINT,
-            embedders=cast("AgentQueues", SimpleNamespace()),
-            renewal=cast("Rebuilder", SimpleNamespace()),
+            queues=cast("AgentQueues", SimpleNamespace()),
+            rebuilder=cast("Rebuilder", SimpleNamespace()),
             permission=cast("RebuildPermission", SimpleNamespace()),
         )
         spaces = SimpleNamespace(version=0, changed_since=lambda _: asyncio.Event().wait())

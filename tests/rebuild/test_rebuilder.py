@@ -50,10 +50,10 @@ class Bench:
         self.meanwhile: Callable[[], object] = lambda: None  # called when the new index has its text
         self.reasons: list[str | None] = []  # why it is built again, at the end of each building
         self.writing = asyncio.Lock()
-        self.renewal = rebuilder_of(self.index, FINGERPRINT, self)
+        self.rebuilder = rebuilder_of(self.index, FINGERPRINT, self)
 
     def index_replaced(self) -> None:
-        self.reasons.append(self.renewal.reason)
+        self.reasons.append(self.rebuilder.reason)
 
     def permitted(self, *_: object) -> AbstractAsyncContextManager[None]:
         return nullcontext()
@@ -77,8 +77,8 @@ class Bench:
     async def rebuilt(self, *, force: bool = False) -> list[TextHash]:
         """What is embedded for an index that is built anew."""
         before = len(self.embedded)
-        self.renewal.want("a person wishes it", force=force)
-        await until_async(lambda: self.renewal.reason is None, 20)
+        self.rebuilder.want("a person wishes it", force=force)
+        await until_async(lambda: self.rebuilder.reason is None, 20)
         return self.embedded[before:]
 
 
@@ -90,7 +90,7 @@ async def running(directory: Path) -> AsyncIterator[Bench]:
     await bench.index.adopt(FINGERPRINT)
     vectors = {text_hash: vector_of(n) for n, text_hash in enumerate(HASHES)}
     await bench.index.replace(found_file("memory/a.md"), b"1", CHUNKS, vectors, frozenset())
-    task = asyncio.create_task(bench.renewal.run())
+    task = asyncio.create_task(bench.rebuilder.run())
     yield bench
     task.cancel()
     await asyncio.wait([task])
@@ -114,7 +114,7 @@ async def test_force_that_is_wished_again_meanwhile_holds_for_the_next_one(tmp_p
 
         def wish() -> None:
             bench.meanwhile = lambda: None
-            bench.renewal.want("again", force=True)
+            bench.rebuilder.want("again", force=True)
 
         bench.meanwhile = wish
         assert len(await bench.rebuilt(force=True)) == 2 * len(HASHES)
@@ -159,11 +159,11 @@ async def test_an_index_for_another_model_is_built_for_that(tmp_path: Path) -> N
     """And is what it was built for."""
     other = Fingerprint("c1", "t1", ("memory",))
     async with running(tmp_path) as bench:
-        bench.renewal.want_space("another model", other)
-        assert bench.renewal.changes_space
-        await until_async(lambda: bench.renewal.reason is None, 20)
+        bench.rebuilder.want_space("another model", other)
+        assert bench.rebuilder.changes_space
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert await bench.index.fingerprint() == other
-        assert not bench.renewal.changes_space
+        assert not bench.rebuilder.changes_space
 
 
 async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hurries(
@@ -179,12 +179,12 @@ async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hur
     monkeypatch.setattr(backoff, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         bench.failures = 2
-        bench.renewal.want("a person wishes it")
+        bench.rebuilder.want("a person wishes it")
         for failures in (1, 2):
             await until_async(lambda failures=failures: len(pauses) == failures)  # type: ignore[misc]
             assert bench.failures == 2 - failures
-            bench.renewal.hurry()
-        await until_async(lambda: bench.renewal.reason is None, 20)
+            bench.rebuilder.hurry()
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert pauses == [1, 2]
 
 
@@ -208,13 +208,13 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
-        bench.renewal.want("a person wishes it")
-        await until_async(lambda: bench.renewal.trouble)
+        bench.rebuilder.want("a person wishes it")
+        await until_async(lambda: bench.rebuilder.trouble)
         for _ in range(20):
             await asyncio.to_thread(int)
         assert bench.failures == 1
         free = 1 << 40
-        await until_async(lambda: bench.renewal.reason is None, 20)
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
 
 
 # --- whatever happens, in whatever order
@@ -234,7 +234,7 @@ class Course:
         self.begun = 0
         self.built: list[tuple[int, Fingerprint]] = []  # the number of the attempt, and what it was for
         self.cache = None
-        self.renewal = rebuilder_of(Index(Path("/nowhere/main.sqlite")), TARGETS[0], self)
+        self.rebuilder = rebuilder_of(Index(Path("/nowhere/main.sqlite")), TARGETS[0], self)
 
     def index_replaced(self) -> None:
         pass
@@ -273,23 +273,23 @@ class Course:
     def act(self, action: str, target: Fingerprint) -> None:
         match action:
             case "want":
-                self.renewal.want("a person wishes it")
+                self.rebuilder.want("a person wishes it")
             case "want space":
-                self.renewal.want_space(f"the model is {target.model} now", target)
+                self.rebuilder.want_space(f"the model is {target.model} now", target)
             case "keep space":
-                self.renewal.keep_space(target)
+                self.rebuilder.keep_space(target)
             case "damaged":
-                self.renewal._index.damage.report("a page is not what it was")
+                self.rebuilder._index.damage.report("a page is not what it was")
             case "keyword":
-                self.renewal._index.damage.report_keyword("malformed")
+                self.rebuilder._index.damage.report_keyword("malformed")
             case "begin again":
-                self.renewal.begin_again()
+                self.rebuilder.begin_again()
             case _:
-                self.renewal.hurry()
+                self.rebuilder.hurry()
 
     async def run(self, steps: Sequence[tuple[str, int, float]]) -> None:
         """Go through steps: what happens, for which model, and how long nothing happens afterwards."""
-        running = asyncio.create_task(self.renewal.run())
+        running = asyncio.create_task(self.rebuilder.run())
         owed = 0  # the first attempt that may be what was wished last
         for action, which, pause_s in steps:
             self.act(action, TARGETS[which])
@@ -300,14 +300,14 @@ class Course:
                 await asyncio.sleep(0)
             self.check()
             await asyncio.sleep(pause_s)
-        begun, is_wanted = self.begun, self.renewal.reason is not None
-        target = self.renewal._fingerprint if self.renewal.changes_space else None
+        begun, is_wanted = self.begun, self.rebuilder.reason is not None
+        target = self.rebuilder._fingerprint if self.rebuilder.changes_space else None
         await asyncio.sleep(20 * renewals.CALM_S)
         self.check()
         assert not running.done()
-        assert self.renewal.reason is None, "what is wanted is built"
-        assert self.renewal._index.damage.keyword is None
-        assert not self.renewal.changes_space
+        assert self.rebuilder.reason is None, "what is wanted is built"
+        assert self.rebuilder._index.damage.keyword is None
+        assert not self.rebuilder.changes_space
         assert target is None or self.built[-1][1] == target
         if not is_wanted:
             assert self.begun == begun, "nobody wants it"
@@ -317,9 +317,9 @@ class Course:
 
     def check(self) -> None:
         """What is told of a rebuild is so."""
-        if self.renewal.reason is None:
-            assert self.renewal.trouble is None
-            assert self.renewal._attempt is None
+        if self.rebuilder.reason is None:
+            assert self.rebuilder.trouble is None
+            assert self.rebuilder._attempt is None
             assert not self.under_way
 
 
@@ -372,9 +372,9 @@ async def test_what_was_begun_for_another_reason_is_begun_again(tmp_path: Path) 
             await asyncio.Event().wait()
 
         bench.fill = held  # type: ignore[method-assign,assignment]
-        bench.renewal.want("the chunking changed")
+        bench.rebuilder.want("the chunking changed")
         await begun.wait()
         wanted = msgspec.structs.replace(FINGERPRINT, parts=not FINGERPRINT.parts)
-        bench.renewal.keep_space(wanted)
-        await until_async(lambda: bench.renewal.reason is None, 20)
+        bench.rebuilder.keep_space(wanted)
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert await bench.index.fingerprint() == wanted

@@ -17,7 +17,7 @@ from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
 from memd.index_service import IndexService, index_parts
 from memd.indexing.changes.pending import PendingChanges
-from memd.indexing.rules import treatment_of
+from memd.indexing.rules import rules_of
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
@@ -55,13 +55,13 @@ class Bench:
             **settings,
         )
         self.roots = roots_of(self.settings)
-        self.treatment = treatment_of(self.settings, self.roots)
+        self.rules = rules_of(self.settings, self.roots)
         self.index = Index(home / "main.sqlite")
         dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
         parts = index_parts(
             "main",
             self.settings,
-            self.treatment,
+            self.rules,
             self.index,
             FINGERPRINT,
             pending=dirty,
@@ -70,7 +70,7 @@ class Bench:
         )
         self.sync = IndexService("main", self.index, dirty, parts)
         searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()), Threads(1, "computing"))
-        self.agent = IndexedAgent("main", self.settings, self.treatment, self.index, self.sync)
+        self.agent = IndexedAgent("main", self.settings, self.rules, self.index, self.sync)
         self.builtin = Builtin(self.agent, searcher, silent(self.settings))
         environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
         self.environment = BackendEnvironment(environ, home)

@@ -21,7 +21,7 @@ SOURCES = ("memory", "sessions")
 def exporting(bench: Bench, *, notes: bool = False, rules: str = "1", session_days: int = 0) -> Export:
     threads = Threads(1, "exporting")
     bench.directory.mkdir(mode=0o700, exist_ok=True)
-    reading = PageReader(bench.index, bench.treatment, threads)
+    reading = PageReader(bench.index, bench.rules, threads)
     return Export(
         QmdPlaces(bench.directory), reading, threads, rules=rules, notes=notes, session_days=session_days
     )

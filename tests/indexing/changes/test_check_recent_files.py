@@ -51,38 +51,38 @@ async def test_a_moment_without_threads_is_over_when_it_is_over(
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    peek = RecentFileCheck(RecentFiles([ExtraDirectory(base)]), Threads(1, "test"), nothing)
+    recent = RecentFileCheck(RecentFiles([ExtraDirectory(base)]), Threads(1, "test"), nothing)
     roots = identities_of([ExtraDirectory(base)])
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
-        assert await peek.changed(5.0) is None
-        assert await peek.replaced(roots, 5.0) is None
-    assert await peek.changed(5.0) == []
-    assert await peek.replaced(roots, 5.0) == []
+        assert await recent.changed(5.0) is None
+        assert await recent.replaced(roots, 5.0) is None
+    assert await recent.changed(5.0) == []
+    assert await recent.replaced(roots, 5.0) == []
 
 
 async def test_a_disk_that_does_not_answer_is_waited_for_once() -> None:
     """The first search waits as long as it may, those after it not at all, and one thread is lost."""
     glance, threads = Dead(), Threads(1, "test")
-    peek = RecentFileCheck(glance, threads, nothing)
-    assert await peek.changed(0.05) is None
+    recent = RecentFileCheck(glance, threads, nothing)
+    assert await recent.changed(0.05) is None
     async with asyncio.timeout(20):
         for _ in range(200):
-            assert await peek.changed(0.05) is None
+            assert await recent.changed(0.05) is None
     assert (glance.looks, threads.count) == (1, 1)
-    assert peek.blocked_s() > 0.05
+    assert recent.blocked_s() > 0.05
     glance.answers.set()
-    await until_async(lambda: peek.blocked_s() == 0.0)
-    assert await peek.changed(5.0) == [NOTE]
+    await until_async(lambda: recent.blocked_s() == 0.0)
+    assert await recent.changed(5.0) == [NOTE]
 
 
 async def test_a_look_is_shared_by_those_that_asked_before_it_began() -> None:
     """Searches that ask while one look is under way share the next one, which begins after they asked."""
     glance, threads = Dead(), Threads(1, "test")
-    peek = RecentFileCheck(glance, threads, nothing)
-    first = asyncio.create_task(peek.changed(20.0))
+    recent = RecentFileCheck(glance, threads, nothing)
+    first = asyncio.create_task(recent.changed(20.0))
     await until_async(lambda: glance.looks == 1)
-    others = [asyncio.create_task(peek.changed(20.0)) for _ in range(50)]
+    others = [asyncio.create_task(recent.changed(20.0)) for _ in range(50)]
     await asyncio.sleep(0)
     glance.answers.set()
     assert await asyncio.gather(first, *others) == [[NOTE]] * 51
@@ -92,8 +92,8 @@ async def test_a_look_is_shared_by_those_that_asked_before_it_began() -> None:
 async def test_a_search_that_gives_up_takes_nothing_from_others() -> None:
     """A look is waited for by many; one that is cancelled leaves it to the others."""
     glance = Dead()
-    peek = RecentFileCheck(glance, Threads(1, "test"), nothing)
-    given_up, kept = asyncio.create_task(peek.changed(20.0)), asyncio.create_task(peek.changed(20.0))
+    recent = RecentFileCheck(glance, Threads(1, "test"), nothing)
+    given_up, kept = asyncio.create_task(recent.changed(20.0)), asyncio.create_task(recent.changed(20.0))
     await until_async(lambda: glance.looks == 1)
     given_up.cancel()
     await asyncio.wait([given_up])
@@ -122,11 +122,11 @@ class Mount:
 async def test_all_of_an_unseen_place_is_compared() -> None:
     """The first look tells nothing of what changed before it; each one after it tells what changed since, if anything."""
     mount = Mount()
-    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), mount)
-    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == [Path("/w")]
-    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == []
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), mount)
+    assert list(await recent.changed_in(NONE, W, 20.0) or ()) == [Path("/w")]
+    assert list(await recent.changed_in(NONE, W, 20.0) or ()) == []
     mount.files[NOTE] = Stamp(1, 2, 1)
-    assert list(await peek.changed_in(NONE, W, 20.0) or ()) == [NOTE]
+    assert list(await recent.changed_in(NONE, W, 20.0) or ()) == [NOTE]
 
 
 async def test_a_look_that_takes_long_is_no_search_s_to_wait_for() -> None:
@@ -134,10 +134,10 @@ async def test_a_look_that_takes_long_is_no_search_s_to_wait_for() -> None:
     mount = Mount()
     mount.takes_s = LOOK_S * 1.5
     threads = Threads(1, "test")
-    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), threads, mount)
-    await peek.changed_in(NONE, W, 20.0)
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), threads, mount)
+    await recent.changed_in(NONE, W, 20.0)
     for _ in range(50):
-        assert await peek.changed_in(NONE, W, 20.0) is None
+        assert await recent.changed_in(NONE, W, 20.0) is None
     assert mount.looks == 1
 
 
@@ -146,8 +146,8 @@ async def test_a_directory_that_came_is_told_with_all_in_it(base: Path) -> None:
     (base / "came").mkdir()
     (base / "link").symlink_to(base / "came")
     absent = frozenset(base / name for name in ("came", "link", "none"))
-    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing)
-    assert list(await peek.changed_in(absent, NONE, 20.0) or ()) == [base / "came"]
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    assert list(await recent.changed_in(absent, NONE, 20.0) or ()) == [base / "came"]
 
 
 async def test_a_root_in_the_place_of_another_is_to_be_looked_at(base: Path) -> None:
@@ -155,15 +155,15 @@ async def test_a_root_in_the_place_of_another_is_to_be_looked_at(base: Path) -> 
     root, other = base / "above" / "root", base / "other"
     root.mkdir(parents=True)
     roots = identities_of([ExtraDirectory(root)])
-    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing)
-    assert list(await peek.replaced(roots, 20.0) or ()) == []
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    assert list(await recent.replaced(roots, 20.0) or ()) == []
     root.parent.rename(other)
-    assert list(await peek.replaced(roots, 20.0) or ()) == [root]
+    assert list(await recent.replaced(roots, 20.0) or ()) == [root]
     root.mkdir(parents=True)
-    assert list(await peek.replaced(roots, 20.0) or ()) == [root]
+    assert list(await recent.replaced(roots, 20.0) or ()) == [root]
     root.parent.rename(base / "away")
     other.rename(root.parent)
-    assert list(await peek.replaced(roots, 20.0) or ()) == []
+    assert list(await recent.replaced(roots, 20.0) or ()) == []
 
 
 async def test_a_root_whose_disk_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,13 +171,13 @@ async def test_a_root_whose_disk_does_not_answer_is_waited_for_once(monkeypatch:
     answers = threading.Event()
     monkeypatch.setattr("memd.watch.watch_plan.identity_of", lambda _: answers.wait(30) and None)
     threads = Threads(1, "test")
-    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), threads, nothing)
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), threads, nothing)
     async with asyncio.timeout(20):
         for _ in range(50):
-            assert await peek.replaced({Path("/w"): (1, 1)}, 0.05) is None
+            assert await recent.replaced({Path("/w"): (1, 1)}, 0.05) is None
     assert threads.count == 1
     answers.set()
-    assert list(await peek.replaced({Path("/w"): (1, 1)}, 20.0) or ()) == [Path("/w")]
+    assert list(await recent.replaced({Path("/w"): (1, 1)}, 20.0) or ()) == [Path("/w")]
 
 
 async def test_a_look_that_fails_tells_nothing() -> None:
@@ -186,5 +186,5 @@ async def test_a_look_that_fails_tells_nothing() -> None:
     def fails(_: frozenset[Path]) -> Looks:
         raise ProcessExhausted("no descriptors")
 
-    peek = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), fails)
-    assert await peek.changed_in(NONE, W, 20.0) is None
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), fails)
+    assert await recent.changed_in(NONE, W, 20.0) is None
