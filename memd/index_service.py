@@ -9,9 +9,8 @@ from random import Random
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
-from memd.embedding.registry import AgentProviders
+from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.changes.check_recent_files import RecentFileCheck
 from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.changes.poll import look_by_scan
@@ -28,9 +27,8 @@ from memd.maintenance.refill_cache import refill_cache
 from memd.maintenance.triggers import MaintenanceTriggers
 from memd.maintenance.truncate_wal import truncate_wal
 from memd.providers.provider import space_of
-from memd.rebuild.confirm_cost import RebuildPermission
-from memd.rebuild.cost import CostEstimate, RebuildCost
-from memd.rebuild.embed_new_index import NewIndexEmbedding
+from memd.rebuild.build_and_swap import NewIndexEmbedding
+from memd.rebuild.cost import CostEstimate, RebuildCost, RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.threads import Threads

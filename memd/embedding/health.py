@@ -13,14 +13,17 @@ from random import Random
 import msgspec
 import structlog
 
-from memd.embedding.fallback_state import FallbackThresholds, LeftForFallback, doubted, left_after
 from memd.embedding.health_state import (
+    FallbackThresholds,
     Healthy,
+    LeftForFallback,
     QuestionGate,
     Refusing,
     RequestHealth,
     Retrying,
+    doubted,
     failures_after,
+    left_after,
     passages_unanswered,
     unanswered,
 )

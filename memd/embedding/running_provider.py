@@ -11,8 +11,8 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings, CacheSettings
-from memd.embedding.fallback_state import FallbackThresholds
 from memd.embedding.health import ProviderHealth, Standby
+from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.query_queue import QuestionQueue
 from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import InFlight

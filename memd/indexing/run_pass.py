@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from memd.embedding.queue.agent_queues import AgentQueues
+from memd.embedding.registry import AgentQueues
 from memd.indexing.changes.check_recent_files import RecentFileCheck
 from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself

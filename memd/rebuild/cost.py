@@ -1,11 +1,14 @@
-"""What building an index anew would cost, without building it."""
+"""What building an index anew would cost, and who has to confirm that first."""
 
-from collections.abc import Collection, Sequence
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Collection, Sequence
 
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_queues import AgentQueues
+from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.registry import AgentQueues
 from memd.errors import MemdError
 from memd.indexing.index_notes import read_and_cut, unexpected
 from memd.indexing.index_transcripts import read_and_cut_session
@@ -18,6 +21,7 @@ from memd.sources.safe_open import SourceError
 from memd.sources.scan import scan
 from memd.store.embedding_cache import KnownVectors
 from memd.store.index import Index
+from memd.store.meta import Fingerprint
 from memd.store.parts import hash_of
 from memd.text.tokens import estimate_tokens
 
@@ -153,3 +157,41 @@ async def _known(
         return frozenset(), frozenset()
     hashes = list(texts)
     return await vectors.held(hashes), await vectors.refused(hashes)
+
+
+class RebuildPermission:
+    """Whether a rebuild of one agent's index may begin."""
+
+    def __init__(self, agent: str, queues: AgentQueues, estimate: CostEstimate) -> None:
+        """Nobody is asked yet.
+
+        Args:
+            agent: Its id.
+            queues: Of the agent.
+            estimate: Of what a rebuild would have to embed.
+        """
+        self.asked: EmbeddingQueue | None = None  # through which a person is asked just now
+        self._agent = agent
+        self._queues = queues
+        self._estimate = estimate
+
+    @contextlib.asynccontextmanager
+    async def permitted(self, wanted: Fingerprint, force: bool) -> AsyncIterator[None]:
+        """Wait until the index may be built; its confirmation lasts for as long as the block takes.
+
+        Args:
+            wanted: What it is built for.
+            force: Whether every chunk is embedded again, cached or not.
+        """
+        queue = self._queues.queue(wanted.space)
+        if queue is None or not queue.asks_before(sys.maxsize):
+            yield
+            return
+        self.asked = queue
+        try:
+            price = await self._estimate.of_rebuild(force=force)
+            async with queue.permitted(self._agent, price.to_embed, price.tokens):
+                self.asked = None
+                yield
+        finally:
+            self.asked = None

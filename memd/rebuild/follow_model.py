@@ -5,12 +5,11 @@ import asyncio
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_queues import AgentQueues
-from memd.embedding.registry import AgentProviders
+from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.errors import FatalError, MemdError
 from memd.indexing.passes import Passes
 from memd.providers.provider import space_of
-from memd.rebuild.confirm_cost import RebuildPermission
+from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.backoff import LONGEST_WAIT_S

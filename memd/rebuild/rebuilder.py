@@ -12,9 +12,8 @@ from memd.errors import FatalError, MemdError
 from memd.indexing.run_pass import PassRunner
 from memd.maintenance.refill_cache import refill
 from memd.maintenance.triggers import MaintenanceTriggers
-from memd.rebuild.build_and_swap import discard, rebuild
-from memd.rebuild.confirm_cost import RebuildPermission
-from memd.rebuild.embed_new_index import NewIndexEmbedding
+from memd.rebuild.build_and_swap import NewIndexEmbedding, discard, rebuild
+from memd.rebuild.cost import RebuildPermission
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.malloc import give_back_beside

@@ -13,7 +13,7 @@ import numpy as np
 from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.daemon import DaemonPlaces
-from memd.embedding.fallback_state import FallbackThresholds
+from memd.embedding.health_state import FallbackThresholds
 from memd.providers.api_keys.key_file import read_small
 from memd.providers.api_keys.logins import ChoiceInputs
 from memd.providers.choose import ProviderChoice, choose

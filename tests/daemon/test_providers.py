@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.embedding.fallback_state import FallbackThresholds
+from memd.embedding.health_state import FallbackThresholds
 from memd.model import TextHash
 from memd.providers.provider import Vectors
 from memd.providers.remote import parse_reply

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 from memd.config.settings import AgentSettings
-from memd.embedding.fallback_state import FallbackThresholds
+from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts

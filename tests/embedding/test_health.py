@@ -6,9 +6,16 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from memd.embedding.fallback_state import FallbackThresholds, LeftForFallback
 from memd.embedding.health import ProviderHealth, Standby
-from memd.embedding.health_state import GATE_S, Healthy, Refusing, RequestHealth, Retrying
+from memd.embedding.health_state import (
+    GATE_S,
+    FallbackThresholds,
+    Healthy,
+    LeftForFallback,
+    Refusing,
+    RequestHealth,
+    Retrying,
+)
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.request import BadReply
 from memd.runtime.change_notifier import ChangeNotifier

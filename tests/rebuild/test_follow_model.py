@@ -9,9 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_queues import AgentQueues
-from memd.embedding.registry import AgentProviders
-from memd.rebuild.confirm_cost import RebuildPermission
+from memd.embedding.registry import AgentProviders, AgentQueues
+from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.backoff import LONGEST_WAIT_S

@@ -9,20 +9,13 @@ import structlog
 
 from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Healthy, Refusing, Retrying
-from memd.embedding.queue.agent_backlog import AgentBacklog, IndexToEmbed
+from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.cache import CacheBound, SpaceCache
-from memd.embedding.queue.cost_confirmation import CostConfirmations
 from memd.embedding.queue.in_flight import InFlight, RequestSlots, end_all
 from memd.embedding.queue.passage_embedder import PassageEmbedder
 from memd.embedding.queue.results import ResultWriter
-from memd.embedding.queue.states import (
-    BURST_S,
-    Paused,
-    State,
-    in_words,
-)
-from memd.embedding.queue.user_switches import SpaceDocuments, UserSwitches, forgetful
+from memd.embedding.queue.user_controls import CostConfirmations, SpaceDocuments, UserSwitches, forgetful
 from memd.errors import FatalError, TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider

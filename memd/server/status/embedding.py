@@ -2,9 +2,9 @@
 
 from memd.agent.agents import RunningAgent
 from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.embedding.queue.states import Paused, State, WaitingForConfirmation
 from memd.providers.batch.state import FAILURES
 from memd_client import messages as wire
 

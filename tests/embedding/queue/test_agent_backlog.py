@@ -1,10 +1,21 @@
-"""An agent that is served, and the requests that are put together for it."""
+"""What waits of an agent, and why, in words."""
 
 from pathlib import Path
 
 import pytest
 
-from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, batch, rows
+from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.queue.agent_backlog import (
+    AgentBacklog,
+    EmbedRequest,
+    IndexToEmbed,
+    Paused,
+    State,
+    WaitingForConfirmation,
+    batch,
+    in_words,
+    rows,
+)
 from memd.model import ChunkId, TextHash
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
@@ -123,3 +134,31 @@ def test_an_agent_waits_for_jobs_alone_when_nothing_else_is_left(
     if anew:
         backlog.wake(anew=True)
     assert backlog.only_jobs_left == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (Retrying(0.0, 1.0, 1, "openai: no answer"), "openai: no answer"),
+        (Refusing(0.0, "openai: the quota is used up"), "`memd-ctl embed resume --agent work`"),
+        (Paused(), "`memd-ctl embed resume --agent work`"),
+        (WaitingForConfirmation(30_000, 12_000_000), "30,000 chunks, about 12,000,000 tokens"),
+        (
+            WaitingForConfirmation(30, 900, 40),
+            "30 chunks, about 900 tokens, would be sent to the provider after 40 just before",
+        ),
+        (
+            WaitingForConfirmation(30, 900, 40),
+            "nothing is sent for 10 minutes, or until `memd-ctl embed confirm",
+        ),
+        (WaitingForConfirmation(30_000, 12_000_000), "`memd-ctl embed confirm --agent work`"),
+    ],
+)
+def test_a_person_is_told_what_to_do(state: State, said: str) -> None:
+    """Why nothing is embedded, and the command that changes it."""
+    assert said in str(in_words(state, "work"))
+
+
+def test_what_works_needs_no_words() -> None:
+    """Nothing is in the way."""
+    assert in_words(Healthy(), "work") is None

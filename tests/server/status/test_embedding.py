@@ -5,7 +5,7 @@ import pytest
 
 from memd.agent.agents import RunningAgent
 from memd.embedding.health_state import Healthy, Refusing, Retrying
-from memd.embedding.queue.states import Paused, State, WaitingForConfirmation
+from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.server.status.embedding import embedding
 from memd_client.messages import Embedding
 

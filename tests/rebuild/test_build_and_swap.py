@@ -1,4 +1,4 @@
-"""An index that is built beside another one gets its vectors before it takes its place, where that is worth waiting for."""
+"""A new index that is embedded before it takes its place."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,11 +9,10 @@ from typing import cast
 
 import msgspec
 
-from memd.embedding.queue.agent_queues import AgentQueues
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.embedding.registry import AgentProviders
+from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.run_pass import PassRunner
-from memd.rebuild.embed_new_index import CATCHING_UP, NewIndexEmbedding
+from memd.rebuild.build_and_swap import CATCHING_UP, NewIndexEmbedding
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.embedding.queue.queues import FINGERPRINT, queue_of, running

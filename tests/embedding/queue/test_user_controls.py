@@ -1,4 +1,4 @@
-"""What a person wished, on a disk that does not always take it."""
+"""Pauses and confirmations of the user."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from memd.embedding.queue.user_switches import UserSwitches
+from memd.embedding.queue.user_controls import UserSwitches
 from memd.store.errors import StoreUnavailable
 
 SPACE = ("provider", "model", "key")

@@ -1,10 +1,10 @@
-"""One place, two queues."""
+"""Slots are given in turn, and to short work first."""
 
 import asyncio
 
 import pytest
 
-from memd.embedding.queue.fair_slots import FairSlots
+from memd.embedding.queue.in_flight import FairSlots
 
 
 class Line:
