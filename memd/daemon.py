@@ -26,8 +26,7 @@ from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.memory_limit.limit import MemoryLimit
-from memd.providers.api_keys.key_file import read_small, with_credentials
-from memd.providers.api_keys.logins import ChoiceInputs
+from memd.providers.api_keys import ChoiceInputs, read_small, with_credentials
 from memd.providers.choose import ProviderChoice, choose
 from memd.rebuild.build_and_swap import discard_all
 from memd.runtime import logs, process, safe_traceback, sd_notify

@@ -9,7 +9,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from memd.config.load import parse
 from memd.config.settings import Config
-from memd.providers.api_keys.logins import ChoiceInputs
+from memd.providers.api_keys import ChoiceInputs
 from memd.providers.choose import choose
 from memd.providers.remote.spec import ProviderSpec
 

@@ -7,10 +7,10 @@ from random import Random
 from memd.config.settings import BatchSettings
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
-from memd.providers.batch.dialects.base import BatchDialect
+from memd.providers.batch.dialect import BatchDialect
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
-from memd.providers.centring import Bias
+from memd.providers.calibration import Bias
 from memd.providers.provider import Identity, space_of
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import ProviderSpec

@@ -29,7 +29,7 @@ from memd.embedding.health_state import (
 )
 from memd.errors import MemdError
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.request import BadReply, KeyRefused
+from memd.providers.remote.dialect import BadReply, KeyRefused
 from memd.runtime.backoff import delay_s
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.ticks import Clock

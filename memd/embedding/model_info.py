@@ -6,8 +6,7 @@ import structlog
 from memd.providers.provider import Provider
 from memd.providers.remote.identify_model import ModelIdentity, identify
 from memd.providers.remote.provider import RemoteProvider, key_of
-from memd.providers.remote.retry import RetryPolicy, log_retries
-from memd.providers.remote.retrying_client import open_client
+from memd.providers.remote.retrying_client import RetryPolicy, log_retries, open_client
 from memd.providers.remote.spec import ProviderSpec
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable

@@ -28,7 +28,7 @@ from memd.providers.provider import (
     failures_of,
     space_of,
 )
-from memd.providers.remote.request import ContentRefused, RequestTooLarge
+from memd.providers.remote.dialect import ContentRefused, RequestTooLarge
 from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.backoff import delay_s
 from memd.runtime.change_notifier import ChangeNotifier

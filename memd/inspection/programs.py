@@ -32,8 +32,7 @@ def look_at_model() -> Model:
     from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - it may crash
 
     prepare_environment(os.environ)
-    from memd.providers.local.bundled_model import ModelMissing  # noqa: PLC0415 - it imports numpy, which reads the environment
-    from memd.providers.local.selftest import try_model  # noqa: PLC0415 - likewise
+    from memd.providers.local.bundled_model import ModelMissing, try_model  # noqa: PLC0415 - it imports numpy, which reads the environment
 
     try:
         tried = try_model()

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from memd.config.settings import AgentSettings
 from memd.inspection.facts import Cache, KeptBackup, Store
-from memd.providers.api_keys.key_file import read_small
-from memd.providers.api_keys.logins import ChoiceInputs
+from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import choose
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.store import backups, quarantine, read_only

@@ -7,8 +7,7 @@ import msgspec
 
 from memd.config import server_url
 from memd.config.settings import AgentSettings, Embedder, Remote
-from memd.providers.api_keys.account import NoKey
-from memd.providers.api_keys.logins import ChoiceInputs, mistaken
+from memd.providers.api_keys import ChoiceInputs, NoKey, mistaken
 from memd.providers.local import provider as local
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Provider
 from memd.providers.remote import known_models

@@ -14,8 +14,7 @@ from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.daemon import DaemonPlaces
 from memd.embedding.health_state import FallbackThresholds
-from memd.providers.api_keys.key_file import read_small
-from memd.providers.api_keys.logins import ChoiceInputs
+from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import ProviderChoice, choose
 from memd.store.index import Index
 from memd_client import AsyncClient

@@ -14,7 +14,7 @@ import pytest
 from memd.embedding.health_state import FallbackThresholds
 from memd.model import TextHash
 from memd.providers.provider import Vectors
-from memd.providers.remote import parse_reply
+from memd.providers.remote import replies
 from memd.store.index import Index
 from memd_client import AsyncClient
 from tests.daemon.inprocess import write
@@ -184,8 +184,8 @@ async def test_what_nobody_foresaw_in_an_answer_is_its_providers_trouble(
             raise OverflowError("quotes what it worked on")
         return matrix(*args, **kwargs)  # type: ignore[arg-type]
 
-    matrix = parse_reply.matrix
-    monkeypatch.setattr(parse_reply, "matrix", odd)
+    matrix = replies.matrix
+    monkeypatch.setattr(replies, "matrix", odd)
     with EmbeddingServer() as server:
         configure(home, settings(server))
         async with running(home) as client:

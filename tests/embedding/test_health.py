@@ -17,7 +17,7 @@ from memd.embedding.health_state import (
     Retrying,
 )
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.request import BadReply
+from memd.providers.remote.dialect import BadReply
 from memd.runtime.change_notifier import ChangeNotifier
 from tests.clock import Clock
 

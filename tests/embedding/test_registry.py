@@ -11,8 +11,7 @@ from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.model_info import ModelInfoStore, ModelProbe
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
-from memd.providers.api_keys.key_file import read_small
-from memd.providers.api_keys.logins import ChoiceInputs
+from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import choose
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore

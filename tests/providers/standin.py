@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memd.providers.centring import centred
+from memd.providers.calibration import centred
 from memd.providers.local import bundled_model, worker
 from memd.providers.local.provider import LocalProvider
 from memd.providers.provider import Vector

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, BatchSettings, Remote
-from memd.providers.api_keys.logins import ChoiceInputs
+from memd.providers.api_keys import ChoiceInputs
 from memd.providers.choose import ProviderChoice, choose, shared
 from memd.providers.local.provider import LocalProvider
 from memd.providers.remote.spec import ProviderSpec

@@ -88,8 +88,7 @@ def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
 def _about_providers(config: Config, call: Call) -> Iterator[str]:
     """Which keys others may read, who gets to read the notes, and why who was named does not."""
     # numpy comes along: other commands do without it.
-    from memd.providers.api_keys.key_file import read_small  # noqa: PLC0415 - likewise
-    from memd.providers.api_keys.logins import ChoiceInputs  # noqa: PLC0415 - likewise
+    from memd.providers.api_keys import ChoiceInputs, read_small  # noqa: PLC0415 - likewise
     from memd.providers.choose import ProviderChoice, choose  # noqa: PLC0415 - a hook waits for other commands
     from memd.providers.remote.spec import ProviderSpec  # noqa: PLC0415 - likewise
 

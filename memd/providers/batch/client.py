@@ -9,17 +9,15 @@ import msgspec
 import structlog
 
 from memd.errors import MemdError
-from memd.providers.batch.dialects.base import BatchDialect
-from memd.providers.batch.dialects.gemini import GeminiBatches
-from memd.providers.batch.dialects.openai import OpenAIBatches
+from memd.providers.batch.dialect import BatchDialect
+from memd.providers.batch.gemini import GeminiBatches
+from memd.providers.batch.openai import OpenAIBatches
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
-from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.dialect import ContentRefused, Dialect, HttpRequest, NotSupported, RequestTooLarge
 from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.http import HttpConnections
-from memd.providers.remote.openai import OpenAI
-from memd.providers.remote.request import ContentRefused, HttpRequest, NotSupported, RequestTooLarge
-from memd.providers.remote.retry import INDEXING, RetryPolicy
-from memd.providers.remote.voyage import Voyage
+from memd.providers.remote.openai import OpenAI, Voyage
+from memd.providers.remote.retrying_client import INDEXING, RetryPolicy
 from memd.runtime.backoff import delay_s
 from memd.runtime.ticks import Clock
 

@@ -13,12 +13,12 @@ import structlog
 from memd.config.settings import BatchSettings
 from memd.model import BatchJob, TextHash
 from memd.providers.batch.client import REQUEST_FAILURES, BatchClient, JobFailed
-from memd.providers.batch.dialects.base import JobEnded, JobListing, lines
+from memd.providers.batch.dialect import JobEnded, JobListing, lines
 from memd.providers.batch.remote_files import MOST_PAGES, RemoteFiles, upload_name
-from memd.providers.centring import BiasLine, centred_at
+from memd.providers.calibration import BiasLine, centred_at
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
-from memd.providers.remote import parse_reply
-from memd.providers.remote.request import (
+from memd.providers.remote import replies
+from memd.providers.remote.dialect import (
     BadReply,
     ContentRefused,
     HttpRequest,
@@ -370,7 +370,7 @@ def _sound(
     good: dict[TextHash, bytes] = {}
     for text_hash, values in some.items():
         try:
-            row = parse_reply.matrix([values], count=1, dimensions=form.dimensions)
+            row = replies.matrix([values], count=1, dimensions=form.dimensions)
         except BadReply:
             continue
         if form.without is not None:

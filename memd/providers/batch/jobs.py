@@ -11,15 +11,14 @@ import structlog
 from memd.config.settings import BatchSettings
 from memd.errors import MemdError, TransientError
 from memd.model import BatchJob, TextHash
-from memd.providers.batch import state as batch_state
+from memd.providers.batch import state
 from memd.providers.batch.client import BatchClient, JobFailed
-from memd.providers.batch.dialects.base import BatchDialect, groups
+from memd.providers.batch.dialect import BatchDialect, groups
 from memd.providers.batch.job import JobLate, JobRun, VectorForm
-from memd.providers.batch.ledger import Ledger
 from memd.providers.batch.remote_files import RemoteFiles, upload_name
-from memd.providers.batch.state import BatchState
+from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.request import ContentRefused, NotSupported, RequestTooLarge
+from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
 from memd.runtime.backoff import delay_s
 from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
@@ -79,7 +78,7 @@ class BatchRunner:
     @property
     def state(self) -> BatchState:
         """Whether batches are used, and why not."""
-        return batch_state.cooled_down(self._state, self._client.clock())
+        return state.cooled_down(self._state, self._client.clock())
 
     @property
     def is_open(self) -> bool:
@@ -175,11 +174,11 @@ class BatchRunner:
         Raises:
             MemdError: they are on, but will not be after a restart.
         """
-        self._state = batch_state.turned_on(self._state)
+        self._state = state.turned_on(self._state)
         self._failed.clear()
         self._on_change()
         async with self._writing_state:
-            await self._ledger.put_document(batch_state.DOCUMENT, msgspec.json.encode(self._state))
+            await self._ledger.put_document(state.DOCUMENT, msgspec.json.encode(self._state))
 
     async def watch(self) -> None:
         """Wait until a job ends with an error that is not foreseen, and raise it."""
@@ -195,7 +194,7 @@ class BatchRunner:
     # --- the life of a job
 
     async def _take_up(self) -> None:
-        self._state = batch_state.decoded(await self._ledger.document(batch_state.DOCUMENT))
+        self._state = state.decoded(await self._ledger.document(state.DOCUMENT))
         await self._files.recall()
         jobs = [(job, await self._ledger.missing(job.id)) for job in await self._ledger.jobs()]
         for job, shares in jobs:
@@ -243,20 +242,20 @@ class BatchRunner:
         try:
             is_there = await self._run(run, texts, missing, shares)
         except JobLate as late:
-            after = batch_state.late(self.state, str(late), self._client.clock(), began_at=job.created_at)
+            after = state.late(self.state, str(late), self._client.clock(), began_at=job.created_at)
             self._change(after, job)
         except NotSupported:
             model = self._client.dialect.embeddings.model
             reason = f"{self._client.provider} has no batches for {model}, or not with this key"
-            self._change(batch_state.unsupported(self.state, reason, self._client.clock()), job)
+            self._change(state.unsupported(self.state, reason, self._client.clock()), job)
         except (JobFailed, EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
             if not await self._was_brought(job.id):
                 self._failed.update(missing)
-                self._change(batch_state.failed(self.state, str(failure), self._client.clock()), job)
+                self._change(state.failed(self.state, str(failure), self._client.clock()), job)
         else:
             if is_there:
                 self._failed.update(missing)
-                self._state = batch_state.succeeded(self._state)
+                self._state = state.succeeded(self._state)
                 log.info("embed.batch_ended", texts=job.texts, missing=len(missing))
         del self._missing[job.id]
         self._on_change()
@@ -343,7 +342,7 @@ class BatchRunner:
     async def _end(self, job_id: str) -> None:
         # One after the other: the state of now is what must be there at last.
         async with self._writing_state:
-            await self._ledger.end(job_id, {batch_state.DOCUMENT: msgspec.json.encode(self._state)})
+            await self._ledger.end(job_id, {state.DOCUMENT: msgspec.json.encode(self._state)})
 
     def _change(self, after: BatchState, job: BatchJob) -> None:
         self._state = after

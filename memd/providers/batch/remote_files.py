@@ -8,9 +8,9 @@ import structlog
 from memd.errors import MemdError
 from memd.model import BatchFile
 from memd.providers.batch.client import REQUEST_FAILURES, BatchClient
-from memd.providers.batch.ledger import Ledger
+from memd.providers.batch.state import Ledger
 from memd.providers.provider import EmbedUnavailable
-from memd.providers.remote.request import HttpRequest, NotSupported
+from memd.providers.remote.dialect import HttpRequest, NotSupported
 
 log = structlog.get_logger()
 

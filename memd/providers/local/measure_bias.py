@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.providers import calibration
-from memd.providers.centring import BiasLine, line
+from memd.providers.calibration import BiasLine, line
 from memd.providers.local import bundled_model
 
 

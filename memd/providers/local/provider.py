@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 import structlog
 
-from memd.providers import centring
+from memd.providers import calibration
 from memd.providers.local import bundled_model
+from memd.providers.local.bundled_model import fit
 from memd.providers.local.process import WorkerDied, WorkerProcess
 from memd.providers.local.query_thread import QueryThread
-from memd.providers.local.sanitise import fit
 from memd.providers.provider import (
     Calibration,
     EmbedRejected,
@@ -141,10 +141,10 @@ class LocalProvider:
                 async with self._turn:
                     rows[index] = await self._passage(index, text)
             except (EmbedUnavailable, EmbedRejected) as failure:
-                came = centring.centred(rows[:index], texts[:index], self._bias.passages)
+                came = calibration.centred(rows[:index], texts[:index], self._bias.passages)
                 failure.vectors = dict(enumerate(came))  # each took its time
                 raise
-        return centring.centred(rows, texts, self._bias.passages)
+        return calibration.centred(rows, texts, self._bias.passages)
 
     async def embed_query(self, text: str) -> Vector:
         """Embed a question on the thread kept for that; the first call loads the model, in about 20 ms.
@@ -158,7 +158,7 @@ class LocalProvider:
         vector = bundled_model.unit(await self._questions.ask(lambda model: model.query(text)))
         if vector is None:
             raise EmbedUnavailable("The bundled model gave no usable vector for this question.")
-        row: Vector = centring.centred(vector[None], [text], self._bias.questions)[0]
+        row: Vector = calibration.centred(vector[None], [text], self._bias.questions)[0]
         return row
 
     async def close(self) -> None:
@@ -283,7 +283,7 @@ def build(model: str, rng: Random) -> LocalProvider:
 
 
 def _identity(installed: bundled_model.InstalledModel) -> Identity:
-    shapes = f"{bundled_model.PACKAGE} {installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\ncentred {centring.VERSION}\n"
+    shapes = f"{bundled_model.PACKAGE} {installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\ncentred {calibration.CENTRING_VERSION}\n"
     key = hashlib.sha256(shapes.encode() + bundled_model.bias_file().read_bytes()).hexdigest()[:16]
     return Identity("local", bundled_model.MODEL, key, bundled_model.DIMENSIONS)
 

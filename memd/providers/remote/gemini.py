@@ -6,11 +6,11 @@ import msgspec
 
 from memd.config.settings import Remote
 from memd.errors import MemdError
-from memd.providers.api_keys.account import ProviderAddress
+from memd.providers.api_keys import ProviderAddress
 from memd.providers.provider import ProviderLimits
-from memd.providers.remote import error_replies, known_models
-from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import BadReply, HttpAnswer, HttpRequest, TextRole
+from memd.providers.remote import known_models, replies
+from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, TextRole
+from memd.providers.remote.replies import decoded
 
 HOME = ProviderAddress(
     "https://generativelanguage.googleapis.com/v1beta",
@@ -81,7 +81,7 @@ class Gemini(msgspec.Struct, frozen=True):
 
     def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
         """What an answer without success means."""
-        return error_replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
+        return replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 
 
 def gemini(model: str, remote: Remote) -> Gemini:

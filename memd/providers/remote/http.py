@@ -10,15 +10,8 @@ import httpx
 
 from memd.config import server_url
 from memd.errors import MemdError
-from memd.providers.api_keys.account import Account
-from memd.providers.remote.request import (
-    BadReply,
-    HttpAnswer,
-    HttpRequest,
-    NoReply,
-    Refused,
-    RequestTimedOut,
-)
+from memd.providers.api_keys import Account
+from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, NoReply, Refused, RequestTimedOut
 from memd.runtime.threads import beside
 from memd.version import VERSION
 

@@ -4,12 +4,10 @@ import msgspec
 import numpy as np
 
 from memd.providers import calibration as probe
-from memd.providers import centring
-from memd.providers.centring import Bias, centred
+from memd.providers.calibration import Bias, centred
 from memd.providers.provider import Calibration, Vector, Vectors
-from memd.providers.remote.request import TextRole
-from memd.providers.remote.retry import INDEXING, RetryPolicy
-from memd.providers.remote.retrying_client import RetryingClient
+from memd.providers.remote.dialect import TextRole
+from memd.providers.remote.retrying_client import INDEXING, RetryingClient, RetryPolicy
 from memd.providers.remote.split_requests import pieces, requests, whole
 
 TIMEOUT_S = 60.0  # a server may have to load the model first
@@ -49,7 +47,7 @@ async def identify(
         is_same = probe.same_model(_vector(before.probe), first)
         # Before there were versions, nobody had asked whether there is a bias.
         has_bias = is_same and before.version > 0 and _is_current(before.bias)
-        if has_bias and before.version == probe.VERSION:
+        if has_bias and before.version == probe.PROBE_VERSION:
             return before
     answers = await _embed(client, probe.ANSWERS, TextRole.DOCUMENT, None, retries)
     questions = await _embed(client, probe.QUESTIONS, TextRole.QUERY, answers.shape[1], retries)
@@ -64,12 +62,12 @@ async def identify(
         probe=np.ascontiguousarray(first, "<f4").tobytes(),
         generation=0 if before is None else before.generation + (not is_same),
         bias=bias,
-        version=probe.VERSION,
+        version=probe.PROBE_VERSION,
     )
 
 
 def _is_current(bias: Bias | None) -> bool:
-    return bias is None or bias.measured[0] == centring.VERSION
+    return bias is None or bias.measured[0] == probe.CENTRING_VERSION
 
 
 async def _embed(

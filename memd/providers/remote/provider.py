@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from memd.providers.api_keys.account import Account
-from memd.providers.centring import Bias, centred
+from memd.providers.api_keys import Account
+from memd.providers.calibration import Bias, centred
 from memd.providers.provider import (
     Calibration,
     EmbedRejected,
@@ -19,11 +19,9 @@ from memd.providers.provider import (
     Vector,
     Vectors,
 )
-from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.dialect import ContentRefused, Dialect, Refused, RequestTooLarge, TextRole
 from memd.providers.remote.identify_model import ModelIdentity
-from memd.providers.remote.request import ContentRefused, Refused, RequestTooLarge, TextRole
-from memd.providers.remote.retry import ASKING, INDEXING, RetryPolicy
-from memd.providers.remote.retrying_client import RetryingClient
+from memd.providers.remote.retrying_client import ASKING, INDEXING, RetryingClient, RetryPolicy
 from memd.providers.remote.split_requests import TextPiece, pieces, requests, split, whole, whole_ones
 from memd.text.tokens import estimate_tokens
 

@@ -6,8 +6,8 @@ from typing import Literal, assert_never
 import msgspec
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import Account, NoAccount, ProviderAddress, Read, account, origin_of
-from memd.providers.remote import gemini, ollama, openai, voyage
+from memd.providers.api_keys import Account, NoAccount, ProviderAddress, Read, account, origin_of
+from memd.providers.remote import gemini, ollama, openai
 from memd.providers.remote.dialect import Dialect
 
 Name = Literal["openai", "gemini", "voyage", "ollama", "openai-compatible"]
@@ -63,7 +63,7 @@ def provider_spec(
         case "gemini":
             home, dialect, key_header = gemini.HOME, gemini.gemini(model, remote), gemini.KEY_HEADER
         case "voyage":
-            home, dialect = voyage.HOME, voyage.voyage(model, remote)
+            home, dialect = openai.VOYAGE_HOME, openai.voyage(model, remote)
         case "ollama":
             home, dialect = ollama.HOME, ollama.ollama(model, remote)
         case "openai-compatible":
@@ -98,7 +98,7 @@ def provider_at(base_url: str) -> Name:
     homes: Mapping[Name, ProviderAddress] = {
         "openai": openai.HOME,
         "gemini": gemini.HOME,
-        "voyage": voyage.HOME,
+        "voyage": openai.VOYAGE_HOME,
     }
     for name, home in homes.items():
         if origin == origin_of(home):

@@ -6,14 +6,13 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import account
+from memd.providers.api_keys import account
 from memd.providers.provider import Calibration
 from memd.providers.remote import openai
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
-from memd.providers.remote.retry import RetryPolicy
-from memd.providers.remote.retrying_client import RetryingClient
+from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
 from tests.fakes.embedding_server import KEY, EmbeddingServer
 
 QUICK = RetryPolicy(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=2)

@@ -13,23 +13,22 @@ import numpy as np
 
 from memd.config.settings import BatchSettings, Remote
 from memd.model import TextHash
-from memd.providers.api_keys.account import ProviderAddress, account
+from memd.providers.api_keys import ProviderAddress, account
 from memd.providers.batch.client import BatchClient, BatchTimeouts, batch_dialect
-from memd.providers.batch.dialects.base import BatchDialect, BatchLimits
-from memd.providers.batch.dialects.gemini import GeminiBatches
-from memd.providers.batch.dialects.openai import OpenAIBatches
+from memd.providers.batch.dialect import BatchDialect, BatchLimits
+from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
-from memd.providers.batch.ledger import Ledger
-from memd.providers.centring import Bias, BiasLine
+from memd.providers.batch.openai import OpenAIBatches
+from memd.providers.batch.state import Ledger
+from memd.providers.calibration import Bias, BiasLine
 from memd.providers.provider import Calibration, Vectors
-from memd.providers.remote import gemini, openai, voyage
+from memd.providers.remote import gemini, openai
 from memd.providers.remote.dialect import Dialect
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
-from memd.providers.remote.retry import RetryPolicy
-from memd.providers.remote.retrying_client import RetryingClient
+from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
@@ -52,7 +51,7 @@ SOON = BatchTimeouts(
 _DIALECTS: dict[str, tuple[ProviderAddress, Callable[[str, Remote], Dialect], str | None]] = {
     "openai": (openai.HOME, openai.openai, None),
     "gemini": (gemini.HOME, gemini.gemini, gemini.KEY_HEADER),
-    "voyage": (voyage.HOME, voyage.voyage, None),
+    "voyage": (openai.VOYAGE_HOME, openai.voyage, None),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from memd.config.settings import Remote
 from memd.providers.batch.client import batch_dialect
-from memd.providers.batch.dialects.base import (
+from memd.providers.batch.dialect import (
     BLOCK,
     BatchDialect,
     BatchLimits,
@@ -19,11 +19,10 @@ from memd.providers.batch.dialects.base import (
     groups,
     lines,
 )
-from memd.providers.batch.dialects.gemini import GeminiBatches
-from memd.providers.batch.dialects.openai import OpenAIBatches
-from memd.providers.remote import gemini, ollama, openai, voyage
-from memd.providers.remote.dialect import Dialect
-from memd.providers.remote.request import BadReply
+from memd.providers.batch.gemini import GeminiBatches
+from memd.providers.batch.openai import OpenAIBatches
+from memd.providers.remote import gemini, ollama, openai
+from memd.providers.remote.dialect import BadReply, Dialect
 from tests.providers.batch.rig import dialect_of, hash_of, texts_of
 
 ID = "ab" * 32
@@ -35,7 +34,7 @@ def made(name: str, **options: object) -> BatchDialect:
     makers: dict[str, Callable[[str, Remote], Dialect]] = {
         "openai": openai.openai,
         "gemini": gemini.gemini,
-        "voyage": voyage.voyage,
+        "voyage": openai.voyage,
     }
     found = batch_dialect(makers[name]("", remote), "https://example.org/v1beta")
     assert found is not None

@@ -13,9 +13,8 @@ import pytest
 from memd.config.settings import BatchSettings
 from memd.errors import MemdError
 from memd.model import BatchFile, BatchJob, TextHash
-from memd.providers.batch.ledger import Ledger
-from memd.providers.batch.state import BatchState
-from memd.providers.centring import Bias, BiasLine
+from memd.providers.batch.state import BatchState, Ledger
+from memd.providers.calibration import Bias, BiasLine
 from memd.store import migrations
 from memd.store.errors import StoreFull, StoreNewer
 from memd.store.read_only import look_at_cache

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import uvloop
 
-from memd.providers.centring import centred
+from memd.providers.calibration import centred
 from memd.providers.local import bundled_model
 from memd.providers.local import provider as local
 from memd.providers.local.provider import LocalProvider

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from memd.config.settings import Remote
+from memd.providers.remote.dialect import TextRole
 from memd.providers.remote.gemini import gemini
-from memd.providers.remote.request import TextRole
 
 
 @pytest.mark.parametrize(

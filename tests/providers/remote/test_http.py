@@ -19,16 +19,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from memd.errors import MemdError
-from memd.providers.api_keys.account import Account
+from memd.providers.api_keys import Account
+from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, NoReply, Refused, RequestTimedOut
 from memd.providers.remote.http import BROKEN_OFF, LARGEST_REFUSAL, LONGEST_LINE, HttpConnections
-from memd.providers.remote.request import (
-    BadReply,
-    HttpAnswer,
-    HttpRequest,
-    NoReply,
-    Refused,
-    RequestTimedOut,
-)
 from tests.fakes.http import Request, Response, Server
 from tests.wait import until_async
 

@@ -4,15 +4,14 @@ import msgspec
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers import calibration, centring
-from memd.providers.api_keys.account import account
+from memd.providers import calibration
+from memd.providers.api_keys import account
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote import openai
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity, identify
 from memd.providers.remote.provider import key_of
-from memd.providers.remote.retry import RetryPolicy
-from memd.providers.remote.retrying_client import RetryingClient
+from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.http import Response
@@ -72,14 +71,14 @@ async def test_vectors_without_different_lines_never_meet(
     before = await found_out(server, None)
     assert before.bias is not None
     if raised != "centring":
-        monkeypatch.setattr(calibration, "VERSION", calibration.VERSION + 1)
+        monkeypatch.setattr(calibration, "PROBE_VERSION", calibration.PROBE_VERSION + 1)
         monkeypatch.setattr(
             calibration,
             "ANSWERS",
             (calibration.ANSWERS[0], *(f"{text} 灯塔 too" for text in calibration.ANSWERS[1:])),
         )
     if raised != "probe":
-        monkeypatch.setattr(centring, "VERSION", centring.VERSION + 1)
+        monkeypatch.setattr(calibration, "CENTRING_VERSION", calibration.CENTRING_VERSION + 1)
     after = await found_out(server, before)
     assert after.bias is not None
     same_line = (after.bias.passages, after.bias.questions) == (before.bias.passages, before.bias.questions)

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import ProviderAddress, account
+from memd.providers.api_keys import ProviderAddress, account
 from memd.providers.provider import Calibration, EmbedRejected, EmbedTerminal, EmbedUnavailable
-from memd.providers.remote import gemini, ollama, openai, voyage
-from memd.providers.remote.dialect import Dialect
+from memd.providers.remote import gemini, ollama, openai
+from memd.providers.remote.dialect import Dialect, RateLimited, Refused
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
-from memd.providers.remote.request import RateLimited, Refused
-from memd.providers.remote.retry import RetryPolicy
-from memd.providers.remote.retrying_client import RetryingClient
+from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import KEY, EmbeddingServer, Plan, Seen
 from tests.fakes.http import Response
@@ -31,7 +29,7 @@ DIALECTS: dict[str, tuple[ProviderAddress, Callable[[str, Remote], Dialect], str
     "openai": (openai.HOME, openai.openai, None),
     "openai-compatible": (openai.ANY_HOME, openai.compatible, None),
     "gemini": (gemini.HOME, gemini.gemini, gemini.KEY_HEADER),
-    "voyage": (voyage.HOME, voyage.voyage, None),
+    "voyage": (openai.VOYAGE_HOME, openai.voyage, None),
     "ollama": (ollama.HOME, ollama.ollama, None),
 }
 PROVIDERS = list(DIALECTS)

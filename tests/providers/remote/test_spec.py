@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import NoAccount
+from memd.providers.api_keys import NoAccount
 from memd.providers.provider import ProviderLimits
-from memd.providers.remote import gemini, ollama, openai, voyage
+from memd.providers.remote import gemini, ollama, openai
 from memd.providers.remote.spec import Name, provider_at, provider_spec
 
 ENVIRON = {"OPENAI_API_KEY": "sk-o", "GOOGLE_API_KEY": "g-1", "VOYAGE_API_KEY": "pa-v"}
@@ -111,7 +111,7 @@ def test_where_another_key_would_be_looked_for_is_told(
     [
         ("openai", openai.REQUEST_TOKENS, openai.REQUEST_TEXTS, 7),
         ("gemini", gemini.REQUEST_TOKENS, gemini.REQUEST_TEXTS, 7),
-        ("voyage", voyage.REQUEST_TOKENS, voyage.REQUEST_TEXTS, 7),
+        ("voyage", openai.REQUEST_TOKENS, openai.VOYAGE_REQUEST_TEXTS, 7),
         ("ollama", ollama.REQUEST_TOKENS, ollama.REQUEST_TEXTS, ollama.CONCURRENCY),
     ],
 )

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from memd.providers.batch.dialects.base import (
+from memd.providers.batch.dialect import (
     BatchLimits,
     BatchResult,
     JobEnded,
@@ -18,10 +18,9 @@ from memd.providers.batch.dialects.base import (
     checked,
     usable,
 )
-from memd.providers.remote.openai import OpenAI
-from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import HttpRequest, TextRole
-from memd.providers.remote.voyage import Voyage
+from memd.providers.remote.dialect import HttpRequest, TextRole
+from memd.providers.remote.openai import OpenAI, Voyage
+from memd.providers.remote.replies import decoded
 
 LABEL = "memd"
 

@@ -7,9 +7,8 @@ from typing import Protocol
 import msgspec
 
 from memd.model import TextHash
-from memd.providers.remote.dialect import Dialect
+from memd.providers.remote.dialect import BadReply, Dialect, HttpRequest
 from memd.providers.remote.provider import sendable
-from memd.providers.remote.request import BadReply, HttpRequest
 from memd.text.tokens import estimate_tokens
 
 BLOCK = 256 << 10  # bytes, roughly: all of a large file at once would stop every thread of the interpreter

@@ -1,3 +1,7 @@
+"""Keys of providers: where they come from, and where they may go."""
+
+import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -5,8 +9,18 @@ import pytest
 from rich.pretty import pretty_repr
 
 from memd.config.settings import Remote
-from memd.providers.api_keys.account import Account, NoAccount, NoKey, ProviderAddress, account
-from memd.providers.api_keys.key_file import read_small
+from memd.providers.api_keys import (
+    LONGEST_KEY_FILE,
+    Account,
+    ChoiceInputs,
+    NoAccount,
+    NoKey,
+    ProviderAddress,
+    account,
+    mistaken,
+    read_small,
+    with_credentials,
+)
 
 HOME = ProviderAddress("https://api.example.com/v1", ("EXAMPLE_API_KEY", "OTHER_API_KEY"))
 NO_KEY = ProviderAddress("http://127.0.0.1:11434", needs_key=False)
@@ -227,3 +241,132 @@ def test_a_secret_header_is_a_key() -> None:
     with pytest.raises(NoAccount, match="https://") as refused:
         account("example", NO_KEY, remote, {}, nothing)
     assert KEY not in str(refused.value)
+
+
+def test_a_file_is_read_whole(tmp_path: Path) -> None:
+    """As it is, line end and all; through a link, too."""
+    (tmp_path / "key").write_bytes("schlüssel\n".encode())
+    (tmp_path / "link").symlink_to("key")
+    assert read_small(tmp_path / "link") == "schlüssel\n"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody may ever write to it."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        read_small(tmp_path / "pipe")
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    """It is said so."""
+    with pytest.raises(OSError, match=r"directory|not a regular file"):
+        read_small(tmp_path)
+
+
+def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
+    """A disk image that was named by mistake does not fill the memory."""
+    (tmp_path / "large").write_bytes(b"x" * (LONGEST_KEY_FILE + 1))
+    with pytest.raises(OSError, match="too large"):
+        read_small(tmp_path / "large")
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """By the error of the system."""
+    with pytest.raises(FileNotFoundError):
+        read_small(tmp_path / "none")
+
+
+def test_what_is_no_text_is_told(tmp_path: Path) -> None:
+    """By an error that the one who reads keys knows."""
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(UnicodeDecodeError):
+        read_small(tmp_path / "binary")
+
+
+def _credentials(directory: Path) -> dict[str, str]:
+    for name, text in {
+        "OPENAI_API_KEY": "sk-1\n",
+        "GEMINI_API_KEY": "g-1",
+        "vault.key": "v",
+        "_X": "x",
+    }.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    (directory / "BROKEN").write_bytes(b"\xff")
+    (directory / "FOLDER").mkdir()
+    return {"CREDENTIALS_DIRECTORY": str(directory), "HOME": "/home/ann"}
+
+
+def test_credentials_that_are_named_like_variables_are_variables(tmp_path: Path) -> None:
+    """Without the end of their line; other files, and what cannot be read, are none."""
+    environ = _credentials(tmp_path)
+    assert with_credentials(environ, read_small) == {
+        **environ,
+        "OPENAI_API_KEY": "sk-1",
+        "GEMINI_API_KEY": "g-1",
+    }
+
+
+def test_a_variable_that_is_set_goes_before(tmp_path: Path) -> None:
+    """One that is empty is not set."""
+    environ = _credentials(tmp_path) | {"OPENAI_API_KEY": "sk-2", "GEMINI_API_KEY": " "}
+    found = with_credentials(environ, read_small)
+    assert (found["OPENAI_API_KEY"], found["GEMINI_API_KEY"]) == ("sk-2", "g-1")
+
+
+@pytest.mark.parametrize("directory", [None, "", "relative", "/none/there"])
+def test_without_credentials_the_environment_is_as_it_was(directory: str | None) -> None:
+    """As with every other way to start it."""
+    environ = {"A": "b"} if directory is None else {"CREDENTIALS_DIRECTORY": directory}
+    assert with_credentials(environ, read_small) == environ
+
+
+USER_HOME = Path("/home/ada")
+TOKENS = json.dumps({"OPENAI_API_KEY": None, "tokens": {"access_token": "eyJ-mellon"}})
+
+
+def around(files: dict[str, str] | None = None, **environ: str) -> ChoiceInputs:
+    """A home directory with these files in it."""
+
+    def read(path: Path) -> str:
+        try:
+            return (files or {})[str(path)]
+        except KeyError:
+            raise FileNotFoundError(2, "No such file or directory", str(path)) from None
+
+    return ChoiceInputs(environ, USER_HOME, read)
+
+
+@pytest.mark.parametrize(
+    ("provider", "scene", "words"),
+    [
+        ("openai", around({"/home/ada/.codex/auth.json": TOKENS}), "login of Codex in ~/.codex/auth.json is for chat"),
+        ("openai", around({"/opt/c/auth.json": TOKENS}, CODEX_HOME="/opt/c"), "$CODEX_HOME/auth.json is for chat"),
+        ("openai", around({"/home/ada/.codex/auth.json": '{"OPENAI_API_KEY": "sk-mellon"}'}), "key in ~/.codex/auth.json is for Codex"),
+        ("gemini", around({"/home/ada/.gemini/oauth_creds.json": '{"access_token": "mellon"}'}), "Gemini CLI"),
+        ("anthropic", around(ANTHROPIC_API_KEY="sk-ant-mellon"), "ANTHROPIC_API_KEY is set, but Anthropic offers no embeddings"),
+        ("anthropic", around(CLAUDE_CODE_OAUTH_TOKEN="mellon"), "CLAUDE_CODE_OAUTH_TOKEN is set"),
+        ("anthropic", around({"/home/ada/.claude/.credentials.json": '{"claudeAiOauth": "mellon"}'}), "login of Claude in ~/.claude"),
+        ("anthropic", around({"/c/.credentials.json": "{}"}, CLAUDE_CONFIG_DIR="/c"), "$CLAUDE_CONFIG_DIR"),
+    ],
+)  # fmt: skip
+def test_a_login_is_told_to_be_no_key(provider: str, scene: ChoiceInputs, words: str) -> None:
+    """With where it is, and nothing of what is in it."""
+    told = mistaken(provider, scene)
+    assert told is not None
+    assert words in told
+    assert "mellon" not in told
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini", "anthropic", "voyage", "ollama"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"tokens": {}}', '{"OPENAI_API_KEY": null}', "[" * 100_000]
+)
+def test_what_is_no_login_is_not_told(provider: str, text: str) -> None:
+    """A file that is empty, broken or of another form is no reason to speak of it."""
+    files = {"/home/ada/.codex/auth.json": text}
+    assert mistaken(provider, around(files, ANTHROPIC_API_KEY=" ")) is None
+
+
+def test_surroundings_print_no_environment() -> None:
+    """It holds keys."""
+    assert "mellon" not in repr(around(OPENAI_API_KEY="sk-mellon"))

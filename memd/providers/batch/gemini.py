@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from memd.providers.batch.dialects.base import (
+from memd.providers.batch.dialect import (
     BatchLimits,
     BatchResult,
     JobEnded,
@@ -18,9 +18,9 @@ from memd.providers.batch.dialects.base import (
     checked,
     usable,
 )
+from memd.providers.remote.dialect import HttpRequest, TextRole
 from memd.providers.remote.gemini import Gemini
-from memd.providers.remote.parse_reply import decoded
-from memd.providers.remote.request import HttpRequest, TextRole
+from memd.providers.remote.replies import decoded
 
 _ENDED_EARLY = {"FAILED", "CANCELLED", "CANCELED", "EXPIRED"}
 _DONE = {"SUCCEEDED", "COMPLETED", "DONE"}

@@ -1,10 +1,13 @@
+"""What answers mean, with vectors and without."""
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import MemdError
-from memd.providers.remote.error_replies import complaint, failure, retry_after_s
-from memd.providers.remote.request import (
+from memd.providers.remote.dialect import (
+    BadReply,
     ContentRefused,
     HttpAnswer,
     KeyRefused,
@@ -14,8 +17,53 @@ from memd.providers.remote.request import (
     RequestTooLarge,
     ServerFailed,
 )
+from memd.providers.remote.replies import complaint, decoded, failure, matrix, retry_after_s
 from tests.fakes import embedding_server as says
 from tests.fakes.http import Response
+
+
+def test_rows_become_unit_vectors() -> None:
+    """float32, each of length 1."""
+    rows = matrix([[3, 4], [0, 2]], count=2, dimensions=2)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, np.array([[0.6, 0.8], [0, 1]], np.float32))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1.0, 0.0]],
+        [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]],
+        [[1.0, 0.0], [1.0]],
+        [[1.0], [1.0]],
+        [[], []],
+        [[1.0, float("nan")], [1.0, 0.0]],
+        [[1.0, float("inf")], [1.0, 0.0]],
+        [[0.0, 0.0], [1.0, 0.0]],
+        [[1e200, 1e200], [1.0, 0.0]],
+        [[1.0, "x"], [1.0, 0.0]],
+        [[1.0, None], [1.0, 0.0]],
+    ],
+)
+def test_what_cannot_be_trusted_is_refused(rows: list[list[float]]) -> None:
+    """Too few, too many, of other lengths, or with something in them that is no number."""
+    with pytest.raises(BadReply):
+        matrix(rows, count=2, dimensions=2)
+
+
+def test_without_a_known_length_all_must_be_alike() -> None:
+    """The first answer of a model tells how long its vectors are."""
+    assert matrix([[1, 0, 0]], count=1, dimensions=None).shape == (1, 3)
+    with pytest.raises(BadReply):
+        matrix([[1, 0], [1, 0, 0]], count=2, dimensions=None)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"data": 1}', b"[" * 3000, b"\xff"])
+def test_another_document_is_refused(body: bytes) -> None:
+    """By name of the provider."""
+    with pytest.raises(BadReply, match="example"):
+        decoded("example", body, dict[str, list[int]])
+
 
 PROVIDERS = ["openai", "gemini", "voyage", "ollama"]
 

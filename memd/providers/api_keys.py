@@ -1,8 +1,13 @@
-"""Where a provider is asked, and with which key: a key never goes to a host it does not belong to."""
+"""Where a provider is asked and with which key, keys in files, and logins that are none. A key never goes to a host it does not belong to."""
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -168,3 +173,123 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, (parts.hostname or "").rstrip("."), port
+
+
+LONGEST_KEY_FILE = 65_536  # bytes; a key has less than a thousandth
+
+
+def read_small(file: Path) -> str:
+    """The text of a regular file; one that would have to be waited for is refused.
+
+    Raises:
+        OSError: it cannot be read, is something else than a file, or is too large for a key.
+        UnicodeDecodeError: it is no text.
+        ValueError: there is a NUL in its path.
+    """
+    # A pipe would be waited for.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(file))
+        data = stream.read(LONGEST_KEY_FILE + 1)
+    if len(data) > LONGEST_KEY_FILE:
+        raise OSError(errno.EFBIG, "it is too large for a key", str(file))
+    return data.decode()
+
+
+def with_credentials(environ: Mapping[str, str], read: Callable[[Path], str]) -> Mapping[str, str]:
+    """The environment, with systemd's credentials that are named like variables as variables.
+
+    ``LoadCredential=OPENAI_API_KEY:FILE`` is then as good as ``OPENAI_API_KEY`` in the environment, which other
+    programs of the user could read in /proc. A variable that is set goes before a credential of its name.
+
+    Args:
+        environ: Of the process; CREDENTIALS_DIRECTORY is where they are.
+        read: Reads a small file.
+    """
+    directory = environ.get("CREDENTIALS_DIRECTORY", "")
+    if not directory.startswith("/"):
+        return environ
+    found = {}
+    with suppress(OSError):
+        for file in Path(directory).iterdir():
+            # One that cannot be read is as good as none: whoever needs it says that there is no key.
+            with suppress(OSError, UnicodeError, ValueError):
+                if _VARIABLE.fullmatch(file.name) and not environ.get(file.name, "").strip():
+                    found[file.name] = read(file).strip()
+    return {**environ, **found}
+
+
+_ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+
+
+class ChoiceInputs(msgspec.Struct, frozen=True):
+    """What a choice of provider looks at beside the settings."""
+
+    environ: Mapping[str, str]
+    home: Path
+    read: Read
+
+    def __repr__(self) -> str:
+        """Without the environment, which holds keys."""
+        return f"Surroundings({self.home})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Likewise."""
+        return [("home", self.home)]
+
+
+def mistaken(provider: str, around: ChoiceInputs) -> str | None:
+    """What there is for a provider that is no key to its embeddings, as a sentence; None: nothing."""
+    look = _LOOKS.get(provider)
+    return None if look is None else look(around)
+
+
+def _codex(around: ChoiceInputs) -> str | None:
+    folder, shown = _folder(around, "CODEX_HOME", ".codex")
+    login = _document(around.read, folder / "auth.json")
+    if login is None:
+        return None
+    if login.get("OPENAI_API_KEY"):
+        return f"The key in {shown}/auth.json is for Codex, and memd leaves it there: give it one of its own."
+    if login.get("tokens"):
+        return f"The login of Codex in {shown}/auth.json is for chat; it is no key for embeddings."
+    return None
+
+
+def _gemini_cli(around: ChoiceInputs) -> str | None:
+    if _document(around.read, around.home / ".gemini" / "oauth_creds.json") is None:
+        return None
+    return "The login of the Gemini CLI in ~/.gemini is for chat; it is no key for embeddings."
+
+
+def _claude(around: ChoiceInputs) -> str | None:
+    name = next((name for name in _ANTHROPIC if around.environ.get(name, "").strip()), None)
+    if name is not None:
+        return f"{name} is set, but Anthropic offers no embeddings."
+    folder, shown = _folder(around, "CLAUDE_CONFIG_DIR", ".claude")
+    if _document(around.read, folder / ".credentials.json") is None:
+        return None
+    return f"There is a login of Claude in {shown}, but Anthropic offers no embeddings."
+
+
+_LOOKS: Mapping[str, Callable[[ChoiceInputs], str | None]] = {
+    "openai": _codex,
+    "gemini": _gemini_cli,
+    "anthropic": _claude,
+}
+
+
+def _folder(around: ChoiceInputs, variable: str, usual: str) -> tuple[Path, str]:
+    """A program's directory, and how to name it."""
+    named = around.environ.get(variable, "")
+    return (Path(named), f"${variable}") if named else (around.home / usual, f"~/{usual}")
+
+
+def _document(read: Read, file: Path) -> dict[str, Any] | None:
+    """What a file of JSON says; None where there is none, or something else in it."""
+    try:
+        document = msgspec.json.decode(read(file))
+    except (OSError, UnicodeError, msgspec.DecodeError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
