@@ -238,12 +238,12 @@ def test_the_hash_is_of_the_embedded_text() -> None:
         assert one.hash == hashlib.sha256(embedded_text(one.context, one.text).encode()).digest()
 
 
-MEGABYTES = 1
+MEGABYTES = 0.25
 
 
 def filled(unit: str) -> str:
-    """A text of that many megabytes."""
-    return unit * (MEGABYTES * 1_000_000 // len(unit.encode()))
+    """A text of that many megabytes: what took the square of its length would take minutes."""
+    return unit * (int(MEGABYTES * 1_000_000) // len(unit.encode()))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_the_time_grows_with_the_text_alone(unit: str) -> None:
     one = document(filled(unit), "MEMORY.md", Kind.CURATED)
     began = process_time()
     chunks = chunk(one, 400, 80)
-    assert process_time() - began < 1.2 * MEGABYTES
+    assert process_time() - began < 4 * MEGABYTES
     assert all(each.text.strip() for each in chunks)
     assert bool(chunks) == bool(unit.strip())
     # With the overlap: 80 of 400 tokens.
@@ -269,12 +269,12 @@ def test_the_time_grows_with_the_text_alone(unit: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "# x" + " " * 1_000_000 + "y",
-        "# " + " " * 1_000_000 + "x",
-        "# " + "x #" * 300_000,
-        "title: x" + " " * 1_000_000 + "y",
-        "`" * 1_000_000 + "x`",
-        "- " + " " * 1_000_000 + "x",
+        "# x" + " " * 250_000 + "y",
+        "# " + " " * 250_000 + "x",
+        "# " + "x #" * 80_000,
+        "title: x" + " " * 250_000 + "y",
+        "`" * 250_000 + "x`",
+        "- " + " " * 250_000 + "x",
     ],
     ids=["blanks in a heading", "blanks before it", "hashes in it", "blanks in a title", "ticks", "an entry"],
 )
@@ -282,7 +282,7 @@ def test_no_line_takes_more_than_its_length(line: str) -> None:
     """A line is looked through once, whatever it begins like, in front matter and below it."""
     began = process_time()
     chunk(Document("MEMORY.md", Kind.CURATED, ("---", line, "---", line, line)), 400, 80)
-    assert process_time() - began < 4
+    assert process_time() - began < 2
 
 
 # --- documents of every form, by a grammar

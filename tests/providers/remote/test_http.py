@@ -265,7 +265,7 @@ async def test_requests_that_are_broken_off_at_any_moment_take_no_place_from_lat
 
     async def answer(request: Request) -> Response:
         await asyncio.sleep(rng.random() * 0.02)
-        return Response(body=b"x" * 1000, drip_s=rng.choice([0.0, 0.0, 0.00001]))
+        return Response(body=b"x" * 50, drip_s=rng.choice([0.0, 0.0, 0.00001]))
 
     async def one(session: HttpConnections) -> None:
         with contextlib.suppress(MemdError):
