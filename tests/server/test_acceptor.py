@@ -138,3 +138,40 @@ async def test_one_in_sixteen_gives_way_after_a_minute_of_silence(
 
 def never_made() -> Connection:
     raise AssertionError("there is no room for another connection")
+
+
+def made_of_nobody() -> Connection:
+    raise AssertionError("nobody connects")
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_socket_is_looked_at_only_while_it_is_accepted_from(
+    address: Path, *, is_full: bool, is_replaced: bool
+) -> None:
+    """A reader that outlives its socket would be called for whatever has its descriptor next."""
+    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+
+    def most() -> int:
+        asked.set()
+        return 0
+
+    with ExitStack() as stack:
+        listening, other = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        for one, path in ((listening, address), (other, address.with_suffix(".2"))):
+            one.bind(str(path))
+            one.listen()
+            one.setblocking(False)
+        acceptor = Acceptor(listening, made_of_nobody, [], most, AdmissionPolicy(again_s=3600.0))
+        watched = [listening.fileno(), other.fileno()]
+        if is_full:
+            newcomer = stack.enter_context(socket.socket(socket.AF_UNIX))
+            newcomer.connect(str(address))
+            await asked.wait()
+            assert not loop.remove_reader(watched[0])
+        if is_replaced:
+            acceptor.listen_on(other)
+            assert listening.fileno() == -1
+            assert not loop.remove_reader(watched[0])
+        await acceptor.close()
+        assert [loop.remove_reader(one) for one in watched] == [False, False]

@@ -123,6 +123,8 @@ def snippet_entry(
         (snippet_entry(None, line=30), (30, 30)),
         (snippet_entry(29, count=4), (29, 32)),
         (snippet_entry(59, count=40), (59, 60)),
+        (snippet_entry(None, line=60), (60, 60)),
+        (snippet_entry(60, count=3), (60, 60)),
         (snippet_entry(None, line=61), None),
         (snippet_entry(), (1, 60)),
         (snippet_entry(None, "", " "), (1, 60)),

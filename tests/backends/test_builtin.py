@@ -1,0 +1,82 @@
+"""What the built-in backend says of an index, and of files, that it cannot read."""
+
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from memd.backends.backend import BackendQuestion
+from memd.backends.builtin import Builtin
+from memd.backends.indexed_text import FilesBlocked
+from memd.model import Kind
+from memd.store.errors import StoreDamaged, StoreUnavailable
+from tests.backends.qmd.bench import Bench, indexing
+from tests.embedding.supplies import silent
+
+ALL = frozenset(Kind)
+NOTE = "memory/2026-02-09.md"
+QUESTION = BackendQuestion(text="kestrel", kinds=ALL, max_results=6, min_score=0.0)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    """An agent with one note, and no program of another engine."""
+    async with indexing(tmp_path, "/no/qmd") as one:
+        one.write(NOTE, "the kestrel nests here\n")
+        await one.settle()
+        yield one
+
+
+class Damaged:
+    """An index, and what searches it, of which nothing can be read."""
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def fail(*_: object, **__: object) -> None:
+            raise StoreDamaged("page 7 is not what was written")
+
+        return fail
+
+
+class DamagedIndex(Damaged):
+    """That tells of its damage where the sound one would."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.damage = bench.index.damage
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda one: one.search(QUESTION),
+        lambda one: one.explain(QUESTION),
+        lambda one: one.get(NOTE, start_line=1, lines=9, kinds=ALL),
+    ],
+    ids=["search", "explain", "get"],
+)
+async def test_damage_is_reported_and_answered_as_what_mends_itself(
+    bench: Bench, ask: Callable[[Builtin], Awaitable[object]]
+) -> None:
+    """It is not answered as if there were nothing, nor as a fault of the question."""
+    agent = msgspec.structs.replace(bench.agent, index=cast("Any", DamagedIndex(bench)))
+    backend = Builtin(agent, cast("Any", Damaged()), silent(bench.settings))
+    with pytest.raises(StoreUnavailable, match="damaged and is being rebuilt: page 7"):
+        await ask(backend)
+    assert bench.index.damage.reason == "page 7 is not what was written"
+
+
+async def test_a_note_is_blocked_for_the_reason_that_there_is(bench: Bench) -> None:
+    """Its directory, where that is away as on a disk that is not mounted; else what is wrong with the file itself."""
+    found = await bench.builtin.get(NOTE, start_line=1, lines=9, kinds=ALL)
+    assert found is not None
+    assert found.text == "the kestrel nests here"
+    rules = msgspec.structs.replace(bench.rules, max_bytes=9)  # it has grown since the index was looked at
+    agent = msgspec.structs.replace(bench.agent, rules=rules)
+    backend = Builtin(agent, cast("Any", Damaged()), silent(bench.settings))
+    with pytest.raises(FilesBlocked, match=r"2026-02-09\.md cannot be read just now: (?!its directory)"):
+        await backend.get(NOTE, start_line=1, lines=9, kinds=ALL)
+    shutil.rmtree(bench.workspace)
+    with pytest.raises(FilesBlocked, match="cannot be read just now: its directory is not there"):
+        await bench.builtin.get(NOTE, start_line=1, lines=9, kinds=ALL)
