@@ -11,14 +11,13 @@ import msgspec
 from memd.config.settings import AgentSettings
 from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
-from memd.indexing.changes.check_recent_files import RecentFileCheck
-from memd.indexing.changes.pending import PendingChanges
-from memd.indexing.changes.poll import look_by_scan
-from memd.indexing.changes.recent_files import RecentFiles
 from memd.indexing.freshness import Freshness
 from memd.indexing.passes import Passes, PassReport
+from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.recent_files import RecentFileCheck, RecentFiles
 from memd.indexing.rules import IndexingRules
 from memd.indexing.run_pass import PassRunner
+from memd.indexing.watch_changes import look_by_scan
 from memd.maintenance.delete_backups import delete_backups
 from memd.maintenance.integrity_check import check_integrity
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks

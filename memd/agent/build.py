@@ -15,11 +15,10 @@ from memd.backends.choice import choose_backend
 from memd.config.settings import AgentSettings
 from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
-from memd.indexing.changes.pending import PendingChanges
-from memd.indexing.changes.periodic_scan import scan_now_and_then
-from memd.indexing.changes.poll import look_by_scan
-from memd.indexing.changes.watch_changes import follow
+from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.periodic_scan import scan_now_and_then
 from memd.indexing.rules import rules_of
+from memd.indexing.watch_changes import follow, look_by_scan
 from memd.maintenance.loop import BackgroundTask
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime.debounce import Debouncer

@@ -5,9 +5,9 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from memd.indexing.changes.check_recent_files import LOOK_S, RecentFileCheck
-from memd.indexing.changes.pending import PendingChanges
 from memd.indexing.passes import Passes
+from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.recent_files import LOOK_S, RecentFileCheck
 from memd.runtime.timing import spent
 from memd.watch.event_barrier import EventBarrier
 

@@ -1,4 +1,4 @@
-"""Makes the passes of one agent, one after the other, and remembers how they ended."""
+"""Makes the passes of one agent, one after the other; remembers how they ended, and logs those that took too long."""
 
 import asyncio
 import time
@@ -9,18 +9,58 @@ import msgspec
 import structlog
 
 from memd.errors import FatalError, TransientError
-from memd.indexing.changes.pending import PendingChanges, TakenChanges
+from memd.indexing.pending_changes import PendingChanges, TakenChanges
 from memd.indexing.run_pass import PassResult, PassRunner
-from memd.indexing.slow_passes import log_slow_pass
 from memd.maintenance.triggers import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.safe_traceback import told
 from memd.runtime.slow_log import SlowLog
 from memd.runtime.ticks import Clock
-from memd.runtime.timing import TimeTrace
+from memd.runtime.timing import TimeTrace, in_ms
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
+
+PASS_S = 2.0  # a search waits for a pass for a quarter of that, by default: until its end, answers are stale
+READ_S = 0.1  # a file: fifty times what it takes to read, cut and write a note of usual length
+LOOKED_S = 0.001  # likewise, one that is only looked at
+
+
+def allowed_s(done: PassResult) -> float:
+    """How long a pass may take before somebody should hear of it: a first one over thousands of files is long by nature."""
+    return PASS_S + READ_S * done.read + LOOKED_S * done.looked
+
+
+def log_slow_pass(
+    slow_log: SlowLog, agent: str, trace: TimeTrace, done: PassResult, failed: str | None, now: float
+) -> None:
+    """Log a pass that took longer than its files explain.
+
+    Args:
+        slow_log: Of the agent.
+        agent: Its id.
+        trace: Of the time of the pass.
+        done: What came of it; nothing, where it failed.
+        failed: Why it did.
+        now: Seconds, monotonic.
+    """
+    if trace.took_s <= allowed_s(done):
+        return
+    file, took_s = trace.slowest() or (None, 0.0)
+    slow_log.warn(
+        "sync.was_slow",
+        agent,
+        trace,
+        now,
+        looked=done.looked,
+        read=done.read,
+        changed=done.changed,
+        removed=done.removed,
+        slowest=file,
+        slowest_ms=in_ms(took_s),
+        failed=failed,
+    )
+
 
 log = structlog.get_logger()
 

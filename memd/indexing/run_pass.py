@@ -13,11 +13,11 @@ import msgspec
 import structlog
 
 from memd.embedding.registry import AgentQueues
-from memd.indexing.changes.check_recent_files import RecentFileCheck
-from memd.indexing.changes.pending import PendingChanges, TakenChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
 from memd.indexing.index_transcripts import apply_sessions
+from memd.indexing.pending_changes import PendingChanges, TakenChanges
 from memd.indexing.plan import PassPlan, groups, plan
+from memd.indexing.recent_files import RecentFileCheck
 from memd.indexing.rules import IndexingRules
 from memd.indexing.transcript_schedule import TranscriptSchedule
 from memd.model import FoundFile, Kind, Stamp

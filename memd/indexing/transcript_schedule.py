@@ -1,4 +1,8 @@
-"""Transcripts that have grown and are not due yet: who they are, and an alarm for the next one."""
+"""When a transcript that has grown is read again, and the alarm for the next one that is due.
+
+An agent writes to its transcript all the time, and what it has just said it knows anyway. So a transcript is read when
+enough has come, or when nothing has for a while.
+"""
 
 import asyncio
 import time
@@ -8,8 +12,7 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import SessionSettings
-from memd.indexing.changes.pending import PendingChanges
-from memd.indexing.transcript_due import due_at
+from memd.indexing.pending_changes import PendingChanges
 from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import Clock
@@ -19,6 +22,33 @@ from memd.sources.transcripts.progress import ReadProgress, decoded
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.text.memory_paths import Root
+
+# A time further ahead than this was set, or the clock was put back since: it tells nothing about quiet.
+_AHEAD_S = 2.0
+
+
+def due_at(
+    came_bytes: int, came_lines: int, changed_at: float, settings: SessionSettings, now: float
+) -> float:
+    """When a transcript that has changed is to be read.
+
+    Args:
+        came_bytes: Since it was read last; all of it where it never was. None, or less than none: it was cut, written
+            anew, compressed or only touched, and what the index says of it may not be true any more.
+        came_lines: Likewise; 0 where nobody has counted, which can only make it later.
+        changed_at: When the file was last written to, in Unix time.
+        settings: How much is enough, and how long a while.
+        now: Unix time.
+
+    Returns:
+        Unix time; now or earlier: at once. It is never further away than the time of quiet, and a little.
+    """
+    if came_bytes <= 0 or came_bytes >= settings.delta_bytes or came_lines >= settings.delta_messages:
+        return now
+    if changed_at > now + _AHEAD_S:
+        return now
+    return changed_at + settings.idle_seconds
+
 
 _TOGETHER_S = 1.0  # those that are due so soon after one another are marked at once
 

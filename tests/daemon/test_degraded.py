@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from memd.agent import build
-from memd.indexing.changes.watch_changes import follow
+from memd.indexing.watch_changes import follow
 from memd.providers.provider import EmbedUnavailable, Vector
 from memd.runtime import backoff
 from memd.store.embedding_cache import EmbeddingStore

@@ -10,7 +10,7 @@ from typing import Any
 
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.index_service import IndexService, index_parts
-from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.rules import rules_of
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.changes.check_recent_files import RecentFileCheck
+from memd.indexing.recent_files import RecentFileCheck
 from tests.clock import Clock
 from tests.indexing.looping import Bench, HeldIndex, running
 from tests.wait import until_async
@@ -140,7 +140,7 @@ async def test_a_place_that_cannot_be_looked_at_in_time_makes_the_answer_stale(
     """What others wrote there may be missing; what was written elsewhere is not."""
     await bench.settle()
     bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
-    monkeypatch.setattr("memd.indexing.changes.check_recent_files.LOOK_S", -1.0)
+    monkeypatch.setattr("memd.indexing.recent_files.LOOK_S", -1.0)
     await bench.loop.catch_up()
     bench.dirty.mark([bench.write("memory/a.md", "apples")])
     assert not await bench.loop.catch_up()

@@ -1,4 +1,4 @@
-"""One pass after the other."""
+"""Passes of one agent: their order, what fails them, and the log of those that took long."""
 
 import asyncio
 import re
@@ -14,14 +14,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.errors import MemdError
-from memd.indexing import run_pass
-from memd.indexing.changes.pending import PendingChanges
-from memd.indexing.passes import OUTCOMES, Passes, PassFailed
+from memd.indexing import passes, run_pass
+from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
+from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.triggers import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.safe_traceback import told
+from memd.runtime.slow_log import SlowLog
+from memd.runtime.timing import TimeTrace, spent
 from memd.sources.scan import Scan, scan
 from memd.store.errors import StoreClosed, StoreUnavailable
 from memd.store.files import ReplacedChunks
@@ -310,3 +312,76 @@ async def test_how_the_last_passes_ended_is_remembered() -> None:
         await passes.attempt(await dirty.take())
     remembered = [number for number in range(OUTCOMES + 3) if passes.has_succeeded(number)]
     assert remembered == [*range(2, OUTCOMES + 2)]
+
+
+def took(clock: Clock, seconds: float) -> TimeTrace:
+    """The account of a pass over two files that took so long."""
+    with TimeTrace(clock) as account:
+        with spent("reading", "memory/a.md"):
+            clock.run(seconds * 0.75)
+        with spent("reading", "memory/b.md"):
+            clock.run(seconds * 0.25)
+    return account
+
+
+@pytest.mark.parametrize(
+    ("done", "usual_s", "slow_s"),
+    [
+        (PassResult(), 0.01, 2.1),
+        (PassResult(changed=1, looked=1, read=1), 0.05, 4.5),
+        (PassResult(looked=10_000), 1.0, 15.0),
+        (PassResult(changed=5000, looked=5000, read=5000), 25.0, 600.0),
+    ],
+)
+def test_what_is_slow_depends_on_the_files(done: PassResult, usual_s: float, slow_s: float) -> None:
+    """A first pass over thousands may take its time; one edit may not."""
+    assert usual_s < allowed_s(done) < slow_s
+
+
+def test_a_pass_is_slow_beyond_what_is_allowed() -> None:
+    """So much for itself, for each file that is read, and for each that is only looked at."""
+    clock, done = Clock(), PassResult(1, 0, looked=20, read=3)
+    allowed = passes.PASS_S + 3 * passes.READ_S + 20 * passes.LOOKED_S
+    for took_s, lines in ((allowed - 0.01, 0), (allowed + 0.01, 1)):
+        with capture_logs() as logs:
+            log_slow_pass(SlowLog(), "main", took(clock, took_s), done, None, clock.now)
+        assert len(logs) == lines
+
+
+def test_a_slow_pass_is_told_with_its_slowest_file() -> None:
+    """By its name, and where the time went; a quick one is not."""
+    clock = Clock()
+    slow_log = SlowLog()
+    with capture_logs() as logs:
+        log_slow_pass(slow_log, "main", took(clock, 0.5), PassResult(1, 0, looked=2, read=2), None, clock.now)
+        log_slow_pass(slow_log, "main", took(clock, 8.0), PassResult(1, 1, looked=2, read=2), None, clock.now)
+    assert logs == [
+        {
+            "event": "sync.was_slow",
+            "log_level": "warning",
+            "agent": "main",
+            "took_ms": 8000,
+            "parts": {"reading": 8000},
+            "looked": 2,
+            "read": 2,
+            "changed": 1,
+            "removed": 1,
+            "slowest": "memory/a.md",
+            "slowest_ms": 6000,
+            "failed": None,
+            "left_out": 0,
+        }
+    ]
+
+
+def test_many_slow_passes_are_one_line_in_ten_seconds() -> None:
+    """The next one says how many there were; a failure is told with its reason."""
+    clock = Clock()
+    slow_log = SlowLog()
+    with capture_logs() as logs:
+        for _ in range(5):
+            log_slow_pass(slow_log, "main", took(clock, 3.0), PassResult(), "the disk is full", clock.now)
+    assert [(one["left_out"], one["failed"]) for one in logs] == [
+        (0, "the disk is full"),
+        (3, "the disk is full"),
+    ]

@@ -16,7 +16,7 @@ from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
 from memd.index_service import IndexService, index_parts
-from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.rules import rules_of
 from memd.model import Kind
 from memd.runtime.debounce import Debouncer

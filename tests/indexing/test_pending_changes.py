@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.pending_changes import PendingChanges
 from memd.runtime.debounce import Debouncer
 
 

@@ -1,16 +1,17 @@
-"""Changes where no event tells of them: found by looking at stamps again and again."""
+"""Marks what changes on the disk: as events report it, and where the system reports none, by comparing stamps in intervals."""
 
 import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
 import structlog
 
-from memd.indexing.changes.pending import PendingChanges
+from memd.indexing.pending_changes import PendingChanges
 from memd.model import Stamp
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
@@ -18,6 +19,7 @@ from memd.runtime.ticks import ClockNs
 from memd.sources.notes import settled
 from memd.sources.scan import scan
 from memd.text.memory_paths import Root
+from memd.watch.watcher import Event, PathsChanged, RescanNeeded, WatcherHealth
 
 log = structlog.get_logger()
 
@@ -169,3 +171,35 @@ def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
         return {file.file: file.stamp for file in found.values()}
 
     return look
+
+
+async def follow(
+    events: AsyncGenerator[Event, None],
+    dirty: PendingChanges,
+    look: Look,
+    tell: Callable[[WatcherHealth], None],
+    *,
+    pace: PollPace | None = None,
+) -> None:
+    """Mark every change of memory, for ever.
+
+    Args:
+        events: Of watch.
+        dirty: Where to mark.
+        look: How to look where no events come from; see poll.
+        tell: Who is told whether changes are seen.
+        pace: How often to look there.
+    """
+    unseen = PolledPlaces()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(poll(unseen, dirty, look, pace=pace or PollPace()))
+        async with aclosing(events):
+            async for event in events:
+                match event:
+                    case PathsChanged():
+                        dirty.mark(event.paths)
+                    case RescanNeeded():
+                        dirty.mark_all()
+                    case WatcherHealth():
+                        tell(event)
+                        unseen.be(event.unseen)

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from memd.indexing.changes.pending import PendingChanges
-from memd.indexing.changes.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_now_and_then
+from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_now_and_then
 from memd.runtime.debounce import Debouncer
 from tests.bounds import shipped
 from tests.wait import until_async
@@ -102,7 +102,7 @@ async def test_scans_at_once_after_sleep() -> None:
 @pytest.mark.parametrize("beyond_s", [0.0, 0.1])
 def test_clocks_differ_by_a_little_on_a_busy_machine(beyond_s: float) -> None:
     """What is more is a sleep, or somebody who set one."""
-    apart_s = shipped("memd.indexing.changes.periodic_scan._SLACK_S") + beyond_s
+    apart_s = shipped("memd.indexing.periodic_scan._SLACK_S") + beyond_s
     slept = ScanSchedule(0, ClockReading(0.0, 0.0, 0.0)).due(
         ClockReading(10.0, 10.0 + apart_s, 10.0 + apart_s)
     )
