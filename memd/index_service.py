@@ -18,13 +18,15 @@ from memd.indexing.recent_files import RecentFileCheck, RecentFiles
 from memd.indexing.rules import IndexingRules
 from memd.indexing.run_pass import PassRunner
 from memd.indexing.watch_changes import look_by_scan
-from memd.maintenance.delete_backups import delete_backups
-from memd.maintenance.integrity_check import check_integrity
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
-from memd.maintenance.optimize_keywords import optimize_keywords
-from memd.maintenance.refill_cache import refill_cache
-from memd.maintenance.triggers import MaintenanceTriggers
-from memd.maintenance.truncate_wal import truncate_wal
+from memd.maintenance.tasks import (
+    MaintenanceTriggers,
+    check_integrity,
+    delete_backups,
+    optimize_keywords,
+    refill_cache,
+    truncate_wal,
+)
 from memd.providers.provider import space_of
 from memd.rebuild.build_and_swap import NewIndexEmbedding
 from memd.rebuild.cost import CostEstimate, RebuildCost, RebuildPermission

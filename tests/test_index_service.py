@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from memd.chunk import markdown
 from memd.index_service import IndexService
-from memd.maintenance.triggers import MANY
+from memd.maintenance.tasks import MANY
 from memd.model import Chunk, Document
 from memd.rebuild import rebuilder
 from memd.rebuild.build_and_swap import beside

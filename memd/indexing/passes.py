@@ -11,7 +11,7 @@ import structlog
 from memd.errors import FatalError, TransientError
 from memd.indexing.pending_changes import PendingChanges, TakenChanges
 from memd.indexing.run_pass import PassResult, PassRunner
-from memd.maintenance.triggers import MaintenanceTriggers
+from memd.maintenance.tasks import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.safe_traceback import told

@@ -10,8 +10,7 @@ import structlog
 
 from memd.errors import FatalError, MemdError
 from memd.indexing.run_pass import PassRunner
-from memd.maintenance.refill_cache import refill
-from memd.maintenance.triggers import MaintenanceTriggers
+from memd.maintenance.tasks import MaintenanceTriggers, refill
 from memd.rebuild.build_and_swap import NewIndexEmbedding, discard, rebuild
 from memd.rebuild.cost import RebuildPermission
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff

@@ -18,7 +18,7 @@ from memd.indexing import passes, run_pass
 from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
-from memd.maintenance.triggers import MaintenanceTriggers
+from memd.maintenance.tasks import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.safe_traceback import told

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.maintenance.optimize_keywords import optimize_keywords
-from memd.maintenance.triggers import MaintenanceTriggers
-from memd.maintenance.truncate_wal import truncate_wal
+from memd.maintenance.tasks import MaintenanceTriggers, optimize_keywords, truncate_wal
 from memd.model import Chunk, Kind, Turn
 from memd.store.index import Index
 from memd.store.sessions import SessionChange

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from memd.maintenance.triggers import MaintenanceTriggers
+from memd.maintenance.tasks import MaintenanceTriggers
 from memd.model import TextHash
 from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import Rebuilder

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.maintenance.refill_cache import refill_cache
+from memd.maintenance.tasks import refill_cache
 from memd.model import TextHash
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
