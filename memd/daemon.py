@@ -172,7 +172,7 @@ async def serve(
                 log.info(
                     "daemon.started", version=VERSION, socket=str(places.socket), agents=sorted(config.agents)
                 )
-                await _until_stopped(signals, reload)
+                await until_stopped(signals, reload)
                 notifier.stopping()
                 log.info("daemon.stopping")
                 manager.cancel()
@@ -186,7 +186,8 @@ async def serve(
     log.info("daemon.stopped")
 
 
-async def _until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]]) -> None:
+async def until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]]) -> None:
+    """Reload whenever a signal wants it, and return at one that wants the daemon to stop."""
     is_put_off = False
     while await signals.next() is SignalAction.RELOAD:
         try:

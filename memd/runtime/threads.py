@@ -86,6 +86,11 @@ class Threads:
         return self._count
 
     @property
+    def waiting(self) -> int:
+        """The current number of calls that have not begun."""
+        return len(self._jobs)
+
+    @property
     def is_done(self) -> bool:
         """Whether nothing runs and nothing waits."""
         with self._changed:

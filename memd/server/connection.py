@@ -217,6 +217,11 @@ class Connection(asyncio.Protocol):
     # --- ends
 
     @property
+    def unsent_bytes(self) -> int:
+        """What was written and the kernel has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
+    @property
     def silent_since(self) -> float | None:
         """Since when, of the loop's clock, neither side has anything to say; None: one has."""
         return None if self._requests or self._closing else self._moved_at
@@ -242,5 +247,5 @@ class Connection(asyncio.Protocol):
         """Close after what is written has gone out, which is waited for as long as for other replies."""
         self._closing = True
         self._transport.close()
-        if self._unread is None and self._transport.get_write_buffer_size():
+        if self._unread is None and self.unsent_bytes:
             self._unread = asyncio.get_running_loop().call_later(self._bounds.unread_s, self._give_up)

@@ -151,7 +151,7 @@ def _bound(listening: socket.socket, path: Path) -> Path:
     directory = None if sys.platform != "linux" else os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         for attempt in range(1, _NAMES + 1):
-            temporary = path.with_name(f"{_sign(path)}{secrets.token_hex(3)}")
+            temporary = path.with_name(f"{prefix_of(path)}{secrets.token_hex(3)}")
             try:
                 listening.bind(_address(temporary, directory))
             except OSError as error:
@@ -174,7 +174,7 @@ def _address(temporary: Path, directory: int | None) -> str:
     return f"/proc/self/fd/{directory}/{temporary.name}"
 
 
-def _sign(path: Path) -> str:
+def prefix_of(path: Path) -> str:
     """What the other names of a socket begin with; as long as a usual name, with what comes after it."""
     return f".{zlib.crc32(os.fsencode(path.name)) & 0xFF:02x}"
 
@@ -184,7 +184,7 @@ def _clear_up(path: Path) -> None:
 
     With the lock of the path held, nobody is about to rename one.
     """
-    left = re.compile(re.escape(_sign(path)) + "[0-9a-f]{6}")
+    left = re.compile(re.escape(prefix_of(path)) + "[0-9a-f]{6}")
     with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
             if left.fullmatch(entry.name):

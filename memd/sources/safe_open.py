@@ -303,7 +303,7 @@ _ATTR_MOUNT_ROOT = 0x2000
 _STATX_BYTES = 256
 _ATTRIBUTES = struct.Struct("8xQ40xQ")  # stx_attributes, and stx_attributes_mask: which of them are known
 
-_statx = getattr(ctypes.CDLL(None), "statx", None)
+statx = getattr(ctypes.CDLL(None), "statx", None)
 
 
 def is_mount_point(directory: int) -> bool:
@@ -315,9 +315,9 @@ def is_mount_point(directory: int) -> bool:
     Args:
         directory: An open descriptor; O_PATH is enough.
     """
-    if _statx is not None:
+    if statx is not None:
         answer = ctypes.create_string_buffer(_STATX_BYTES)
-        if _statx(directory, b"", _AT_EMPTY_PATH, 0, answer) == 0:
+        if statx(directory, b"", _AT_EMPTY_PATH, 0, answer) == 0:
             attributes, known = _ATTRIBUTES.unpack_from(answer)
             if known & _ATTR_MOUNT_ROOT:
                 return bool(attributes & _ATTR_MOUNT_ROOT)

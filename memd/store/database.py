@@ -168,7 +168,7 @@ class Database:
     def _open_writer(self, *, create: bool) -> None:
         with mapped_errors(self.file):
             _let_write(self.file)
-            connection = self._connect(
+            connection = self.connect(
                 database_files.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
             )
             try:
@@ -224,7 +224,7 @@ class Database:
         uri = f"{database_files.uri(self.file)}?{'mode=ro' if has_log else 'immutable=1'}"
         try:
             with mapped_errors(self.file):
-                connection = self._connect(uri, _READ_ONLY)
+                connection = self.connect(uri, _READ_ONLY)
                 found: int = connection.pragma("user_version")
                 self._close(connection)
         except StoreUnavailable:
@@ -235,7 +235,8 @@ class Database:
         self._generation += 1
         self._identity = database_files.identity(self.file)
 
-    def _connect(self, uri: str, flags: int) -> apsw.Connection:
+    def connect(self, uri: str, flags: int) -> apsw.Connection:
+        """A new connection with what every statement needs; it is closed with all others. Raises apsw.Error."""
         connection = apsw.Connection(uri, flags=flags)
         with self._connections_lock:
             self._connections.add(connection)
@@ -506,7 +507,7 @@ class Database:
     def _new_reader(self) -> _Reader:
         generation = self._generation
         with mapped_errors(self.file):
-            connection = self._connect(self._uri, _READ_ONLY if "?" in self._uri else _READ_WRITE)
+            connection = self.connect(self._uri, _READ_ONLY if "?" in self._uri else _READ_WRITE)
             connection.pragma("query_only", 1)
         return _Reader(connection, generation)
 

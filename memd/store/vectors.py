@@ -184,13 +184,13 @@ def blocks(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
     Raises:
         ValueError: one of them has another size.
     """
-    if table(connection) == "vectors" and _has_known_blocks(connection):
-        return _blocks_of_vec0(connection, dimensions)
-    return _blocks_of_rows(connection, dimensions)
+    if table(connection) == "vectors" and has_known_blocks(connection):
+        return blocks_of_vec0(connection, dimensions)
+    return blocks_of_rows(connection, dimensions)
 
 
-def _has_known_blocks(connection: apsw.Connection) -> bool:
-    """Whether vec0 lays its vectors out as _blocks_of_vec0 reads them; a later version may have another way."""
+def has_known_blocks(connection: apsw.Connection) -> bool:
+    """Whether vec0 lays its vectors out as blocks_of_vec0 reads them; a later version may have another way."""
     found = connection.execute(
         "SELECT count(*) FROM sqlite_schema"
         " WHERE name IN ('vectors_info', 'vectors_chunks', 'vectors_vector_chunks00')"
@@ -204,7 +204,7 @@ def _has_known_blocks(connection: apsw.Connection) -> bool:
     return bool(version.get == "0.1")
 
 
-def _blocks_of_vec0(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
+def blocks_of_vec0(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
     """As sqlite-vec 0.1 stores them: blobs of its chunks' vectors, their row ids, and a bit for each that is one.
 
     Source: ARCHITECTURE.md of sqlite-vec, "Shadow Tables".
@@ -231,7 +231,8 @@ def _blocks_of_vec0(connection: apsw.Connection, dimensions: int) -> Iterator[Bl
                 yield piece, floats[: len(piece)]
 
 
-def _blocks_of_rows(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
+def blocks_of_rows(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
+    """All vectors of the index, in the order of the table, read a row at a time: from any table of either kind."""
     rows = iter(connection.execute(f"SELECT chunk_id, embedding FROM {table(connection)}"))
     while some := list(islice(rows, BLOCK_ROWS)):
         ids, vectors = zip(*some, strict=True)

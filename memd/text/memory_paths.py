@@ -23,7 +23,7 @@ MEMORY_DIRECTORY = "memory"
 SESSIONS = "sessions"
 
 _CURATED = frozenset({"memory.md", "user.md"})
-_OF_OWNER = _CURATED | {"gemini.md", "memory_summary.md"}
+OF_OWNER = _CURATED | {"gemini.md", "memory_summary.md"}
 _PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})  # others begin with a dot
 # Deeper trees are accidents (a loop of bind mounts), and each level costs the scan an open directory.
 _MAX_DEPTH = 64
@@ -111,7 +111,7 @@ def describes_owner(name: str) -> bool:
 
     Gemini CLI stores what it should remember of its user in GEMINI.md, Codex what it concludes in memory_summary.md.
     """
-    return name.rpartition("/")[2].lower() in _OF_OWNER
+    return name.rpartition("/")[2].lower() in OF_OWNER
 
 
 def is_for_owner(root: Root, name: str) -> bool:

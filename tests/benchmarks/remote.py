@@ -120,6 +120,6 @@ def _serve(pipe: Connection) -> None:
     """Answer until told to end, in a process of its own: the server's work is not memd's."""
     with EmbeddingServer(dimensions=DIMENSIONS, delay_s=ANSWER_S) as server:
         row = [0.0] * (DIMENSIONS - 1) + [1.0]
-        server._vectors = lambda texts: [row for _ in texts]  # type: ignore[method-assign]
+        server.vectors_of = lambda texts: [row for _ in texts]  # type: ignore[method-assign]
         pipe.send(server.base_url("openai"))
         pipe.recv()

@@ -23,17 +23,20 @@ class _World:
         self._home = home
         self.write("")
         self.applied: list[Config] = []
+        self.failure: Exception | None = None  # of bringing a configuration into force
         self.configuration = Configuration(
             load(self.file, {}, home),
             lambda: load(self.file, {}, self._home),
             lambda: stamp_of(self.file),
-            self._apply,
+            self.apply,
             look_s=0.01,
             settle_s=0.001,
         )
 
-    async def _apply(self, old: Config, new: Config) -> None:
+    async def apply(self, old: Config, new: Config) -> None:
         assert old == self.configuration.in_force
+        if self.failure is not None:
+            raise self.failure
         self.applied.append(new)
 
     def write(self, text: str) -> None:
@@ -132,20 +135,14 @@ async def test_a_file_that_cannot_be_read_for_a_moment_is_read_at_the_next_look(
     assert (world.citations, world.configuration.error) == ("on" if is_changed else "auto", None)
 
 
-async def test_what_could_not_be_brought_into_force_is_tried_at_the_next_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_could_not_be_brought_into_force_is_tried_at_the_next_look(tmp_path: Path) -> None:
     """Else it would be in force only once the file changes again."""
     world = _World(tmp_path)
-
-    async def fails(old: Config, new: Config) -> None:
-        raise NoThread("no thread can be started")
-
     world.write("citations = 'on'")
-    with monkeypatch.context() as moment:
-        moment.setattr(world.configuration, "_apply", fails)
-        with pytest.raises(NoThread):
-            await world.configuration.look()
+    world.failure = NoThread("no thread can be started")
+    with pytest.raises(NoThread):
+        await world.configuration.look()
+    world.failure = None
     await world.configuration.look()
     assert world.citations == "on"
 
@@ -179,7 +176,13 @@ async def test_a_file_that_is_being_written_is_read_when_it_is_whole(tmp_path: P
         looks += 1
         return (looks,)  # at each look it is another file
 
-    world.configuration._stamp = stamp
+    world.configuration = Configuration(
+        world.configuration.in_force,
+        lambda: load(world.file, {}, tmp_path),
+        stamp,
+        world.apply,
+        settle_s=0.001,
+    )
     world.write("citations = 'on'")
     await world.configuration.look()
     assert world.citations == "auto"
@@ -201,7 +204,7 @@ async def test_a_reload_waits_until_the_file_is_whole(tmp_path: Path) -> None:
         world.configuration.in_force,
         lambda: load(world.file, {}, tmp_path),
         write_on,  # between two looks at its stamp
-        world._apply,
+        world.apply,
         settle_s=0.0,
     )
     await world.configuration.reload()
@@ -234,7 +237,7 @@ async def test_what_was_read_while_the_file_was_written_is_not_taken(
         world.configuration.in_force,
         read_while_it_is_written,
         lambda: stamp_of(world.file),
-        world._apply,
+        world.apply,
         settle_s=0.0,
     )
     await getattr(world.configuration, first)()
@@ -252,7 +255,7 @@ async def test_a_file_that_is_written_without_end_is_not_read(tmp_path: Path) ->
         world.configuration.in_force,
         lambda: load(world.file, {}, tmp_path),
         lambda: (next(stamps),),
-        world._apply,
+        world.apply,
         settle_s=0.0,
     )
     with pytest.raises(ConfigError, match="being written"):

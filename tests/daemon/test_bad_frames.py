@@ -162,7 +162,7 @@ def test_a_flood_of_requests_is_answered_to_the_last(served: Daemon) -> None:
             asked(number, Get(path="memory/long.md", lines=5)) for number in range(1, FLOOD + 1)
         )
         heard = bytearray()
-        connection = stranger._socket
+        connection = stranger.connection
         while unsent:
             # It reads only where it can write no more, because the daemon does not read it either.
             _, writable, _ = select.select([], [connection], [], 0.05)
@@ -199,7 +199,7 @@ def test_a_client_that_never_reads_is_in_nobodys_way(served: Daemon) -> None:
         glutton.greet()
         other.greet()
         alone_s = median_s(other, 1)
-        glutton._socket.settimeout(0.3)
+        glutton.connection.settimeout(0.3)
         with pytest.raises(TimeoutError):  # it is not read any more
             glutton.ask(*(Get(path="memory/long.md") for _ in range(100_000)))
         assert median_s(other, 51) < 0.1 + 5 * alone_s

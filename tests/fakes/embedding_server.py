@@ -160,7 +160,7 @@ class EmbeddingServer:
 
     def _routes(self) -> Sequence[tuple[str, Callable[..., Response]]]:
         return (
-            (r"/(openai|voyage)/v1/embeddings", self._embed_openai),
+            (r"/(openai|voyage)/v1/embeddings", self.embed_openai),
             (r"/(openai|voyage)/v1/files(?:\?.*)?", self._upload),
             (r"/(voyage)/v1/files/delete", self._delete_some),
             (r"/(openai)/v1/files/([^/?]+)", self._delete),
@@ -197,10 +197,10 @@ class EmbeddingServer:
 
     # --- vectors
 
-    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+    def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
         return [[float(value) for value in row] for row in self.embedder.embed(texts)]
 
-    def _embed_openai(self, request: Request, provider: str) -> Response:
+    def embed_openai(self, request: Request, provider: str) -> Response:
         body = msgspec.json.decode(request.body)
         inputs = body["input"] if isinstance(body["input"], list) else [body["input"]]
         seen = Seen(provider, "embed", request, tuple(inputs), body.get("input_type", ""))
@@ -217,7 +217,7 @@ class EmbeddingServer:
                     "object": "list",
                     "data": [
                         {"object": "embedding", "index": index, "embedding": vector}
-                        for index, vector in enumerate(self._vectors(inputs))
+                        for index, vector in enumerate(self.vectors_of(inputs))
                     ],
                     "model": body["model"],
                     "usage": {"prompt_tokens": len(inputs), "total_tokens": len(inputs)},
@@ -242,7 +242,7 @@ class EmbeddingServer:
                 return unknown_model("gemini", model)
             if len(texts) > MOST_TEXTS["gemini"]:
                 return too_many("gemini")
-            vectors = [{"values": vector} for vector in self._vectors(texts)]
+            vectors = [{"values": vector} for vector in self.vectors_of(texts)]
             return self._with_vectors(
                 {"embeddings": vectors} if method == "batchEmbedContents" else {"embedding": vectors[0]}
             )
@@ -260,7 +260,7 @@ class EmbeddingServer:
             return self._with_vectors(
                 {
                     "model": body["model"],
-                    "embeddings": self._vectors(inputs),
+                    "embeddings": self.vectors_of(inputs),
                     "total_duration": 1,
                     "load_duration": 1,
                 }
@@ -591,7 +591,7 @@ class EmbeddingServer:
                 Seen(job.provider, "line", empty, (text,), "document", status=200, billed=True)
                 for text in texts
             ]
-        answered = [_answered(job, one, v) for one, v in zip(good, self._vectors(texts), strict=True)]
+        answered = [_answered(job, one, v) for one, v in zip(good, self.vectors_of(texts), strict=True)]
         refused = [_refused(job, one) for one in bad]
         if job.provider == "gemini":
             answered, refused = [*refused, *answered], []

@@ -75,7 +75,7 @@ async def test_a_pass_that_fails_is_tried_again_and_loses_nothing(bench: Bench) 
     """A store that cannot be written fails the pass; when it can, what was marked is taken in."""
     await bench.settle()
     blocker = apsw.Connection(str(bench.index.file))
-    bench.index.database._writer.set_busy_timeout(1)  # type: ignore[union-attr]
+    await bench.index.database.write(lambda connection: connection.set_busy_timeout(1))
     blocker.execute("BEGIN IMMEDIATE")
     bench.write("memory/a.md", "apples")
     with pytest.raises(PassFailed):

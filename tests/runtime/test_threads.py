@@ -73,7 +73,7 @@ async def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
     for task in [running, *given_up]:
         task.cancel()
     await asyncio.wait([running, *given_up])
-    assert len(threads._jobs) == 1
+    assert threads.waiting == 1
     gate.open.set()
     await kept
     assert done == [1000]
@@ -187,7 +187,7 @@ async def test_a_thread_that_dies_before_it_has_begun_stops_nobody(
     monkeypatch: pytest.MonkeyPatch, deaths: int
 ) -> None:
     """Memory was too short for its first steps: Python would wait for them for ever, and the loop with it."""
-    bootstrap, left = threading.Thread._bootstrap, [None] * deaths  # type: ignore[attr-defined]
+    bootstrap, left = vars(threading.Thread)["_bootstrap"], [None] * deaths
 
     def dying(thread: threading.Thread) -> None:
         if thread.name == "dying" and left:

@@ -1,6 +1,7 @@
 """Where the time of a piece of work goes."""
 
 import asyncio
+import gc
 import threading
 from contextlib import ExitStack
 
@@ -180,7 +181,9 @@ async def test_what_goes_on_after_the_work_is_no_part_of_it(clock: Clock) -> Non
     ended.set()
     await task
     assert account.parts() == {OTHER: 1}
-    assert account._noted == []
+    # The garbage collector knows all parts that are kept.
+    kept = [one for one in gc.get_objects() if isinstance(one, TimedPart) and one.name == "living"]
+    assert kept == []
 
 
 def test_an_account_within_another_is_its_own(clock: Clock) -> None:
@@ -247,7 +250,6 @@ def test_the_sum_is_right_whatever_begins_and_ends_when(steps: list[tuple[int, b
                 part.end()
     assert account.took_s == sum(seconds for _, _, seconds in steps)
     assert sum(account.parts().values()) == account.took_s
-    assert account._innermost == []
 
 
 @pytest.mark.parametrize(

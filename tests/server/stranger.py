@@ -20,9 +20,9 @@ class Stranger:
     """One connection, byte by byte."""
 
     def __init__(self, path: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(PATIENCE_S)
-        self._socket.connect(str(path))
+        self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.connection.settimeout(PATIENCE_S)
+        self.connection.connect(str(path))
         self._frames = frames.FrameReader(frames.REPLY_LIMIT)
 
     def __enter__(self) -> Self:
@@ -37,7 +37,7 @@ class Stranger:
 
     def say(self, data: bytes) -> None:
         """Bytes as they are."""
-        self._socket.sendall(data)
+        self.connection.sendall(data)
 
     def say_frame(self, payload: bytes) -> None:
         """A frame, whatever is in it."""
@@ -58,11 +58,11 @@ class Stranger:
 
     def finish(self) -> None:
         """Say no more, and go on listening."""
-        self._socket.shutdown(socket.SHUT_WR)
+        self.connection.shutdown(socket.SHUT_WR)
 
     def leave(self) -> None:
         """Hang up."""
-        self._socket.close()
+        self.connection.close()
 
     # --- hearing
 
@@ -86,13 +86,13 @@ class Stranger:
         """What comes until the daemon has closed the connection."""
         heard = b""
         with suppress(ConnectionResetError):
-            while piece := self._socket.recv(1 << 16):
+            while piece := self.connection.recv(1 << 16):
                 heard += piece
         return heard
 
     def _payload(self) -> bytes:
         while (payload := self._frames.next_frame()) is None:
-            piece = self._socket.recv(1 << 16)
+            piece = self.connection.recv(1 << 16)
             assert piece, "the daemon closed the connection"
             self._frames.feed(piece)
         return payload

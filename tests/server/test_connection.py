@@ -293,11 +293,11 @@ def test_is_not_read_while_it_has_enough_in_flight(address: Path) -> None:
 
     with serving(address, handle, ConnectionLimits(in_flight=2)), Stranger(address) as stranger:
         stranger.greet()
-        stranger._socket.settimeout(0.2)
+        stranger.connection.settimeout(0.2)
         said = 0
         with contextlib.suppress(TimeoutError):
             while said < 64 << 20:
-                said += stranger._socket.send(asked(1, Get(path="x" * 100_000)))
+                said += stranger.connection.send(asked(1, Get(path="x" * 100_000)))
         assert said < 4 << 20  # the buffers of the system, and one piece read ahead
         loops[0].call_soon_threadsafe(release.set)
 
@@ -349,7 +349,7 @@ def test_a_refused_client_that_does_not_read_is_dropped(address: Path) -> None:
         while not held:
             stranger.ask(*(Get(path="x") for _ in range(20)))
             time.sleep(0.02)
-            held = sum(one._transport.get_write_buffer_size() for one in connections)
+            held = sum(one.unsent_bytes for one in connections)
         assert held < 1 << 16
         stranger.say(struct.pack(">I", 1) + b"\xc0")
         until(lambda: not connections, 5)
@@ -520,6 +520,9 @@ class Line(asyncio.Transport):
 def talk(pieces: list[bytes]) -> tuple[list[bytes], bool]:
     """The payloads that come back for a stream, and whether the connection was closed because of it."""
 
+    def requests() -> set[asyncio.Task[Any]]:
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
     async def whole() -> tuple[list[bytes], bool]:
         here, there = socket.socketpair()
         with here, there:
@@ -532,9 +535,9 @@ def talk(pieces: list[bytes]) -> tuple[list[bytes], bool]:
                 if line.is_closed:
                     break
                 connection.data_received(piece)
-                assert len(connection._requests) <= ConnectionLimits().in_flight
-            while connection._requests:
-                await asyncio.wait(connection._requests)
+                assert len(requests()) <= ConnectionLimits().in_flight
+            while under_way := requests():
+                await asyncio.wait(under_way)
             refused = line.is_closed
             connection.connection_lost(None)
             assert not connections

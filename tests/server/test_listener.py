@@ -199,7 +199,7 @@ def test_a_name_that_was_taken_on_purpose_is_left_alone(
     """Whoever guessed the name under which the socket is made gains nothing: theirs stays, and another one is taken."""
     drawn = iter(["000000", "000000", "111111"])
     monkeypatch.setattr("secrets.token_hex", lambda _: next(drawn))
-    trap, precious = address.parent / f"{listener._sign(address)}000000", address.parent / "precious"
+    trap, precious = address.parent / f"{listener.prefix_of(address)}000000", address.parent / "precious"
     precious.write_text("keep me")
     precious.chmod(0o644)
     match make:
@@ -219,7 +219,7 @@ def test_a_name_that_was_taken_on_purpose_is_left_alone(
 def test_names_that_are_all_taken_are_told(address: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not try for ever."""
     monkeypatch.setattr("secrets.token_hex", lambda _: "000000")
-    taken = address.parent / f"{listener._sign(address)}000000"
+    taken = address.parent / f"{listener.prefix_of(address)}000000"
     taken.mkdir()
     with pytest.raises(SocketUnusable, match="in use"):
         listener.bind(address)
@@ -228,7 +228,7 @@ def test_names_that_are_all_taken_are_told(address: Path, monkeypatch: pytest.Mo
 
 def test_what_a_daemon_left_that_was_killed_while_it_began_to_listen_is_taken_away(address: Path) -> None:
     """Its socket under another name goes; those of other daemons, and whatever is no socket, stay."""
-    sign = listener._sign(address)
+    sign = listener.prefix_of(address)
     stay = {".123456", f"{sign}12345", f"{sign}1234567", f"{sign}abcdeg", f"{sign}aaaaaa", f"{sign}bbbbbb"}
     for name in stay | {f"{sign}012abc"}:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:

@@ -79,8 +79,10 @@ def test_the_lock_is_private_and_not_inherited(tmp_path: Path) -> None:
     file = tmp_path / "memd.lock"
     held = Lock(file, tmp_path)
     assert file.stat().st_mode & 0o777 == 0o600
-    assert not os.get_inheritable(held._fd)
-    held.release()
+    with subprocess.Popen(["sleep", "60"], close_fds=False) as child:
+        held.release()
+        Lock(file, tmp_path).release()
+        child.kill()
 
 
 def test_a_symlink_is_not_followed(tmp_path: Path) -> None:

@@ -326,15 +326,15 @@ async def test_a_swap_that_has_happened_counts_though_the_file_cannot_be_opened_
             found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(seed)}, frozenset()
         )
     attempts: list[str] = []
-    connect = Database._connect
+    usual = Database.connect
 
     def fail_once(database: Database, uri: str, flags: int) -> apsw.Connection:
-        if database.file == index.file and database._writer is None and not attempts:
+        if database.file == index.file and flags & apsw.SQLITE_OPEN_READWRITE and not attempts:
             attempts.append(uri)
             raise apsw.CantOpenError("no more descriptors")
-        return connect(database, uri, flags)
+        return usual(database, uri, flags)
 
-    monkeypatch.setattr(Database, "_connect", fail_once)
+    monkeypatch.setattr(Database, "connect", fail_once)
     await index.become(other, damage=damage)
     assert attempts
     assert index.space == after.space

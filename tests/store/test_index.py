@@ -1,5 +1,7 @@
 import asyncio
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -247,11 +249,18 @@ async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Ind
     chunks = [chunk_of(f"text {number}") for number in range(2)]
     await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
     first, second = await index.waiting(10)
-    index.database._writer.set_busy_timeout(200)  # type: ignore[union-attr]
+    met = threading.Event()
+
+    def wait(times: int) -> bool:
+        met.set()
+        time.sleep(0.005)
+        return times < 40
+
+    await index.database.write(lambda connection: connection.set_busy_handler(wait))
     other = apsw.Connection(str(index.file))
     other.execute("BEGIN IMMEDIATE")
     adding = asyncio.create_task(index.add_vectors([(first.id, first.hash, vector_of(1))]))
-    await until_async(lambda: index.database._writing.busy_s() > 0)
+    await until_async(met.is_set)
     adding.cancel()
     await asyncio.wait([adding])
     other.execute("ROLLBACK")
@@ -259,12 +268,13 @@ async def test_vectors_of_one_who_was_cancelled_are_seen_or_not_there(index: Ind
     assert (await index.counts()).done == 2
     assert {len(part.ids) for part in _resident(index).parts} == {2}
     other.execute("BEGIN IMMEDIATE")
+    met.clear()
     adding = asyncio.create_task(index.add_vectors([(first.id, first.hash, vector_of(1))]))
-    await until_async(lambda: index.database._writing.busy_s() > 0)
+    await until_async(met.is_set)
     adding.cancel()
     await index.close()
     other.close()
-    assert not index._under_way
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 NEW = chunk_of("new")
@@ -384,9 +394,10 @@ async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_
     kept = chunk_of("kept")
 
     async def opened(extension: bool) -> Index:
-        index = Index(tmp_path / "main.sqlite")
-        if not extension:
-            index.database._extension = None
+        with pytest.MonkeyPatch.context() as system:
+            if not extension:
+                system.setattr(vectors, "find_extension", lambda: (None, "there is none"))
+            index = Index(tmp_path / "main.sqlite")
         await index.open()
         await index.adopt(FINGERPRINT)
         return index

@@ -27,9 +27,10 @@ Told = dict[ChunkId, float]
 @asynccontextmanager
 async def opened(file: Path, *, extension: bool = True, resident: bool = False) -> AsyncIterator[Index]:
     """An index, with sqlite-vec or without."""
-    index = Index(file, resident=resident)
-    if not extension:
-        index._extension = index.database._extension = None
+    with pytest.MonkeyPatch.context() as system:
+        if not extension:
+            system.setattr(vectors, "find_extension", lambda: (None, "there is none"))
+        index = Index(file, resident=resident)
     await index.open()
     try:
         await index.adopt(FINGERPRINT)
@@ -199,9 +200,9 @@ async def test_blocks_are_what_the_table_says(tmp_path: Path) -> None:
         await write(index, "memory/3.md", *range(5000, 5400))
 
         def both(connection: object) -> tuple[dict[int, bytes], dict[int, bytes], bool]:
-            read = (vectors._blocks_of_vec0, vectors._blocks_of_rows)
+            read = (vectors.blocks_of_vec0, vectors.blocks_of_rows)
             by_block, by_row = (dict(_each(blocks(connection, DIMENSIONS))) for blocks in read)  # type: ignore[arg-type]
-            return by_block, by_row, vectors._has_known_blocks(connection)  # type: ignore[arg-type]
+            return by_block, by_row, vectors.has_known_blocks(connection)  # type: ignore[arg-type]
 
         by_block, by_row, is_known = await index.database.read(both)
         assert is_known
@@ -226,7 +227,7 @@ async def test_another_layout_is_read_through_the_table(tmp_path: Path) -> None:
                 "UPDATE vectors_info SET value = 2 WHERE key = 'CREATE_VERSION_MINOR'"
             )
         )
-        assert not await index.database.read(vectors._has_known_blocks)
+        assert not await index.database.read(vectors.has_known_blocks)
         assert await near(index, 4) == found
 
 
@@ -274,7 +275,7 @@ async def test_what_memory_has_no_room_for_is_read_from_the_file_when_it_has(
     """The file has the change by then, and nobody makes it again: searches by meaning would never see it."""
     async with opened(tmp_path / "a.sqlite", resident=resident) as index:
         await write(index, "memory/a.md", 1, 2, 3)
-        index.vectors._anew_s = 0.0
+        index.vectors.anew_s = 0.0
         for kind in (matrix.Matrix, DiskVectors):
             add, left = kind.add, [2]
 

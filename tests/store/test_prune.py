@@ -52,14 +52,14 @@ async def test_an_edit_has_the_vectors_of_a_cache_counted_once_in_a_while(
 ) -> None:
     """Each brings a vector or two. To count a cache of 500,000 takes 10 ms of its writer's time, and more from the disk."""
     counted = 0
-    count = embedding_cache._count
+    count = embedding_cache.count_kept
 
     def told(connection: object) -> int:
         nonlocal counted
         counted += 1
         return count(connection)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(embedding_cache, "_count", told)
+    monkeypatch.setattr(embedding_cache, "count_kept", told)
     store = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await store.open()
     known = KnownVectors(store, SPACE)

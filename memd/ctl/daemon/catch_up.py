@@ -40,7 +40,7 @@ def sync_text(
         with connect(timeout_s) as memd:
             return memd.sync(agent=agent, force=force, vectors=False)
 
-    return _with_progress(connect, screen, work, agent, _text_stage)
+    return _with_progress(connect, screen, work, agent, text_stage)
 
 
 def sync_vectors(
@@ -115,7 +115,8 @@ def _with_progress(
         return live_display.show_progress(screen, work, look)
 
 
-def _text_stage(report: StatusReport) -> Stage:
+def text_stage(report: StatusReport) -> Stage:
+    """What of all agents has been read, of what is to be read."""
     reading = [agent.progress for agent in report.agents.values() if agent.progress is not None]
     if not reading:
         files = sum(agent.files for agent in report.agents.values())

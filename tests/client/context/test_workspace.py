@@ -207,7 +207,7 @@ def test_a_symlink_to_what_is_called_like_it_is_not_followed_for_others(workspac
 
 def test_all_that_the_daemon_hides_is_private() -> None:
     """By its name."""
-    assert {name.casefold() for name in (*PRIVATE, *PRIVATE_ELSEWHERE)} == memory_paths._OF_OWNER
+    assert {name.casefold() for name in (*PRIVATE, *PRIVATE_ELSEWHERE)} == memory_paths.OF_OWNER
 
 
 def test_what_memory_leads_to_is_private_too(workspace: Path) -> None:

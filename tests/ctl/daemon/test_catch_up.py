@@ -105,4 +105,4 @@ def test_a_terminal_sees_how_far_vectors_are(address: Path) -> None:
 )
 def test_a_pass_that_reads_gives_a_bar(agents: list[AgentStatus], expected: Stage) -> None:
     """All agents together; without any there is nothing to measure."""
-    assert catch_up._text_stage(status(*agents)) == expected
+    assert catch_up.text_stage(status(*agents)) == expected

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
@@ -77,10 +77,10 @@ async def running(queue: EmbeddingQueue, *indexes: Index) -> AsyncIterator[None]
             await index.close()
 
 
-@contextmanager
-def locked(index: Index, *, busy_ms: int) -> Iterator[None]:
+@asynccontextmanager
+async def locked(index: Index, *, busy_ms: int) -> AsyncIterator[None]:
     """Another program writes to an index; memd's own writes wait so long for it, then fail."""
-    index.database._writer.set_busy_timeout(busy_ms)  # type: ignore[union-attr]
+    await index.database.write(lambda connection: connection.set_busy_timeout(busy_ms))
     other = apsw.Connection(str(index.file))
     other.execute("BEGIN IMMEDIATE")
     try:

@@ -131,7 +131,7 @@ async def test_a_store_that_fails_holds_up_its_own_agent_alone(
     sound = await opened(tmp_path, "sound", ["sound text", *BULK[:50]])
     queue = queue_of(provider, cache)
     async with running(queue, failing, sound):
-        with locked(failing, busy_ms=1):
+        async with locked(failing, busy_ms=1):
             queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
             await until_async(lambda: queue.trouble_of("failing"))
             queue.serve(IndexToEmbed("sound", sound, use_cache=use_cache))
@@ -159,7 +159,7 @@ async def test_a_store_that_blocks_holds_up_nobody(tmp_path: Path, cache: Embedd
     sound = await opened(tmp_path, "sound", BULK[:50])
     queue = queue_of(provider, cache)
     async with running(queue, blocked, sound):
-        with locked(blocked, busy_ms=30_000):
+        async with locked(blocked, busy_ms=30_000):
             queue.serve(IndexToEmbed("blocked", blocked, use_cache=True))
             storing = queue._backlogs["blocked"].storing
             await until_async(storing.locked)

@@ -112,7 +112,7 @@ async def test_requests_do_not_wait_for_the_store_and_do_not_run_away_from_it(
     index = await opened(tmp_path, "main", texts)
     queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
     async with running(queue, index):
-        with locked(index, busy_ms=30_000):
+        async with locked(index, busy_ms=30_000):
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             await until_async(lambda: len(provider.requests) == UNSTORED * 2)
             await until_async(lambda: not provider.in_flight)

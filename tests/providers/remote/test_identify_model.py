@@ -124,7 +124,7 @@ async def test_a_model_that_changes_under_the_questions_is_not_taken(server: Emb
     """All vectors of one portrait are of one length."""
     with EmbeddingServer(dimensions=32, key=None) as other:
         server.after = lambda seen, response: (
-            other._embed_openai(seen.request, "openai") if len(server.seen) == 2 else response
+            other.embed_openai(seen.request, "openai") if len(server.seen) == 2 else response
         )
         with pytest.raises(EmbedUnavailable):
             await found_out(server, None)
