@@ -13,6 +13,7 @@ from memd.providers.batch.dialect import BatchDialect
 from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.openai import OpenAIBatches
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
+from memd.providers.remote import replies
 from memd.providers.remote.dialect import ContentRefused, Dialect, HttpRequest, NotSupported, RequestTooLarge
 from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.http import HttpConnections
@@ -118,7 +119,7 @@ class BatchClient:
         with failures_of(self.provider):
             answer = await self._session.send(request, timeout_s)
             if not answer.is_success:
-                raise self.dialect.embeddings.failure(answer, self._key)
+                raise replies.failure(answer, self.dialect.embeddings, key=self._key)
             return answer.body
 
     async def fetch(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
@@ -205,5 +206,5 @@ class BatchClient:
         return self._session.lines(
             request,
             self.timeouts.request_s,
-            lambda answer: self.dialect.embeddings.failure(answer, self._key),
+            lambda answer: replies.failure(answer, self.dialect.embeddings, key=self._key),
         )

@@ -130,13 +130,3 @@ class Dialect(Protocol):
             BadReply: it does not hold one vector a text.
         """
         ...
-
-    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
-        """What an answer with another status means: one of the errors above.
-
-        Args:
-            answer: The whole answer.
-            key: What the message must not tell.
-            texts: What was sent, and whatever else must not be quoted.
-        """
-        ...

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from memd.config.settings import Remote
-from memd.errors import MemdError
 from memd.providers.api_keys import ProviderAddress
 from memd.providers.provider import ProviderLimits
-from memd.providers.remote import known_models, replies
-from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, TextRole
+from memd.providers.remote import known_models
+from memd.providers.remote.dialect import BadReply, HttpRequest, TextRole
 from memd.providers.remote.replies import decoded
 
 HOME = ProviderAddress(
@@ -67,10 +66,6 @@ class Ollama(msgspec.Struct, frozen=True):
         if len(reply.embeddings) != count:
             raise BadReply(f"ollama: {count} texts were sent, and {len(reply.embeddings)} vectors came back")
         return reply.embeddings
-
-    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
-        """What an answer without success means."""
-        return replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 
 
 def ollama(model: str, remote: Remote) -> Ollama:

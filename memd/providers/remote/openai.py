@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from memd.config.settings import Remote
-from memd.errors import MemdError
 from memd.providers.api_keys import ProviderAddress
 from memd.providers.provider import ProviderLimits
-from memd.providers.remote import known_models, replies
-from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, TextRole
+from memd.providers.remote import known_models
+from memd.providers.remote.dialect import BadReply, HttpRequest, TextRole
 from memd.providers.remote.replies import decoded
 
 HOME = ProviderAddress("https://api.openai.com/v1", ("OPENAI_API_KEY",), endings=("/embeddings",), path="/v1")
@@ -65,10 +64,6 @@ class OpenAI(msgspec.Struct, frozen=True):
             BadReply: it does not hold one vector a text.
         """
         return indexed(self.provider, body, count)
-
-    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
-        """What an answer without success means."""
-        return replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 
 
 def openai(model: str, remote: Remote) -> OpenAI:
@@ -156,10 +151,6 @@ class Voyage(msgspec.Struct, frozen=True):
             BadReply: it does not hold one vector a text.
         """
         return indexed(self.provider, body, count)
-
-    def failure(self, answer: HttpAnswer, key: str | None, texts: Sequence[str] = ()) -> MemdError:
-        """What an answer without success means."""
-        return replies.failure(answer, provider=self.provider, model=self.model, key=key, texts=texts)
 
 
 def voyage(model: str, remote: Remote) -> Voyage:

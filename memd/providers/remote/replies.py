@@ -15,6 +15,7 @@ from memd.providers.provider import Vectors
 from memd.providers.remote.dialect import (
     BadReply,
     ContentRefused,
+    Dialect,
     HttpAnswer,
     KeyRefused,
     NotSupported,
@@ -150,7 +151,7 @@ def complaint(body: bytes) -> ErrorReply:
 
 
 def failure(
-    answer: HttpAnswer, *, provider: str, model: str, key: str | None = None, texts: Sequence[str] = ()
+    answer: HttpAnswer, dialect: Dialect, *, key: str | None = None, texts: Sequence[str] = ()
 ) -> MemdError:
     """What an answer that is no success means, as an error with a message for people.
 
@@ -159,11 +160,11 @@ def failure(
 
     Args:
         answer: The whole answer.
-        provider: Whom was asked, for the message.
-        model: Likewise.
+        dialect: Of the API that was asked; its provider and model stand in the message.
         key: What must not be told.
-        texts: What was sent; likewise.
+        texts: What was sent; likewise, and whatever else must not be quoted.
     """
+    provider, model = dialect.provider, dialect.model
     said = complaint(answer.body)
     status, words = answer.status, _words(said, key, texts)
     if said.codes & _QUOTA_CODES or status == HTTPStatus.PAYMENT_REQUIRED:

@@ -118,7 +118,9 @@ class RetryingClient:
             with attempt:
                 answer = await self.session.send(self.dialect.embed(texts, side), timeout_s)
                 if not answer.is_success:
-                    failure = self.dialect.failure(answer, self.account.key, (*texts, *self._headers()))
+                    failure = replies.failure(
+                        answer, self.dialect, key=self.account.key, texts=(*texts, *self._headers())
+                    )
                     raise Refused(str(failure)) if isinstance(failure, NotSupported) else failure
                 # Long lists of numbers: the loop must not stand still for them.
                 return await beside(self._read, answer.body, len(texts), dimensions)

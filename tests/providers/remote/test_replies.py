@@ -1,14 +1,19 @@
 """What answers mean, with vectors and without."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.config.settings import Remote
 from memd.errors import MemdError
+from memd.providers.remote import gemini, ollama, openai
 from memd.providers.remote.dialect import (
     BadReply,
     ContentRefused,
+    Dialect,
     HttpAnswer,
     KeyRefused,
     NotSupported,
@@ -65,12 +70,18 @@ def test_another_document_is_refused(body: bytes) -> None:
         decoded("example", body, dict[str, list[int]])
 
 
-PROVIDERS = ["openai", "gemini", "voyage", "ollama"]
+MADE: dict[str, Callable[[str, Remote], Dialect]] = {
+    "openai": openai.openai,
+    "gemini": gemini.gemini,
+    "voyage": openai.voyage,
+    "ollama": ollama.ollama,
+}
+PROVIDERS = [*MADE]
 
 
 def meant(response: Response, provider: str = "openai", key: str | None = None) -> MemdError:
     answer = HttpAnswer(response.status, dict(response.headers), response.body)
-    return failure(answer, provider=provider, model="a-model", key=key)
+    return failure(answer, MADE[provider]("a-model", Remote()), key=key)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -187,7 +198,7 @@ def test_no_message_quotes_a_text(message: str, is_told: bool) -> None:
     """A dozen characters in a row are a quotation, and so is a short text as a whole."""
     answer = HttpAnswer(500, {}, f'{{"error": "{message}"}}'.replace("\t", "\\t").encode())
     texts = ["Remember:\nthe vault\nis behind the clock.", "pin 12", "a"]
-    told = str(failure(answer, provider="ollama", model="m", texts=texts))
+    told = str(failure(answer, ollama.ollama("m", Remote()), texts=texts))
     assert (message[:20] in told) is is_told
 
 
