@@ -33,7 +33,6 @@ from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.backoff import delay_s
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore, Space
-from memd.store.provider_records import ProviderStore
 
 if TYPE_CHECKING:
     from memd.embedding.batch_jobs import SharedBatchJobs
@@ -272,7 +271,6 @@ class RunningProvider:
             self._parts.bound,
             self.health,
             confirm_above=self._settings.remote.confirm_above_chunks if is_paid_for else None,
-            documents=lambda space: ProviderStore(cache, space),
             in_flight=self._parts.in_flight.setdefault(space_of(provider.identity), InFlight()),
         )
 

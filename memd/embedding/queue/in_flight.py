@@ -3,17 +3,18 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 from weakref import WeakSet
 
 from memd.embedding.health import ProviderHealth
-from memd.embedding.health_state import Retrying
+from memd.embedding.health_state import Refusing, Retrying
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.cache import SpaceCache
 from memd.embedding.queue.passage_embedder import Outcome, PartialResult, PassageEmbedder, embedded
 from memd.embedding.queue.results import ResultWriter
+from memd.embedding.queue.user_controls import UserSwitches
 from memd.model import TextHash
 from memd.providers.provider import ProviderLimits
 
@@ -23,13 +24,8 @@ Place = tuple[str, asyncio.Future[None]]
 class FairSlots:
     """Two queues for some places: after somebody from the quick one it is the turn of the long one, if anybody is there."""
 
-    def __init__(self, places: Callable[[], int] = lambda: 1) -> None:
-        """All places are free.
-
-        Args:
-            places: How many there are just now; when they become fewer, nobody is sent away.
-        """
-        self._places = places
+    def __init__(self) -> None:
+        self.places = 1  # may be changed at any time; when they become fewer, nobody is sent away
         self._quick: deque[Place] = deque()
         self._long: deque[Place] = deque()
         self._taken = 0
@@ -47,7 +43,7 @@ class FairSlots:
             who: By which hurry finds whoever waits.
             quick: Wait in the quick queue.
         """
-        if self._taken >= self._places() or self.waiting:
+        if self._taken >= self.places or self.waiting:
             await self._wait(who, self._quick if quick else self._long)
         else:
             self._taken, self._was_quick = self._taken + 1, quick
@@ -86,7 +82,7 @@ class FairSlots:
 
     def _fill(self) -> None:
         # Whoever was cancelled while waiting still stands in a queue.
-        while (self._quick or self._long) and self._taken < self._places():
+        while (self._quick or self._long) and self._taken < self.places:
             queue = self._long if not self._quick or (self._was_quick and self._long) else self._quick
             _, given = queue.popleft()
             if not given.cancelled():
@@ -124,7 +120,7 @@ class RequestSlots:
         bulk: Bulk,
         cached: SpaceCache,
         storing: ResultWriter,
-        may_send: Callable[[AgentBacklog], bool],
+        switches: UserSwitches,
         in_flight: InFlight,
     ) -> None:
         """Send nothing before `send` is called.
@@ -136,10 +132,10 @@ class RequestSlots:
             bulk: Knows what is in batch jobs.
             cached: Knows what others have asked for meanwhile.
             storing: Takes what came.
-            may_send: Whether anything may be asked for an agent.
+            switches: What the user lets be sent.
             in_flight: What is requested in the space, also by other queues.
         """
-        self.turns = FairSlots(lambda: embedder.provider.limits.concurrency)
+        self._turns = FairSlots()
         self._in_flight = in_flight
         in_flight.requests.add(self)
         self._backlogs = backlogs
@@ -148,8 +144,14 @@ class RequestSlots:
         self._bulk = bulk
         self._cached = cached
         self._results = storing
-        self._may_send = may_send
+        self._switches = switches
         self._probing = asyncio.Lock()
+
+    @property
+    def turns(self) -> FairSlots:
+        """As many slots as the provider allows just now."""
+        self._turns.places = self._embedder.provider.limits.concurrency
+        return self._turns
 
     @property
     def asking(self) -> set[TextHash]:
@@ -168,6 +170,10 @@ class RequestSlots:
         """Whether another agent may have asked for the same texts."""
         return sum(len(requests._backlogs) for requests in self._in_flight.requests) > 1  # noqa: SLF001 - of its own class
 
+    def may_send(self, backlog: AgentBacklog) -> bool:
+        """Whether anything of an agent may be sent: the user lets it, and the provider does not refuse."""
+        return self._switches.let_send(backlog) and not isinstance(self._health.now.passages, Refusing)
+
     async def send(self, backlog: AgentBacklog, *, quick: bool) -> bool:
         """Send one request when it is the agent's turn; False: all that it wants is in flight for others."""
         await self.turns.take(backlog.agent, quick=quick)
@@ -175,7 +181,7 @@ class RequestSlots:
         try:
             # Overtaken by something newer in the long queue, it goes to the quick one. From there it never goes
             # back: an agent that is written to all the time would have no turn at all.
-            if (backlog.anew.is_set() and not quick) or not self._may_send(backlog):
+            if (backlog.anew.is_set() and not quick) or not self.may_send(backlog):
                 return True
             if isinstance(self._health.now.passages, Retrying):
                 return await self._probe(backlog)
@@ -229,7 +235,7 @@ class RequestSlots:
         """
         async with self._probing:
             await self._health.passages_due()
-            if backlog.anew.is_set() or not self._may_send(backlog):
+            if backlog.anew.is_set() or not self.may_send(backlog):
                 return True  # what was read before the wait is not what is wanted most
             if not isinstance(self._health.now.passages, Retrying):
                 return True

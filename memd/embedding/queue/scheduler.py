@@ -2,28 +2,28 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import structlog
 
 from memd.embedding.health import ProviderHealth
-from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.health_state import Healthy, Retrying
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.cache import CacheBound, SpaceCache
 from memd.embedding.queue.in_flight import InFlight, RequestSlots, end_all
 from memd.embedding.queue.passage_embedder import PassageEmbedder
 from memd.embedding.queue.results import ResultWriter
-from memd.embedding.queue.user_controls import CostConfirmations, SpaceDocuments, UserSwitches, forgetful
+from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
 from memd.errors import FatalError, TransientError
 from memd.model import TextHash
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
 from memd.runtime.safe_traceback import told
-from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index
+from memd.store.provider_records import ProviderStore
 
 log = structlog.get_logger()
 
@@ -53,7 +53,6 @@ class EmbeddingQueue:
         health: ProviderHealth,
         *,
         confirm_above: int | None = None,
-        documents: Callable[[Space], SpaceDocuments] = forgetful,
         in_flight: InFlight | None = None,
         burst_s: float = BURST_S,
     ) -> None:
@@ -61,12 +60,11 @@ class EmbeddingQueue:
 
         Args:
             provider: Embeds the texts.
-            cache: Where vectors are kept by text hash.
+            cache: Where vectors are kept by text hash, and pauses and confirmations of the user.
             bound: How many of them stay, the least recently used going first.
             health: Of the provider; its clock and its source of jitter are the queue's, too.
             confirm_above: More texts than this, not cached, wait for a person to confirm them; None: nobody is asked,
                 as the work costs nothing.
-            documents: Where pauses and confirmations are kept.
             in_flight: What is requested in the space of the provider, also by other queues; None: there is no other.
             burst_s: After so long without any being sent, texts that were sent before do not count for confirm_above.
         """
@@ -83,7 +81,7 @@ class EmbeddingQueue:
         space = (identity.provider, identity.model, identity.key)
         self.known = KnownVectors(cache, space)
         self.bulk = Bulk(self.known)
-        self._switches = UserSwitches(space, documents)
+        self._switches = UserSwitches(ProviderStore(cache, space), ProviderStore(cache, ANY_SPACE))
         self._cached = SpaceCache(self.known, bound)
         self._confirmations = CostConfirmations(confirm_above, self._switches, self._cached, self._progress)
         self._results = ResultWriter(space, self._cached, self._progress)
@@ -94,7 +92,7 @@ class EmbeddingQueue:
             bulk=self.bulk,
             cached=self._cached,
             storing=self._results,
-            may_send=self._may_send,
+            switches=self._switches,
             in_flight=in_flight or InFlight(),
         )
 
@@ -392,18 +390,13 @@ class EmbeddingQueue:
             self._progress.notify()
         if (is_anew or not backlog.ahead) and await self._look(backlog):
             return True  # what came out of the cache may have been all of what was read
-        if not backlog.ahead or not self._may_send(backlog):
+        if not backlog.ahead or not self._slots.may_send(backlog):
             return False
         if len(backlog.requests) >= UNSTORED * self.provider.limits.concurrency:
             return False
         if await self._hand_over(backlog):
             return True
         return await self._slots.send(backlog, quick=is_anew)
-
-    def _may_send(self, backlog: AgentBacklog) -> bool:
-        if self._switches.of(backlog.agent).paused or isinstance(self.health.now.passages, Refusing):
-            return False
-        return backlog.unconfirmed is None or self._switches.of(backlog.agent).confirmed
 
     # --- what there is to do
 
@@ -455,7 +448,7 @@ class EmbeddingQueue:
             sources = [
                 one
                 for one in self._backlogs.values()
-                if one.source.use_cache and one.open and self._may_send(one)
+                if one.source.use_cache and one.open and self._slots.may_send(one)
             ]
             taken = await self.bulk.submit(
                 [(one.source.index, one.out) for one in sources], self._slots.asking
@@ -469,7 +462,7 @@ class EmbeddingQueue:
 
     def _open_for_bulk(self) -> int:
         return sum(
-            one.open for one in self._backlogs.values() if one.source.use_cache and self._may_send(one)
+            one.open for one in self._backlogs.values() if one.source.use_cache and self._slots.may_send(one)
         )
 
     # --- waiting for vectors

@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import Protocol
+from collections.abc import AsyncIterator
 
 import msgspec
 import structlog
@@ -13,53 +12,14 @@ from memd.embedding.queue.cache import SpaceCache
 from memd.errors import MemdError, TransientError
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.embedding_cache import Space
+from memd.store.provider_records import ProviderStore
 from memd.text.tokens import estimate_tokens
 
 log = structlog.get_logger()
 
-_ANY: Space = ("", "", "")  # a pause is meant for whatever provider an agent has
+ANY_SPACE: Space = ("", "", "")  # a pause is meant for whatever provider an agent has
 _PAUSED = "paused"
 _CONFIRMED = "confirmed"
-
-
-class SpaceDocuments(Protocol):
-    """Small documents of one embedding space."""
-
-    async def document(self, name: str) -> bytes | None:
-        """A document that was put, or None.
-
-        Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer.
-        """
-        ...
-
-    async def put_document(self, name: str, content: bytes) -> None:
-        """Keep a document in the place of the one of that name.
-
-        Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer.
-        """
-        ...
-
-
-class TransientDocuments:
-    """Documents that last as long as the process."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    async def document(self, name: str) -> bytes | None:
-        """A document that was put, or None."""
-        return self._kept.get(name)
-
-    async def put_document(self, name: str, content: bytes) -> None:
-        """Keep a document in the place of the one of that name."""
-        self._kept[name] = content
-
-
-def forgetful(_: Space) -> SpaceDocuments:
-    """Documents in memory alone, for each call others."""
-    return TransientDocuments()
 
 
 class UserSwitch(msgspec.Struct, frozen=True):
@@ -72,15 +32,15 @@ class UserSwitch(msgspec.Struct, frozen=True):
 class UserSwitches:
     """The switches of all agents of one embedding space, in memory once they were read."""
 
-    def __init__(self, space: Space, documents: Callable[[Space], SpaceDocuments]) -> None:
+    def __init__(self, of_space: ProviderStore, of_any: ProviderStore) -> None:
         """Read nothing before `read`.
 
         Args:
-            space: The provider, model and key that a confirmation is for.
-            documents: Where the documents of a space are.
+            of_space: The documents of the provider, model and key that a confirmation is for.
+            of_any: Those of ANY_SPACE.
         """
-        self._of_space = documents(space)
-        self._of_any = documents(_ANY)
+        self._of_space = of_space
+        self._of_any = of_any
         self._paused: dict[str, bool] = {}  # by agent
         self._confirmed: dict[str, bool] = {}  # by agent
         # Of these, what the document says; None where a write has not succeeded, which may have been done all the same.
@@ -90,6 +50,11 @@ class UserSwitches:
     def of(self, agent: str) -> UserSwitch:
         """The switches of an agent, as far as they were read."""
         return UserSwitch(paused=self._paused.get(agent, False), confirmed=self._confirmed.get(agent, False))
+
+    def let_send(self, backlog: AgentBacklog) -> bool:
+        """Whether something of an agent may be sent, as far as the user decides that."""
+        switch = self.of(backlog.agent)
+        return not switch.paused and (backlog.unconfirmed is None or switch.confirmed)
 
     async def read(self, agent: str) -> UserSwitch:
         """Read the switches of an agent; one that cannot be read is off."""
@@ -141,7 +106,7 @@ class UserSwitches:
             self._kept[agent] = confirmed
 
 
-async def _read(documents: SpaceDocuments, name: str) -> bool | None:
+async def _read(documents: ProviderStore, name: str) -> bool | None:
     """What a document says; False where there is none, None where that cannot be known."""
     try:
         content = await documents.document(name)

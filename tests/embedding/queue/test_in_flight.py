@@ -131,8 +131,7 @@ async def test_a_failure_passes_the_place_on() -> None:
 
 async def test_as_many_go_at_once_as_there_are_places() -> None:
     """No more, also when places become fewer; and more when there are more."""
-    places = 3
-    turns, inside, most = FairSlots(lambda: places), 0, 0
+    turns, inside, most = FairSlots(), 0, 0
 
     async def have(number: int) -> None:
         nonlocal inside, most
@@ -143,7 +142,7 @@ async def test_as_many_go_at_once_as_there_are_places() -> None:
             inside -= 1
 
     for wanted in (3, 1, 5):
-        places, most = wanted, 0
+        turns.places, most = wanted, 0
         await asyncio.gather(*(have(number) for number in range(50)))
         assert most == wanted
     assert turns.waiting == 0

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,6 @@ def queue_of(
         CacheBound(10_000),
         healthy(),
         confirm_above=confirm_above,
-        documents=partial(ProviderStore, cache),
     )
 
 

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import product
+from typing import cast
 
 import pytest
 
 from memd.embedding.queue.user_controls import UserSwitches
 from memd.store.errors import StoreUnavailable
-
-SPACE = ("provider", "model", "key")
+from memd.store.provider_records import ProviderStore
 
 
 class How(Enum):
@@ -44,9 +44,15 @@ class Disk:
             raise StoreUnavailable("the disk is full")
 
 
+def switches_on(disk: Disk) -> UserSwitches:
+    """All of whose documents are on one disk."""
+    kept = cast("ProviderStore", disk)
+    return UserSwitches(kept, kept)
+
+
 async def confirmed(disk: Disk) -> bool:
     """What a daemon that starts reads."""
-    return (await UserSwitches(SPACE, lambda _: disk).read("main")).confirmed
+    return (await switches_on(disk).read("main")).confirmed
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -55,7 +61,7 @@ async def test_a_confirmation_is_kept_or_its_failure_is_told(*, before: bool) ->
     each: Sequence[tuple[bool, How]] = list(product([False, True], How))
     for steps in product(each, repeat=3):
         disk = Disk(**{"confirmed:main": b"true"} if before else {})
-        switches = UserSwitches(SPACE, lambda _, disk=disk: disk)  # type: ignore[misc]
+        switches = switches_on(disk)
         await switches.read("main")
         for wished, how in steps:
             disk.how = how
@@ -74,7 +80,7 @@ async def test_a_confirmation_is_kept_or_its_failure_is_told(*, before: bool) ->
 async def test_what_is_written_is_not_written_again() -> None:
     """Nor where nobody ever confirmed anything."""
     disk = Disk()
-    switches = UserSwitches(SPACE, lambda _: disk)
+    switches = switches_on(disk)
     await switches.read("main")
     for wished in (False, False, True, True, False, False):
         await switches.confirm("main", confirmed=wished)
@@ -90,7 +96,7 @@ async def test_of_two_at_once_the_later_one_holds() -> None:
             await may.wait()
             await disk.put_document(name, content)
 
-    switches = UserSwitches(SPACE, lambda _: Slow())
+    switches = switches_on(Slow())
     writes = [asyncio.create_task(switches.confirm("main", confirmed=one)) for one in (True, False, True)]
     await asyncio.sleep(0)
     may.set()
