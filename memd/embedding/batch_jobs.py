@@ -14,6 +14,7 @@ from memd.providers.calibration import Bias
 from memd.providers.provider import Identity, space_of
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import ProviderSpec
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 
@@ -25,6 +26,7 @@ class SharedBatchJobs:
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()  # held while the jobs are carried out
+        self.changes = ChangeNotifier()  # of the jobs: the queues look again
         self.batches: BatchRunner | None = None
         self.queues: dict[EmbeddingQueue, BatchSettings] = {}  # with the settings of each
 
@@ -33,11 +35,6 @@ class SharedBatchJobs:
         self.batches = batches
         for queue, settings in self.queues.items():
             queue.bulk.use(batches, settings)
-
-    def changed(self) -> None:
-        """Have all queues look again."""
-        for queue in self.queues:
-            queue.batches_changed()
 
 
 class CachedBatchJobs:
@@ -111,7 +108,7 @@ class CachedBatchJobs:
         client = BatchClient(dialect, session, recipe.account.key, rng=self._rng, clock=time.time)
         form = VectorForm(identity.dimensions, None if self._bias is None else self._bias.passages)
         ledger = ProviderStore(self._cache, space_of(identity))
-        batches = BatchRunner(client, ledger, settings, form, shared.changed)
+        batches = BatchRunner(client, ledger, settings, form, shared.changes)
         self._mine = batches, session
         shared.use(batches)
         return self._mine

@@ -1,74 +1,23 @@
 """Gathers what waits for vectors, over all agents and files, into the jobs of a batch API."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from memd.config.settings import BatchSettings
 from memd.errors import TransientError
 from memd.model import TextHash
-from memd.providers.batch.state import BatchState
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 
+if TYPE_CHECKING:  # it needs httpx
+    from memd.providers.batch.jobs import BatchRunner
+
 MOST = 200_000  # chunks of an index that are gathered at once
-
-
-class BatchJobs(Protocol):
-    """The jobs of one provider, as memd.providers.batch.jobs has them."""
-
-    @property
-    def trouble(self) -> str | None:
-        """What jobs that are under way wait for, beside the provider's work."""
-        ...
-
-    @property
-    def state(self) -> BatchState:
-        """Whether batches are used, and why not."""
-        ...
-
-    @property
-    def is_open(self) -> bool:
-        """Whether jobs are taken just now."""
-        ...
-
-    @property
-    def jobs(self) -> int:
-        """How many are under way."""
-        ...
-
-    @property
-    def claimed(self) -> int:
-        """How many texts are in them."""
-        ...
-
-    @property
-    def files_left(self) -> int:
-        """How many files of jobs that have ended could not be deleted yet."""
-        ...
-
-    def holds(self, text_hash: TextHash) -> bool:
-        """Whether a text is in a job, or may be."""
-        ...
-
-    def held_of(self, hashes: AbstractSet[TextHash]) -> frozenset[TextHash]:
-        """Those of some texts that are in a job, or may be."""
-        ...
-
-    def takes(self, text_hash: TextHash) -> bool:
-        """Whether a text may be put into one."""
-        ...
-
-    async def submit(self, texts: Mapping[TextHash, str]) -> None:
-        """Put texts into jobs."""
-        ...
-
-    async def turn_on(self) -> None:
-        """Use batches again, whatever went wrong."""
-        ...
 
 
 class Bulk:
@@ -80,16 +29,19 @@ class Bulk:
         Args:
             known: The cache, where jobs leave their vectors.
         """
+        self.changes = (
+            ChangeNotifier()
+        )  # of the jobs; all that are used one after the other have the same one
         self._known = known
-        self._batches: BatchJobs | None = None
+        self._batches: BatchRunner | None = None
         self._settings = BatchSettings()
 
-    def use(self, batches: BatchJobs, settings: BatchSettings) -> None:
+    def use(self, batches: "BatchRunner", settings: BatchSettings) -> None:
         """Have jobs from here on."""
-        self._batches, self._settings = batches, settings
+        self._batches, self._settings, self.changes = batches, settings, batches.changes
 
     @property
-    def batches(self) -> BatchJobs | None:
+    def batches(self) -> "BatchRunner | None":
         """The jobs; None where there are none by configuration or by provider."""
         return self._batches
 

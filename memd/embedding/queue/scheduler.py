@@ -232,10 +232,6 @@ class EmbeddingQueue:
         self._rest()
         self._progress.notify()
 
-    def batches_changed(self) -> None:
-        """Look again for all agents: batch jobs have brought vectors, or given texts back."""
-        self._wake_all()
-
     def _forget(self, agent: str) -> asyncio.Task[None] | None:
         backlog = self._backlogs.pop(agent, None)
         if backlog is None or backlog.task is None:
@@ -260,6 +256,7 @@ class EmbeddingQueue:
         """Embed what waits, for ever."""
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._follow_jobs())
                 while True:
                     self._agent_came.clear()
                     for backlog in self._backlogs.values():
@@ -269,6 +266,13 @@ class EmbeddingQueue:
         finally:
             for backlog in self._backlogs.values():
                 backlog.task = None
+
+    async def _follow_jobs(self) -> None:
+        """Look again for all agents whenever batch jobs have brought vectors, or given texts back."""
+        version = self.bulk.changes.version
+        while True:
+            version = await self.bulk.changes.since(version)
+            self._wake_all()
 
     async def _work_for(self, backlog: AgentBacklog) -> None:
         """Embed what waits of one agent, for as long as its store is open."""

@@ -20,6 +20,7 @@ from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
 from memd.runtime.backoff import delay_s
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
 
@@ -41,7 +42,7 @@ class BatchRunner:
         ledger: Ledger,
         settings: BatchSettings,
         form: VectorForm,
-        on_change: Callable[[], None],
+        changes: ChangeNotifier,
     ) -> None:
         """No text is taken until resume was called.
 
@@ -50,7 +51,7 @@ class BatchRunner:
             ledger: Where jobs are remembered, and vectors kept.
             settings: Of the configuration.
             form: Of the vectors.
-            on_change: Called when vectors were kept, texts are let go, or held ones are known.
+            changes: Notified when vectors were kept, texts are let go, or held ones are known.
         """
         self._client = client
         self._ledger = ledger
@@ -59,7 +60,7 @@ class BatchRunner:
         self._is_more_left = False  # since that was looked at last
         self._settings = settings
         self._form = form
-        self._on_change = on_change
+        self.changes = changes
         self._state = BatchState()
         self._missing: dict[str, set[TextHash]] = {}  # our id of a job -> its texts without a vector
         self._failed: set[TextHash] = set()  # texts that came out of a job without one
@@ -176,7 +177,7 @@ class BatchRunner:
         """
         self._state = state.turned_on(self._state)
         self._failed.clear()
-        self._on_change()
+        self.changes.notify()
         async with self._writing_state:
             await self._ledger.put_document(state.DOCUMENT, msgspec.json.encode(self._state))
 
@@ -204,7 +205,7 @@ class BatchRunner:
         self._begin(self._clear_left(failures=0))
         if jobs:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
-        self._on_change()  # until here all texts were held, also those that are in no job
+        self.changes.notify()  # until here all texts were held, also those that are in no job
 
     async def _try_to_take_up(self) -> None:
         """Take up the jobs of an earlier life, if they can be read; where they never will be in this one, there are none."""
@@ -216,7 +217,7 @@ class BatchRunner:
             # A ledger of a newer memd will not be readable in this life.
             self._enter(f"jobs cannot be remembered, so there are none: {failure}")
             self._is_resumed, self._barred_until = True, float("inf")
-            self._on_change()
+            self.changes.notify()
         else:
             self._enter(None)
 
@@ -258,7 +259,7 @@ class BatchRunner:
                 self._state = state.succeeded(self._state)
                 log.info("embed.batch_ended", texts=job.texts, missing=len(missing))
         del self._missing[job.id]
-        self._on_change()
+        self.changes.notify()
         is_clear = True
         if not missing:
             is_clear = await self._files.clear(job.id)  # before the job is forgotten
@@ -337,7 +338,7 @@ class BatchRunner:
             lambda: self._ledger.keep(job_id, vectors),
             "vectors of a job wait at the provider's until they can be kept",
         )
-        self._on_change()
+        self.changes.notify()
 
     async def _end(self, job_id: str) -> None:
         # One after the other: the state of now is what must be there at last.

@@ -21,6 +21,7 @@ from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.provider import RemoteProvider
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
@@ -72,7 +73,7 @@ async def desk(
         client = BatchClient(dialect, session, asker.account.key, rng=Random(2), clock=time.time)
         bias = None if provider.bias is None else provider.bias.passages
         ledger = ProviderStore(cache, space)
-        batches = BatchRunner(client, ledger, settings, VectorForm(DIMENSIONS, bias), queue.batches_changed)
+        batches = BatchRunner(client, ledger, settings, VectorForm(DIMENSIONS, bias), ChangeNotifier())
         queue.bulk.use(batches, settings)
         await batches.resume()
         running = asyncio.create_task(queue.run())

@@ -29,6 +29,7 @@ from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
@@ -94,6 +95,20 @@ class RecordingLedger(ProviderStore):
         self.delivered.extend(vectors)
 
 
+class JobCounts(ChangeNotifier):
+    """Notes how many jobs there are at each change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: BatchRunner | None = None
+        self.seen: list[int] = []
+
+    def notify(self) -> None:
+        assert self.batches is not None
+        self.seen.append(self.batches.jobs)
+        super().notify()
+
+
 class Rig(msgspec.Struct):
     """What a test sees."""
 
@@ -136,17 +151,18 @@ async def batching(
     space = (name, dialect.embeddings.model, "k")
     recording = RecordingLedger(store, space, keep_fault)
     ledger = wrap(recording)
-    changes: list[int] = []
+    changes = JobCounts()
     batches = BatchRunner(
         BatchClient(dialect, session, key, rng=Random(5), clock=clock, retries=QUICK, timeouts=timeouts),
         ledger,
         settings or BatchSettings(enabled=True, poll_interval_ms=2),
         VectorForm(dimensions, without),
-        lambda: changes.append(batches.jobs),
+        changes,
     )
+    changes.batches = batches
     try:
         await batches.resume()
-        yield Rig(batches, store, KnownVectors(store, space), ledger, recording.delivered, changes)
+        yield Rig(batches, store, KnownVectors(store, space), ledger, recording.delivered, changes.seen)
     finally:
         await batches.close()
         await session.close()
