@@ -16,9 +16,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from memd.ctl.call import Places
 from memd.ctl.service import launchd, systemd
-from memd.ctl.service.start_command import launch
-from memd.ctl.service.supervisor import ServiceUnit
-from memd.ctl.service.unit_files import template
+from memd.ctl.service.supervisor import ServiceUnit, launch, template
 
 ROOT = Path(__file__).parents[1]
 FILES = {

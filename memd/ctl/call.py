@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memd.ctl.output.screen import Screen
+from memd.ctl.output.terminal import Screen
 from memd_client import paths
 from memd_client.blocking import Client
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from memd.ctl import arguments
 from memd.ctl.call import Call, places
 from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, explained
-from memd.ctl.output.screen import Outcome, Screen, process_screen
+from memd.ctl.output.terminal import Outcome, Screen, process_screen
 from memd.errors import MemdError
 from memd.runtime import safe_traceback
 from memd.runtime.standard_streams import open_streams

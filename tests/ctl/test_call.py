@@ -7,7 +7,7 @@ import pytest
 
 from memd.ctl import arguments
 from memd.ctl.call import Call, Places, places
-from memd.ctl.output.screen import Screen
+from memd.ctl.output.terminal import Screen
 from memd_client import TimedOut
 from tests.client.scripted_server import serving
 

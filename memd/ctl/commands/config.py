@@ -23,7 +23,7 @@ from memd.ctl.config.starter import (
 from memd.ctl.config.warnings import exposed_key_files, overlaps, remarks_on_sources
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import counted, listed, shown
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 
 _MOST_CHARS = 32_768  # that chunking.max_chars may be
 

@@ -19,7 +19,7 @@ from memd.ctl.demo.workspace import (
     write_notes,
 )
 from memd.ctl.output.humanize import counted
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd.text.memory_paths import is_curated
 from memd_client.blocking import Client
 from memd_client.messages import Hit

@@ -13,7 +13,7 @@ from memd.ctl.call import Call
 from memd.ctl.doctor import agents, daemon, installation, limits, report, service, socket, state, stores
 from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd.inspection.facts import Cache, Disk, Program, RootsScan, Store
 from memd.inspection.probe import Probe, ProbeResult
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite

@@ -7,9 +7,14 @@ from memd.ctl.call import Call
 from memd.ctl.daemon.process import find_holder, is_gone, is_held, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.output.humanize import duration, shown
-from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import ServicePlan, execute
-from memd.ctl.service.installation import ServiceInstallation, find_own_installation, managed_state
+from memd.ctl.output.terminal import Outcome
+from memd.ctl.service.installation import (
+    ServiceInstallation,
+    ServicePlan,
+    execute_plan,
+    find_own_installation,
+    managed_state,
+)
 from memd.ctl.service.supervisor import ManagedService
 from memd_client.errors import DaemonNotRunning, MemdClientError
 
@@ -101,7 +106,7 @@ def _is_the_managers(call: Call, managed: ManagedService) -> bool:
 def _have_stopped(call: Call, service: ServiceInstallation, managed: ManagedService) -> Outcome:
     """Left to itself, the manager would start it again."""
     began = time.monotonic()
-    execute(ServicePlan(after=service.supervisor.stop(managed)), service, call.environ)
+    execute_plan(ServicePlan(after=service.supervisor.stop(managed)), service, call.environ)
     took_s = time.monotonic() - began
     name, pid = service.supervisor.name, managed.pid
     data = {"was_running": pid is not None, "pid": pid, "took_s": round(took_s, 3), "service": name}

@@ -1,9 +1,9 @@
 """memd-ctl embed: have embedding pause or go on, confirm what it costs, turn batch jobs on again."""
 
 from memd.ctl.call import Call
-from memd.ctl.output import embedding_text
+from memd.ctl.output import reply_text
 from memd.ctl.output.humanize import one_line, visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd_client.messages import EmbedAction, EmbedReport
 
 _ACTIONS: dict[str, EmbedAction] = {
@@ -24,6 +24,6 @@ def run(call: Call) -> Outcome:
 def text(report: EmbedReport) -> str:
     """The state of embedding of each agent, a line each."""
     return "\n".join(
-        f"{visible(agent)}: {visible(one_line(embedding_text.state_in_words(embedding)))}"
+        f"{visible(agent)}: {visible(one_line(reply_text.state_in_words(embedding)))}"
         for agent, embedding in sorted(report.agents.items())
     )

@@ -5,9 +5,9 @@ from itertools import groupby
 
 from memd.ctl.call import Call
 from memd.ctl.commands.search import question_of
-from memd.ctl.output import hits
+from memd.ctl.output import reply_text
 from memd.ctl.output.humanize import counted, fitted, visible, width, wrapped
-from memd.ctl.output.screen import Outcome, Paint
+from memd.ctl.output.terminal import Outcome, Paint
 from memd_client.messages import ExplainedHit, Explanation
 
 _COLUMNS = 80
@@ -26,7 +26,7 @@ def run(call: Call) -> Outcome:
     with call.client() as memd:
         explanation = memd.explain(**question_of(call.options))
     told = text(explanation, call.screen.paint, columns=call.screen.columns, whole=call.options.all)
-    return Outcome(explanation, told, hits.notes(explanation.found))
+    return Outcome(explanation, told, reply_text.answer_notes(explanation.found))
 
 
 def text(explanation: Explanation, paint: Paint, *, columns: int | None = None, whole: bool = False) -> str:

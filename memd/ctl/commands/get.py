@@ -5,7 +5,7 @@ import re
 from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, Failed
 from memd.ctl.output.humanize import visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.messages import Note
 

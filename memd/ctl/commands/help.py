@@ -8,7 +8,7 @@ import msgspec
 from memd.ctl.arguments import COMMANDS
 from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, Failed
-from memd.ctl.output.screen import Outcome, Screen
+from memd.ctl.output.terminal import Outcome, Screen
 
 _WIDEST = 110  # columns: longer lines are hard to read
 _LINK = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md(?:#[\w-]*)?\)")

@@ -22,7 +22,7 @@ from memd.ctl.integrations.hook_context import (
     query_of,
     read_input,
 )
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
 from memd_client.messages import PLACES_FROM, Hit, Note, Source

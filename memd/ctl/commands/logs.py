@@ -8,7 +8,7 @@ from pathlib import Path
 from memd.ctl.call import Call
 from memd.ctl.daemon.log import follow, last_of, lines_of, readable
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd.runtime.log_file import all_of
 
 _BLOCK = 1 << 16

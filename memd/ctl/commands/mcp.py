@@ -13,7 +13,7 @@ from memd.ctl.integrations.foreign_file import change
 from memd.ctl.integrations.json_edit import NotEditable
 from memd.ctl.integrations.mcp_clients import McpClient, client_of, entry, own_command, own_flags, snippet
 from memd.ctl.output.humanize import shown, visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 
 
 class McpResult(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from memd.config.settings import Config, Redact
 from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, USAGE, Failed
 from memd.ctl.output.humanize import counted, shown, visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 
 if TYPE_CHECKING:
     from memd.redact.redactor import Redactor

@@ -2,7 +2,7 @@
 
 from memd.ctl.call import Call
 from memd.ctl.output.humanize import counted
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd_client.messages import ReindexReport
 
 _READS_S = 600.0

@@ -3,7 +3,7 @@
 from memd.ctl.call import Call
 from memd.ctl.failures import BAD_CONFIG, Failed
 from memd.ctl.output.humanize import shown, visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd_client.messages import Reloaded
 
 _TIMEOUT_S = 30.0

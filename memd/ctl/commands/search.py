@@ -5,8 +5,8 @@ from typing import TypedDict
 
 from memd.ctl.call import Call
 from memd.ctl.failures import UsageError
-from memd.ctl.output import hits
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output import reply_text
+from memd.ctl.output.terminal import Outcome
 from memd_client.messages import Source
 
 
@@ -48,4 +48,6 @@ def run(call: Call) -> Outcome:
     """Ask, and print the hits."""
     with call.client() as memd:
         found = memd.search(**question_of(call.options), max_chars=0)  # a terminal is no context window
-    return Outcome(found, hits.text(found.results, call.screen.paint), hits.notes(found))
+    return Outcome(
+        found, reply_text.hits_text(found.results, call.screen.paint), reply_text.answer_notes(found)
+    )

@@ -14,12 +14,16 @@ from memd.ctl.daemon.log import readable
 from memd.ctl.daemon.process import find_holder, is_held
 from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
 from memd.ctl.output.humanize import listed, shown, visible
-from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import ServicePlan, await_service, execute
-from memd.ctl.service.installation import ServiceInstallation, find_installation
+from memd.ctl.output.terminal import Outcome
+from memd.ctl.service.installation import (
+    ServiceInstallation,
+    ServicePlan,
+    await_service,
+    execute_plan,
+    find_installation,
+)
 from memd.ctl.service.manager import REMEDY, NoManager, journal_lines, lingers, query_manager
-from memd.ctl.service.supervisor import ManagedService
-from memd.ctl.service.unit_files import InstalledUnits
+from memd.ctl.service.supervisor import InstalledUnits, ManagedService
 from memd_client import paths
 
 _BEFORE_FOLLOWING = 10  # lines, as tail has it
@@ -88,7 +92,7 @@ def _install(call: Call, found: ServiceInstallation, platform: str) -> Outcome:
         write=() if found.is_current else found.units,
         after=found.supervisor.install(changed=changed, managed=managed),
     )
-    execute(plan, found, call.environ)
+    execute_plan(plan, found, call.environ)
     pid = await_service(found, call.options.timeout).pid
     where = visible(shown(found.main.path, call.places.home))
     text = (
@@ -190,7 +194,7 @@ def _uninstall(call: Call, found: ServiceInstallation) -> Outcome:
     )
     if call.options.print:
         return _printed(call, plan)
-    execute(plan, found, call.environ)
+    execute_plan(plan, found, call.environ)
     files = listed([visible(shown(one.path, call.places.home)) for one in there])
     text = f"{name} starts memd no more; removed {files}. Your notes and the index are as they were."
     return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
@@ -207,7 +211,7 @@ def _change(call: Call, found: ServiceInstallation, action: str) -> Outcome:
     managed = query_manager(supervisor, call.environ)
     if action != "stop":
         _refuse_second(call, found, managed)
-    execute(ServicePlan(after=orders(managed)), found, call.environ)
+    execute_plan(ServicePlan(after=orders(managed)), found, call.environ)
     if action == "stop":
         text = f"{supervisor.name} has stopped memd. It starts it again at the next login."
         return Outcome({"pid": None}, text, tuple(_drift(call, found)))

@@ -7,10 +7,10 @@ from typing import NoReturn
 
 from memd.ctl.call import Call
 from memd.ctl.failures import UsageError, explained
-from memd.ctl.output import embedding_text, live_display
-from memd.ctl.output.embedding_text import vectors_in_words
+from memd.ctl.output import reply_text, terminal
 from memd.ctl.output.humanize import ago, clause, counted, duration, one_line, shown, size, visible
-from memd.ctl.output.screen import Outcome, Paint
+from memd.ctl.output.reply_text import vectors_in_words
+from memd.ctl.output.terminal import Outcome, Paint
 from memd.version import VERSION
 from memd_client.errors import MemdClientError
 from memd_client.messages import (
@@ -64,7 +64,7 @@ def _watch(call: Call) -> NoReturn:
                 return screen.paint(visible(explained(error).message), "red")
             return text(report, time.time(), call.places.home, screen.paint)
 
-        live_display.show_page(screen, draw, _STEP_S)
+        terminal.show_page(screen, draw, _STEP_S)
 
 
 def _of_another_version(report: StatusReport, paint: Paint) -> Iterator[str]:
@@ -131,7 +131,7 @@ def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
             yield name, f"degraded: {health.reason or 'no reason given'}"
     yield from _backend_troubles(agent, now)
     if agent.embedding is not None:
-        yield from embedding_text.troubles(agent.embedding, provider_told=not agent.provider_health.ok)
+        yield from reply_text.embedding_troubles(agent.embedding, provider_told=not agent.provider_health.ok)
     if agent.watcher.ok and agent.watcher.reason is not None:
         yield "watcher", agent.watcher.reason
     if agent.last_pass is not None and agent.last_pass.failed is not None:
@@ -184,7 +184,7 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
     if agent.passed_over:
         yield "not taken", "; ".join(clause(one.reason) for one in agent.passed_over)
     if agent.embedding is not None and agent.embedding.batch is not None and agent.embedding.batch.enabled:
-        yield "batches", embedding_text.batch_in_words(agent.embedding.batch, now)
+        yield "batches", reply_text.batch_in_words(agent.embedding.batch, now)
     yield (
         "dirty",
         f"{counted(agent.dirty, 'change')} to look into"

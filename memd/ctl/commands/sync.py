@@ -3,7 +3,7 @@
 from memd.ctl.call import Call
 from memd.ctl.daemon import catch_up
 from memd.ctl.output.humanize import counted, duration, one_line, visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 from memd_client.messages import SyncReport
 
 

@@ -27,11 +27,16 @@ from memd.ctl.config.edit import example, with_extra_path, with_workspace
 from memd.ctl.daemon import catch_up
 from memd.ctl.daemon.process import Started, await_answer, command_for, find_answer, start
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
-from memd.ctl.output.embedding_text import total_vectors, vectors_in_words
 from memd.ctl.output.humanize import counted, one_line, shown, visible
-from memd.ctl.output.screen import Outcome
-from memd.ctl.service.actions import ServicePlan, await_service, execute
-from memd.ctl.service.installation import find_own_installation, managed_state
+from memd.ctl.output.reply_text import total_vectors, vectors_in_words
+from memd.ctl.output.terminal import Outcome
+from memd.ctl.service.installation import (
+    ServicePlan,
+    await_service,
+    execute_plan,
+    find_own_installation,
+    managed_state,
+)
 from memd_client import paths
 from memd_client.messages import StatusReport, SyncReport
 
@@ -79,7 +84,7 @@ def run(call: Call) -> Outcome:
     changed: list[str] = []
     managed = managed_state(service, call.environ) if running is None else None
     if running is None and service is not None and managed is not None:
-        execute(ServicePlan(after=service.supervisor.start(managed)), service, call.environ)
+        execute_plan(ServicePlan(after=service.supervisor.start(managed)), service, call.environ)
         running = await_service(service, call.options.timeout)
         started = True
     elif running is None:

@@ -11,7 +11,7 @@ from memd.config.check import dotted
 from memd.config.settings import Config
 from memd.config.toml_lines import Key
 from memd.ctl.output.humanize import width
-from memd.ctl.output.screen import Paint
+from memd.ctl.output.terminal import Paint
 
 
 def origin(key: Key, known: Mapping[Key, int]) -> str:

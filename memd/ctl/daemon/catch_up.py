@@ -6,11 +6,10 @@ from contextlib import suppress
 
 import msgspec
 
-from memd.ctl.output import live_display
-from memd.ctl.output.embedding_text import total_vectors
+from memd.ctl.output import terminal
 from memd.ctl.output.humanize import counted, estimate
-from memd.ctl.output.live_display import Stage
-from memd.ctl.output.screen import Screen
+from memd.ctl.output.reply_text import total_vectors
+from memd.ctl.output.terminal import Screen, Stage
 from memd.runtime.ticks import Clock
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError, TimedOut
@@ -112,7 +111,7 @@ def _with_progress(
                 return stage(watching.status(agent))
             return None
 
-        return live_display.show_progress(screen, work, look)
+        return terminal.show_progress(screen, work, look)
 
 
 def text_stage(report: StatusReport) -> Stage:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from memd.ctl.output.humanize import visible
-from memd.ctl.output.screen import Look, Paint
+from memd.ctl.output.terminal import Look, Paint
 from memd.runtime.log_file import KEPT, rotated
 
 _LOOKS: dict[str, Look] = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red"}

@@ -16,7 +16,7 @@ from memd.ctl.call import Places
 from memd.ctl.daemon.log import last_lines, readable
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
 from memd.ctl.output.humanize import visible
-from memd.ctl.output.screen import uncoloured
+from memd.ctl.output.terminal import uncoloured
 from memd_client.blocking import Client
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, TimedOut
 from memd_client.messages import StatusReport

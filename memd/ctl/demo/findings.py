@@ -3,9 +3,9 @@
 import msgspec
 
 from memd.ctl.demo.workspace import DemoQuestion
-from memd.ctl.output import hits
 from memd.ctl.output.humanize import counted, duration, one_line
-from memd.ctl.output.screen import Paint
+from memd.ctl.output.reply_text import hit_headline, hits_text
+from memd.ctl.output.terminal import Paint
 from memd_client.messages import AgentStatus, Degraded, Hit
 
 
@@ -129,4 +129,7 @@ def _shown(found: list[Hit], paint: Paint) -> list[str]:
     """The first hit as search prints it, of the others where they are."""
     if not found:
         return []
-    return [hits.text(found[:1], paint), *(f"also {hits.headline(hit, paint)}" for hit in found[1:])]
+    return [
+        hits_text(found[:1], paint),
+        *(f"also {hit_headline(hit, paint)}" for hit in found[1:]),
+    ]

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from memd.ctl.doctor.finding import Finding
 from memd.ctl.output.humanize import counted, visible
-from memd.ctl.output.screen import Paint
+from memd.ctl.output.terminal import Paint
 
 _COLUMNS = 80
 _TITLES = {

@@ -11,8 +11,7 @@ from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
 from memd.ctl.service.installation import ServiceInstallation, find_installation
 from memd.ctl.service.manager import REMEDY, lingers
-from memd.ctl.service.start_command import config_home
-from memd.ctl.service.unit_files import InstalledUnits
+from memd.ctl.service.supervisor import InstalledUnits, config_home
 
 _UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
 

@@ -16,7 +16,7 @@ from memd.ctl.integrations.foreign_file import change
 from memd.ctl.integrations.json_edit import NotEditable
 from memd.ctl.integrations.mcp_clients import claude_settings, own_command, own_flags
 from memd.ctl.output.humanize import shown, visible
-from memd.ctl.output.screen import Outcome
+from memd.ctl.output.terminal import Outcome
 
 EVENTS: Mapping[str, str] = {
     "SessionStart": "session-start",

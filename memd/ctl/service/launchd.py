@@ -9,9 +9,14 @@ from xml.parsers.expat import ExpatError
 import msgspec
 
 from memd.ctl.failures import UsageError
-from memd.ctl.service.start_command import StartCommand
-from memd.ctl.service.supervisor import ManagedService, ManagerCommand, ServiceUnit
-from memd.ctl.service.unit_files import marked, template
+from memd.ctl.service.supervisor import (
+    ManagedService,
+    ManagerCommand,
+    ServiceUnit,
+    StartCommand,
+    marked,
+    template,
+)
 
 LABEL = "local.memd"
 _FILE = f"{LABEL}.plist"

@@ -8,9 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.service.start_command import StartCommand, config_home
-from memd.ctl.service.supervisor import ManagedService, ManagerCommand, ServiceUnit
-from memd.ctl.service.unit_files import marked, template
+from memd.ctl.service.supervisor import (
+    ManagedService,
+    ManagerCommand,
+    ServiceUnit,
+    StartCommand,
+    config_home,
+    marked,
+    template,
+)
 
 SERVICE, SOCKET = "memd.service", "memd.socket"
 _HARDENING = "memd.service.d/hardening.conf"

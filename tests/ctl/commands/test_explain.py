@@ -9,7 +9,7 @@ import pytest
 
 from memd.ctl.commands.explain import text
 from memd.ctl.output.humanize import width
-from memd.ctl.output.screen import uncoloured
+from memd.ctl.output.terminal import uncoloured
 from memd_client.messages import ExplainedHit, Explanation, Found
 from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering

@@ -16,7 +16,7 @@ from memd.ctl import arguments
 from memd.ctl.call import Call, places
 from memd.ctl.commands import service
 from memd.ctl.failures import Failed
-from memd.ctl.output.screen import Outcome, process_screen
+from memd.ctl.output.terminal import Outcome, process_screen
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
 from tests.ctl.conftest import Ran, Run
@@ -221,7 +221,7 @@ def test_a_second_supervisor_is_refused(user: UserManager) -> None:
 
 def _of_another(text: str) -> str:
     """The unit as another installation would have written it."""
-    from memd.ctl.service.unit_files import marked  # noqa: PLC0415 - only this test forges units
+    from memd.ctl.service.supervisor import marked  # noqa: PLC0415 - only this test forges units
 
     lines = text.splitlines(keepends=True)[1:]
     command = next(line for line in lines if line.startswith("ExecStart="))

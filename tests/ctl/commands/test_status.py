@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from memd.ctl.commands.status import text
-from memd.ctl.output.screen import ansi, uncoloured
+from memd.ctl.output.terminal import ansi, uncoloured
 from memd.version import VERSION
 from memd_client.messages import (
     BackendFallback,

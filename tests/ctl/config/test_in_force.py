@@ -7,7 +7,7 @@ import pytest
 
 from memd.config.toml_lines import Key, lines
 from memd.ctl.config.in_force import ValuePlace, masked, origin, origins, text
-from memd.ctl.output.screen import uncoloured
+from memd.ctl.output.terminal import uncoloured
 
 _LINES = lines("""\
 [daemon]

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.daemon import catch_up
-from memd.ctl.output.live_display import Stage
-from memd.ctl.output.screen import Screen
+from memd.ctl.output.terminal import Screen, Stage
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
 from memd_client.messages import AgentStatus, Progress, Request, Status, Sync, SyncReport, Vectors

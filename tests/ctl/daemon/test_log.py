@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.ctl.daemon.log import follow, last_lines, last_of, readable, start_of_last
-from memd.ctl.output.screen import ansi, uncoloured
+from memd.ctl.output.terminal import ansi, uncoloured
 from tests.awkward.programs import LOGS
 from tests.wait import until
 

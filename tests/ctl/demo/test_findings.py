@@ -5,7 +5,7 @@ import pytest
 from memd.ctl.demo import findings
 from memd.ctl.demo.findings import DemoAnswer, EditFound, GroupComparison, IndexingTime
 from memd.ctl.demo.workspace import DemoQuestion
-from memd.ctl.output.screen import uncoloured
+from memd.ctl.output.terminal import uncoloured
 from memd_client.messages import Health, Hit, Vectors
 from tests.ctl.answers import HIT, agent
 

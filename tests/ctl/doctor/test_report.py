@@ -2,7 +2,7 @@
 
 from memd.ctl.doctor.finding import right, unchecked, wrong
 from memd.ctl.doctor.report import text
-from memd.ctl.output.screen import ansi, uncoloured
+from memd.ctl.output.terminal import ansi, uncoloured
 from tests.ctl.pages import check_page
 
 _FINDINGS = [

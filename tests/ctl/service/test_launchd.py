@@ -7,9 +7,7 @@ import pytest
 from memd.ctl.call import Places
 from memd.ctl.failures import UsageError
 from memd.ctl.service.launchd import of_user
-from memd.ctl.service.start_command import launch
-from memd.ctl.service.supervisor import ManagedService, ManagerCommand
-from memd.ctl.service.unit_files import author
+from memd.ctl.service.supervisor import ManagedService, ManagerCommand, author, launch
 
 HOME = Path("/Users/ann")
 PLACES = Places(home=HOME, config=None, state=HOME / "st", socket=HOME / "s")

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.call import Places
-from memd.ctl.service.start_command import launch
-from memd.ctl.service.supervisor import ManagedService, ManagerCommand
+from memd.ctl.service.supervisor import ManagedService, ManagerCommand, launch
 from memd.ctl.service.systemd import Systemd, of_user
 
 HOME = Path("/home/ann")

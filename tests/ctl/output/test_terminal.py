@@ -1,40 +1,52 @@
-"""What goes to which stream, in which form, and in which colours."""
+"""Streams, colours and JSON, pages that are drawn again, and progress bars."""
 
 import io
 import json
+import threading
 
 import pytest
 
 from memd.ctl.failures import Failed
-from memd.ctl.output import screen
-from memd.ctl.output.screen import Outcome, Screen, plain_values
+from memd.ctl.output.terminal import (
+    Outcome,
+    Paint,
+    Screen,
+    Stage,
+    ansi,
+    choose_paint,
+    page_text,
+    plain_values,
+    show_progress,
+    uncoloured,
+)
 from memd_client.messages import Degraded, ExplainedHit, Found, Hit
 from tests.ctl.answers import HIT
+from tests.wait import until
 
 
 @pytest.mark.parametrize(
     ("environ", "terminal", "wanted", "chosen"),
     [
-        ({}, True, True, screen.ansi),
-        ({"NO_COLOR": ""}, True, True, screen.ansi),  # the convention asks for a value
-        ({"NO_COLOR": "1"}, True, True, screen.uncoloured),
-        ({"TERM": "dumb"}, True, True, screen.uncoloured),
-        ({}, True, False, screen.uncoloured),
-        ({}, False, True, screen.uncoloured),
+        ({}, True, True, ansi),
+        ({"NO_COLOR": ""}, True, True, ansi),  # the convention asks for a value
+        ({"NO_COLOR": "1"}, True, True, uncoloured),
+        ({"TERM": "dumb"}, True, True, uncoloured),
+        ({}, True, False, uncoloured),
+        ({}, False, True, uncoloured),
     ],
 )
 def test_colours_need_a_terminal_that_wants_them(
-    environ: dict[str, str], *, terminal: bool, wanted: bool, chosen: screen.Paint
+    environ: dict[str, str], *, terminal: bool, wanted: bool, chosen: Paint
 ) -> None:
     """A pipe, NO_COLOR, --no-color and a dumb terminal each do without."""
-    assert screen.choose_paint(environ, terminal=terminal, wanted=wanted) is chosen
+    assert choose_paint(environ, terminal=terminal, wanted=wanted) is chosen
 
 
 def test_a_look_is_taken_back_at_the_end() -> None:
     """What follows is not painted too; nothing at all is not painted."""
-    assert screen.ansi("x", "red") == "\x1b[31mx\x1b[0m"
-    assert screen.ansi("", "red") == ""
-    assert screen.uncoloured("x", "red") == "x"
+    assert ansi("x", "red") == "\x1b[31mx\x1b[0m"
+    assert ansi("", "red") == ""
+    assert uncoloured("x", "red") == "x"
 
 
 def test_every_field_is_named() -> None:
@@ -159,3 +171,83 @@ def test_what_a_terminal_cannot_show_is_spelled_out() -> None:
     out, err = _Stream("latin-1"), _Stream()
     _screen(out, err).finish(Outcome(None, "café 花"))
     assert out.told == "café \\u82b1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "lines"),
+    [
+        ("a", 3, ["a"]),
+        ("a\nb\nc", 3, ["a", "b", "c"]),
+        ("a\nb\nc\nd", 3, ["a", "b", "... 2 lines more"]),
+        ("a\nb", 1, ["... 2 lines more"]),
+    ],
+)
+def test_a_page_is_no_longer_than_the_terminal(text: str, rows: int, lines: list[str]) -> None:
+    """It is drawn from the top over what was there, and what is left of that is cleared."""
+    drawn = page_text(text, rows)
+    assert drawn.startswith("\x1b[H")
+    assert drawn.endswith("\x1b[K\x1b[J")
+    assert drawn.removeprefix("\x1b[H").removesuffix("\x1b[J").replace("\x1b[K", "").split("\r\n") == lines
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _terminal_screen(err: io.StringIO) -> Screen:
+    return Screen(io.StringIO(), err, {}, wants_color=False, json=False)
+
+
+def test_off_a_terminal_nothing_is_drawn() -> None:
+    """The work is done where it was asked for, and nobody looks."""
+    err = io.StringIO()
+    where = show_progress(
+        _terminal_screen(err), threading.current_thread, lambda: pytest.fail("nobody looks")
+    )
+    assert where is threading.current_thread()
+    assert err.getvalue() == ""
+
+
+def test_a_bar_shows_how_far_the_work_is() -> None:
+    """It is taken away at the end."""
+    err = _Terminal()
+    looked = threading.Event()
+
+    def work() -> str:
+        assert looked.wait(20)
+        return "done"
+
+    def look() -> Stage:
+        # The bar draws what it was told before.
+        if "Reading" in err.getvalue():
+            looked.set()
+        return Stage("Reading notes", done=3, total=4, remark="3 of 4")
+
+    assert show_progress(_terminal_screen(err), work, look) == "done"
+    assert "Reading notes" in err.getvalue()
+    assert "3 of 4" in err.getvalue()
+    assert err.getvalue().endswith("\x1b[1A\x1b[2K")  # one line up, and that line empty
+
+
+def test_a_look_that_fails_leaves_the_bar_as_it_was() -> None:
+    """The daemon may be too busy to say how far it is."""
+    err = _Terminal()
+    looks: list[None] = []
+
+    def work() -> None:
+        until(lambda: len(looks) >= 2)
+
+    assert show_progress(_terminal_screen(err), work, lambda: looks.append(None)) is None
+    assert "Asking memd" in err.getvalue()
+
+
+def test_what_the_work_raises_comes_out() -> None:
+    """Whether a bar was drawn or not."""
+
+    def work() -> None:
+        raise ValueError("no")
+
+    for err in (_Terminal(), io.StringIO()):
+        with pytest.raises(ValueError, match="no"):
+            show_progress(_terminal_screen(err), work, lambda: None)

@@ -1,11 +1,52 @@
-"""The state and the progress of embedding, in words. Pure."""
+"""Replies of the daemon as text: search results, and the state and progress of embedding. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 import msgspec
 
-from memd.ctl.output.humanize import ago, counted, estimate
-from memd_client.messages import BatchStatus, Embedding, StatusReport, Vectors
+from memd.config.settings import Embedder
+from memd.ctl.output.humanize import ago, clause, counted, estimate, visible
+from memd.ctl.output.terminal import Paint
+from memd_client.messages import BatchStatus, Embedding, Found, Hit, StatusReport, Vectors
+
+_INDENT = "    "
+
+
+def hits_text(hits: Sequence[Hit], paint: Paint) -> str:
+    """Each hit as ``path:start-end  score`` with its snippet indented below, an empty line between two."""
+    return "\n\n".join(f"{hit_headline(hit, paint)}\n{indented_snippet(hit.snippet)}" for hit in hits)
+
+
+def hit_headline(hit: Hit, paint: Paint) -> str:
+    """Where a hit is, and what it scored."""
+    place = visible(f"{hit.path}:{hit.start_line}-{hit.end_line}")
+    scale = " on a scale of its own" if hit.own_scale else ""
+    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}', 'dim')}"
+
+
+def indented_snippet(snippet: str) -> str:
+    """A snippet set off from its headline, its empty lines without trailing blanks."""
+    lines = visible(snippet).rstrip("\n").split("\n")
+    return "\n".join(f"{_INDENT}{line}".rstrip() for line in lines)
+
+
+def answer_notes(found: Found) -> tuple[str, ...]:
+    """What a reader should know of an answer besides its hits."""
+    if found.scope_denied:
+        return (
+            "This session may not search this agent's memory: the scope rules of the configuration deny it.",
+        )
+    remarks = ["something written just now is not in these results yet"] if found.stale else []
+    remarks += [f"{one.part.replace('_', ' ')}: {clause(one.reason)}" for one in found.degraded]
+    if found.fallback:
+        reason = f": {clause(found.fallback_reason)}" if found.fallback_reason else ""
+        is_provider = found.fallback_from in get_args(Embedder)
+        stand_in = found.provider if is_provider else found.backend
+        remarks.append(f"{stand_in} answered instead of {found.fallback_from}{reason}")
+    told = visible("; ".join(remarks))
+    said = [f"Note: {told}{'' if told.endswith('?') else '.'}"] if remarks else []
+    return (*([] if found.results else ["No hits."]), *said)
 
 
 def total_vectors(report: StatusReport) -> Vectors:
@@ -48,7 +89,7 @@ def state_in_words(embedding: Embedding) -> str:
     return f"{said}: {embedding.reason}" if embedding.reason else said
 
 
-def troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str, str]]:
+def embedding_troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str, str]]:
     """What a person should know of, or do something about: the part, and what.
 
     Args:
