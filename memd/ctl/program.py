@@ -15,6 +15,15 @@ from memd.runtime import safe_traceback
 from memd.runtime.standard_streams import open_streams
 from memd_client.errors import MemdClientError
 
+_MODULES = {
+    "get": "search",
+    "sync": "indexing",
+    "reindex": "indexing",
+    "embed": "indexing",
+    "reload": "config",
+}
+"""Of commands that share a module with another one."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run memd-ctl; the exit statuses are those of memd.ctl.failures, but that of a hook is always 0."""
@@ -48,7 +57,7 @@ def _answer(typed: Sequence[str], screen: Screen) -> int:
             state_dir=options.state_dir,
             socket=options.socket,
         )
-        return screen.finish(_command(options.command)(Call(options, here, screen, os.environ)))
+        return screen.finish(find_command(options.command)(Call(options, here, screen, os.environ)))
     except (MemdError, MemdClientError) as error:
         return screen.fail(explained(error))
     except BrokenPipeError:
@@ -83,7 +92,8 @@ def _home() -> Path:
     return home
 
 
-def _command(name: str) -> Callable[[Call], Outcome]:
+def find_command(name: str) -> Callable[[Call], Outcome]:
     """What runs a command. Only that one is imported: a hook may call memd-ctl before every prompt."""
-    run: Callable[[Call], Outcome] = importlib.import_module(f"memd.ctl.commands.{name}").run
+    module = importlib.import_module(f"memd.ctl.commands.{_MODULES.get(name, name)}")
+    run: Callable[[Call], Outcome] = getattr(module, f"run_{name}")
     return run

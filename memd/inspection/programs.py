@@ -14,7 +14,7 @@ from memd.backends.qmd.errors import QmdFailed, plain
 from memd.backends.qmd.installation import QmdPlaces, find_program, qmd_environ
 from memd.backends.qmd.process import run
 from memd.config.settings import AgentSettings
-from memd.inspection.facts import Engine, Model, Program
+from memd.inspection.probe import Engine, Model, Program
 
 
 def look_at_sqlite() -> Engine:

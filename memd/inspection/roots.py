@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.inspection.facts import Disk, PresetNotes, Root, RootsScan
+from memd.inspection.probe import Disk, PresetNotes, Root, RootsScan
 from memd.model import Kind
 from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import SkipReason, scan

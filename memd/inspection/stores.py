@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memd.config.settings import AgentSettings
-from memd.inspection.facts import Cache, KeptBackup, Store
+from memd.inspection.probe import Cache, KeptBackup, Store
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import choose
 from memd.rebuild.fingerprint import wanted_fingerprint

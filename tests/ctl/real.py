@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memd.ctl.daemon.process import find_holder
+from memd.ctl.daemon_process import find_holder
 from tests.ctl.conftest import Ran
 from tests.wait import until
 

@@ -1,12 +1,11 @@
 """What can be typed."""
 
-from importlib import import_module
-
 import pytest
 
 from memd.ctl import arguments
 from memd.ctl.arguments import COMMANDS
 from memd.ctl.failures import UsageError
+from memd.ctl.program import find_command
 from tests.bounds import shipped
 from tests.ctl.conftest import Run
 
@@ -14,7 +13,7 @@ from tests.ctl.conftest import Run
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_a_module(command: str) -> None:
     """The name is that of the module that runs it."""
-    assert callable(import_module(f"memd.ctl.commands.{command}").run)
+    assert callable(find_command(command))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from memd.ctl.daemon.log import follow
+from memd.ctl.daemon_log import follow
 from memd.runtime.log_file import LIMIT_BYTES, rotated
 from tests.daemon.process import ROOT, Daemon
 from tests.wait import until

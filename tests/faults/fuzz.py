@@ -46,7 +46,7 @@ from tests.client import (  # noqa: E402
     test_tool_replies,
 )
 from tests.config import test_check_redaction, test_load  # noqa: E402
-from tests.ctl.daemon import test_log  # noqa: E402
+from tests.ctl import test_daemon_log  # noqa: E402
 from tests.ctl.integrations import test_hook_context  # noqa: E402
 from tests.faults import test_fuzz_files, test_fuzz_socket  # noqa: E402
 from tests.faults.house import housed  # noqa: E402
@@ -139,8 +139,8 @@ MORE: Mapping[str, tuple[Property, ...]] = MappingProxyType(
             Property(test_check_redaction.test_what_is_plainly_bounded_is_so),
         ),
         "logs": (
-            Property(test_log.test_any_log_can_be_shown),
-            Property(test_log.test_the_last_lines_are_those_of_the_file),
+            Property(test_daemon_log.test_any_log_can_be_shown),
+            Property(test_daemon_log.test_the_last_lines_are_those_of_the_file),
         ),
     }
 )

@@ -12,7 +12,7 @@ import pytest
 
 from memd.backends.qmd import own_files
 from memd.ctl import atomic_write
-from memd.ctl.integrations import foreign_file, json_edit
+from memd.ctl.integrations import json_edit
 from memd.model import BatchJob, TextHash
 from memd.store import backups, salvage
 from memd.store.embedding_cache import EmbeddingStore, Space
@@ -77,7 +77,7 @@ def test_the_file_of_another_program_keeps_its_text_or_has_the_new_one(tmp_path:
             edit = partial(
                 json_edit.with_value, path=("mcpServers", "memd"), value={"args": [number, "x" * LONG]}
             )
-            assert foreign_file.change(file, edit, name="its file", by_hand="")
+            assert atomic_write.change_file(file, edit, name="its file", by_hand="")
             new.append(file.read_text())
             machine.lose_power(f"written {number}")
     allowed = {old if file.parent == home else None, *new}

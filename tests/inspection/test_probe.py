@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memd.inspection.facts import Disk, Engine
-from memd.inspection.probe import Probe, ProbeResult
+from memd.inspection.probe import Disk, Engine, Probe, ProbeResult
 from memd.inspection.programs import look_at_model, look_at_sqlite
 
 _DISK = Disk(kind="ext4", point="/", is_remote=False)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, SessionSettings
-from memd.inspection.facts import RootsScan
+from memd.inspection.probe import RootsScan
 from memd.inspection.roots import disk_of, look_at_roots
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import write_homes

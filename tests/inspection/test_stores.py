@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memd.config.settings import AgentSettings, Chunking
-from memd.inspection.facts import Store
+from memd.inspection.probe import Store
 from memd.inspection.stores import look_at_cache, look_at_store, look_at_stores
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.store.index import Index

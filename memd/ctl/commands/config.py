@@ -1,4 +1,4 @@
-"""memd-ctl config: check, show or write the configuration."""
+"""memd-ctl config and reload: check, show or write the configuration, and bring it into force."""
 
 import os
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from memd.config.settings import Chunking, Config
 from memd.config.toml_lines import lines
 from memd.ctl.atomic_write import write_text
 from memd.ctl.call import Call
-from memd.ctl.config import in_force
+from memd.ctl.config import check
+from memd.ctl.config.check import ValuePlace, exposed_key_files, overlaps, remarks_on_sources
 from memd.ctl.config.edit import example
-from memd.ctl.config.in_force import ValuePlace
 from memd.ctl.config.starter import (
     NAMES,
     choose_sources,
@@ -20,15 +20,15 @@ from memd.ctl.config.starter import (
     starter_config,
     transcripts_in_words,
 )
-from memd.ctl.config.warnings import exposed_key_files, overlaps, remarks_on_sources
-from memd.ctl.failures import Failed
-from memd.ctl.output.humanize import counted, listed, shown
+from memd.ctl.failures import BAD_CONFIG, Failed
+from memd.ctl.output.humanize import counted, listed, shown, visible
 from memd.ctl.output.terminal import Outcome
+from memd_client.messages import Reloaded
 
 _MOST_CHARS = 32_768  # that chunking.max_chars may be
 
 
-def run(call: Call) -> Outcome:
+def run_config(call: Call) -> Outcome:
     """Do what the second word says."""
     match call.options.action:
         case "check":
@@ -119,15 +119,15 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
 def _show(call: Call) -> Outcome:
     config, home = _load(call), call.places.home
     known = lines(read(config.file, home)) if config.file is not None else {}
-    tables = in_force.effective(config)
+    tables = check.effective(config)
     places = _places(call, config)
     data = {
         "file": None if config.file is None else str(config.file),
         **tables,
         "places": places,
-        "origins": in_force.origins(tables, known),
+        "origins": check.origins(tables, known),
     }
-    return Outcome(data, in_force.text(tables, known, places, call.screen.paint))
+    return Outcome(data, check.in_force_text(tables, known, places, call.screen.paint))
 
 
 def _places(call: Call, config: Config) -> dict[str, ValuePlace]:
@@ -213,3 +213,35 @@ def _load(call: Call) -> Config:
 def _named(call: Call) -> Path | None:
     """The file to look at, where one was named."""
     return call.places.config if call.options.file is None else Path(call.options.file)
+
+
+_RELOADS_S = 30.0
+
+
+def run_reload(call: Call) -> Outcome:
+    """Have the daemon read the file, and wait until it is in force."""
+    told = reloaded(call)
+    file = "the built-in defaults" if told.config is None else visible(shown(told.config, call.places.home))
+    text = f"memd follows {file}; " + (
+        f"new in force: {visible(', '.join(told.changed))}." if told.changed else "nothing had changed."
+    )
+    return Outcome({"config": told.config, "changed": told.changed}, text)
+
+
+def reloaded(call: Call) -> Reloaded:
+    """What came into force.
+
+    Raises:
+        Failed: the configuration cannot be used.
+        MemdClientError: the daemon cannot be asked.
+    """
+    with call.client(_RELOADS_S) as memd:
+        told = memd.reload()
+    if told.error is not None:
+        raise Failed(
+            "bad_config",
+            f"memd keeps its old configuration, since the new one is wrong:\n{told.error}",
+            "Mend the file, then run this again.",
+            exit_code=BAD_CONFIG,
+        )
+    return told

@@ -3,41 +3,171 @@
 import time
 from datetime import date
 
+import msgspec
+
 from memd.ctl.call import Call
-from memd.ctl.daemon import catch_up
-from memd.ctl.demo import findings
-from memd.ctl.demo.findings import DemoAnswer, EditFound, Findings, GroupComparison, IndexingTime
-from memd.ctl.demo.temporary_daemon import DemoDirectory, daemon, scratch
-from memd.ctl.demo.workspace import (
+from memd.ctl.commands import indexing
+from memd.ctl.demo import (
     EDIT,
     EDIT_QUESTION,
     GROUP_KEY,
     GROUP_QUESTION,
     QUESTIONS,
+    DemoDirectory,
     DemoQuestion,
     daily_note_path,
+    demo_directory,
+    temporary_daemon,
     write_notes,
 )
-from memd.ctl.output.humanize import counted
-from memd.ctl.output.terminal import Outcome
+from memd.ctl.output.humanize import counted, duration, one_line
+from memd.ctl.output.reply_text import hit_headline, hits_text
+from memd.ctl.output.terminal import Outcome, Paint
 from memd.text.memory_paths import is_curated
 from memd_client.blocking import Client
-from memd_client.messages import Hit
+from memd_client.messages import AgentStatus, Degraded, Hit
+
+
+class IndexingTime(msgspec.Struct, frozen=True):
+    """How long the workspace took."""
+
+    files: int
+    chunks: int
+    text_s: float  # until all text was searchable, from the start of the daemon on
+    vectors_s: float | None  # until all vectors were there; None: they never were
+    provider: str
+    model: str
+    reason: str | None  # why there are no vectors
+
+
+class DemoAnswer(msgspec.Struct, frozen=True):
+    """One question, and what came back."""
+
+    about: str
+    query: str
+    took_ms: float
+    mode: str
+    as_it_should: bool  # the hits hold the answer; or nothing came back where there is none
+    has_answer: bool  # whether there is one in the notes
+    hits: list[Hit]
+    degraded: list[Degraded]
+
+
+class EditFound(msgspec.Struct, frozen=True):
+    """An edit, and how soon it was found."""
+
+    path: str
+    line: str
+    query: str
+    took_ms: float | None  # from the end of writing to the hit; None: it was not found in time
+    hits: list[Hit]
+
+
+class GroupComparison(msgspec.Struct, frozen=True):
+    """The same question of the owner and of a group."""
+
+    query: str
+    session_key: str
+    owner_paths: list[str]
+    group_paths: list[str]
+    sees_private: bool  # whether the group got a line of MEMORY.md or USER.md
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """Everything the demo found, as --json prints it."""
+
+    indexed: IndexingTime
+    questions: list[DemoAnswer]
+    edit: EditFound
+    group: GroupComparison
+    workspace: str | None  # where it is kept
+
+
+def is_answered(question: DemoQuestion, found: list[Hit]) -> bool:
+    """Whether what came back is what should."""
+    if question.answer is None:
+        return not found
+    return any(question.answer in hit.snippet for hit in found)
+
+
+def indexing_time(status: AgentStatus, text_s: float, vectors_s: float) -> IndexingTime:
+    """What the status says at the end of indexing."""
+    return IndexingTime(
+        files=status.files,
+        chunks=status.chunks,
+        text_s=round(text_s, 3),
+        vectors_s=round(vectors_s, 3) if status.vectors.done and not status.vectors.waiting else None,
+        provider=status.provider,
+        model=status.model,
+        reason=status.provider_health.reason or status.vector.reason,
+    )
+
+
+def index_text(found: IndexingTime, paint: Paint) -> str:
+    """How long the workspace took."""
+    start = f"{counted(found.files, 'note')}, {counted(found.chunks, 'chunk')}"
+    words = f"words searchable {duration(found.text_s)} after the start of the daemon"
+    if found.vectors_s is not None:
+        return f"{start}: {words}, vectors complete after {duration(found.vectors_s)} ({found.model})."
+    reason = f": {one_line(found.reason)}" if found.reason else ""
+    return f"{start}: {words}.\n{paint(f'No vectors here{reason}. What needs them will not be found.', 'yellow')}"
+
+
+def question_text(number: int, asked: DemoAnswer, paint: Paint) -> str:
+    """A question with its hits."""
+    if asked.has_answer:
+        verdict = paint("found", "green") if asked.as_it_should else paint("not found", "yellow")
+    elif asked.as_it_should:
+        verdict = paint("nothing comes back, and nothing should", "green")
+    else:
+        verdict = paint("nothing should come back, and yet", "yellow")
+    head = f"{paint(f'{number}. {asked.about}', 'bold')}: {asked.query}\n   {verdict} ({duration(asked.took_ms / 1000)})"
+    return "\n".join([head, *_shown(asked.hits, paint)])
+
+
+def edit_text(edit: EditFound, paint: Paint) -> str:
+    """The edit, and how soon it was found."""
+    head = f"{paint('An edit', 'bold')}: one more line in {edit.path}, then at once: {edit.query}"
+    if edit.took_ms is None:
+        return f"{head}\n   {paint('not found', 'yellow')}"
+    verdict = f"{paint('found', 'green')} {duration(edit.took_ms / 1000)} after it was written"
+    return "\n".join([head, f"   {verdict}", *_shown(edit.hits, paint)])
+
+
+def group_text(group: GroupComparison, paint: Paint) -> str:
+    """What the same question finds in a private chat and in a group."""
+    head = f"{paint('A group chat', 'bold')} asks: {group.query}"
+    if group.sees_private:
+        return f"{head}\n   {paint('it gets lines of MEMORY.md or USER.md', 'red')}"
+    seen = f"{counted(len(group.group_paths), 'hit')}, none of MEMORY.md or USER.md"
+    yours = ", ".join(dict.fromkeys(group.owner_paths)) or "nothing"
+    return f"{head}\n   {paint(seen, 'green')}; to you the same question gives {yours}"
+
+
+def _shown(found: list[Hit], paint: Paint) -> list[str]:
+    """The first hit as search prints it, of the others where they are."""
+    if not found:
+        return []
+    return [
+        hits_text(found[:1], paint),
+        *(f"also {hit_headline(hit, paint)}" for hit in found[1:]),
+    ]
+
 
 _MAX_RESULTS = 2
 _CALL_S = 30.0
 _EDIT_S = 20.0  # until an edit must be found
 
 
-def run(call: Call) -> Outcome:
+def run_demo(call: Call) -> Outcome:
     """Make a workspace, index it, ask, edit, and leave nothing behind."""
     keep = call.options.keep
     today = date.today()  # noqa: DTZ011  notes are named by the local day
-    with scratch(call.places.home, keep=keep) as made:
+    with demo_directory(call.places.home, keep=keep) as made:
         number = write_notes(made.workspace, today)
         call.screen.say(f"{counted(number, 'note')} in English and Chinese, with a daemon of their own.")
         began = time.monotonic()
-        with daemon(made.places, call.environ):
+        with temporary_daemon(made.places, call.environ):
             found = _show(call, made, today, began)
     if keep:
         call.screen.say(f"Kept: {made.workspace}")
@@ -49,15 +179,15 @@ def _show(call: Call, made: DemoDirectory, today: date, began: float) -> Finding
     screen = call.screen
     with Client(made.places.socket, timeout=_CALL_S) as memd:
         indexed = _index(call, made, memd, began)
-        screen.say(findings.index_text(indexed, screen.paint))
+        screen.say(index_text(indexed, screen.paint))
         asked = []
         for number, question in enumerate(QUESTIONS, 1):
             asked.append(_ask(memd, question))
-            screen.say(f"\n{findings.question_text(number, asked[-1], screen.paint)}")
+            screen.say(f"\n{question_text(number, asked[-1], screen.paint)}")
         edit = _edit(memd, made, today)
-        screen.say(f"\n{findings.edit_text(edit, screen.paint)}")
+        screen.say(f"\n{edit_text(edit, screen.paint)}")
         group = _ask_as_group(memd)
-        screen.say(f"\n{findings.group_text(group, screen.paint)}")
+        screen.say(f"\n{group_text(group, screen.paint)}")
     kept = str(made.workspace) if call.options.keep else None
     return Findings(indexed=indexed, questions=asked, edit=edit, group=group, workspace=kept)
 
@@ -66,11 +196,11 @@ def _index(call: Call, made: DemoDirectory, memd: Client, began: float) -> Index
     def connect(timeout_s: float | None) -> Client:
         return Client(made.places.socket, timeout_s)
 
-    catch_up.sync_text(connect, call.screen, agent=None, timeout_s=_CALL_S)
+    indexing.sync_text(connect, call.screen, agent=None, timeout_s=_CALL_S)
     text_s = time.monotonic() - began
-    catch_up.sync_vectors(connect, call.screen, agent=None, timeout_s=call.options.timeout)
+    indexing.sync_vectors(connect, call.screen, agent=None, timeout_s=call.options.timeout)
     vectors_s = time.monotonic() - began
-    return findings.indexed(memd.status().agents["main"], text_s, vectors_s)
+    return indexing_time(memd.status().agents["main"], text_s, vectors_s)
 
 
 def _ask(memd: Client, question: DemoQuestion) -> DemoAnswer:
@@ -82,7 +212,7 @@ def _ask(memd: Client, question: DemoQuestion) -> DemoAnswer:
         query=question.text,
         took_ms=round(took_ms, 2),
         mode=found.mode,
-        as_it_should=findings.is_answered(question, found.results),
+        as_it_should=is_answered(question, found.results),
         has_answer=question.answer is not None,
         hits=found.results,
         degraded=found.degraded,
@@ -98,7 +228,7 @@ def _edit(memd: Client, made: DemoDirectory, today: date) -> EditFound:
     found: list[Hit] = []
     while took_ms is None and time.monotonic() - written < _EDIT_S:
         found = memd.search(EDIT_QUESTION.text, max_results=1).results
-        if findings.is_answered(EDIT_QUESTION, found):
+        if is_answered(EDIT_QUESTION, found):
             took_ms = round((time.monotonic() - written) * 1000, 1)
     return EditFound(path=path, line=EDIT.strip(), query=EDIT_QUESTION.text, took_ms=took_ms, hits=found)
 

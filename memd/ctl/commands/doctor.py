@@ -10,12 +10,11 @@ import msgspec
 
 from memd.config.settings import AgentSettings, Config
 from memd.ctl.call import Call
-from memd.ctl.doctor import agents, daemon, installation, limits, report, service, socket, state, stores
+from memd.ctl.doctor import agents, daemon, finding, installation, service, socket, state, system
 from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.output.terminal import Outcome
-from memd.inspection.facts import Cache, Disk, Program, RootsScan, Store
-from memd.inspection.probe import Probe, ProbeResult
+from memd.inspection.probe import Cache, Disk, Probe, ProbeResult, Program, RootsScan, Store
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
 from memd.inspection.roots import disk_of, look_at_roots
 from memd.version import VERSION
@@ -46,7 +45,7 @@ class _Seen(msgspec.Struct, frozen=True):
     service: ProbeResult
 
 
-def run(call: Call) -> Outcome:
+def run_doctor(call: Call) -> Outcome:
     """Check everything side by side, and report all of it."""
     began = time.monotonic()
     context = _context(call)
@@ -56,7 +55,7 @@ def run(call: Call) -> Outcome:
         findings = _of_agent(findings, call.options.agent)
     took_s = time.monotonic() - began
     exit_code = 0 if all(one.ok for one in findings) else ERROR
-    return Outcome(findings, report.text(findings, took_s, call.screen.paint), exit_code=exit_code)
+    return Outcome(findings, finding.report_text(findings, took_s, call.screen.paint), exit_code=exit_code)
 
 
 def _context(call: Call) -> DoctorContext:
@@ -86,7 +85,7 @@ def _look(context: DoctorContext, timeout_s: float, model_s: float) -> _Seen:
     place = Probe(lambda: [socket.look(places.socket)], timeout_s)
     directory = Probe(lambda: _look_at_state(context), timeout_s)
     process = Probe(lambda: [daemon.look(context)], timeout_s)
-    allowed = Probe(lambda: [limits.look(context.uid)], timeout_s)
+    allowed = Probe(lambda: [system.look_at_limits(context.uid)], timeout_s)
     installed = Probe(lambda: [service.look(context)], late_s)
     sqlite = Probe(lambda: [look_at_sqlite()], model_s)
     configured = reading.result()
@@ -129,7 +128,7 @@ def _wants_model(config: Config | None) -> bool:
 
 
 def _look_at_state(context: DoctorContext) -> Iterable[state.StateDirectory | Disk]:
-    yield state.look(context)
+    yield state.look_at_state(context)
     if (disk := disk_of(context.places.state)) is not None:
         yield disk
 
@@ -183,11 +182,11 @@ def _check_state(seen: _Seen, context: DoctorContext) -> list[Finding]:
     found = seen.state.first(state.StateDirectory)
     if found is None:
         return [state.unreachable(seen.state.trouble or "", context)]
-    findings = state.check(found, seen.state.first(Disk), context)
+    findings = state.check_state(found, seen.state.first(Disk), context)
     cache = seen.stores.first(Cache)
     if cache is None:
         return [*findings, _stopped("state.embeddings", seen.stores, context)]
-    return [*findings, *stores.check_cache(cache, context, is_ours=found.owner == context.uid)]
+    return [*findings, *state.check_cache(cache, context, is_ours=found.owner == context.uid)]
 
 
 def _check_service(seen: _Seen, context: DoctorContext) -> list[Finding]:
@@ -198,13 +197,13 @@ def _check_service(seen: _Seen, context: DoctorContext) -> list[Finding]:
 
 
 def _check_limits(seen: _Seen) -> list[Finding]:
-    found = seen.limits.first(limits.SystemLimits)
+    found = seen.limits.first(system.SystemLimits)
     if found is None:
         return [unchecked("limits.open_files", seen.limits.trouble or "")]
     config, status = seen.config, seen.status
     scans = [result.first(RootsScan) for result in seen.roots.values()]
     directories = None if config is None else sum(scan.directories for scan in scans if scan is not None)
-    return limits.check(
+    return system.check_limits(
         found,
         agents=len(config.agents) if config is not None else len(status.agents) if status else 1,
         directories=None if None in scans else directories,
@@ -240,7 +239,7 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
                 findings.append(_stopped(f"agents.{name}.notes", looked, context))
         findings += [one for one in apart if one.name.split(".")[1] == name]
         if name in indexes:
-            findings += stores.check_store(
+            findings += state.check_store(
                 indexes[name], context, is_ours=is_ours, knows_config=config is not None
             )
         elif name in settings and directory is not None:

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from memd.ctl.call import Call
-from memd.ctl.daemon.process import find_holder, is_gone, is_held, terminate
+from memd.ctl.daemon_process import find_holder, is_gone, is_held, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.output.humanize import duration, shown
 from memd.ctl.output.terminal import Outcome
@@ -23,7 +23,7 @@ _ASK_S = 2.0
 _STEP_S = 0.02
 
 
-def run(call: Call) -> Outcome:
+def run_down(call: Call) -> Outcome:
     """Ask it to end, and wait until it has."""
     service = find_own_installation(call.environ, call.places)
     managed = managed_state(service, call.environ)

@@ -21,7 +21,7 @@ _Fact = str | Sequence[str]
 _CUTS = ("max_results", "duplicate", "overlap", "min_score")
 
 
-def run(call: Call) -> Outcome:
+def run_explain(call: Call) -> Outcome:
     """Ask, and print how the question was read and what became of every candidate."""
     with call.client() as memd:
         explanation = memd.explain(**question_of(call.options))

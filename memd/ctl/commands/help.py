@@ -22,7 +22,7 @@ class HelpPage(msgspec.Struct, frozen=True):
     text: str  # links to other pages are replaced by the command that shows them
 
 
-def run(call: Call) -> Outcome:
+def run_help(call: Call) -> Outcome:
     """List the pages, or show the one that is named."""
     pages = read_pages()
     wanted = call.options.topic

@@ -44,12 +44,12 @@ class _Asker(TypedDict):
     session_key: str | None
 
 
-def run(call: Call) -> Outcome:
+def run_hook(call: Call) -> Outcome:
     """Do what the event asks for; install and uninstall answer like any other command."""
     if call.options.event in {"install", "uninstall"}:
-        from memd.ctl.integrations import claude_hooks  # noqa: PLC0415  a hook does not need it
+        from memd.ctl.integrations import clients  # noqa: PLC0415  a hook does not need it
 
-        return claude_hooks.run(call)
+        return clients.change_hooks(call)
     answer = None
     with suppress(Exception):  # the agent's turn is worth more than memory: see above
         answer = _answer(call, time.monotonic() + _TIMEOUT_S)

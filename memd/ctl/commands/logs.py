@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from memd.ctl.call import Call
-from memd.ctl.daemon.log import follow, last_of, lines_of, readable
+from memd.ctl.daemon_log import follow, last_of, lines_of, readable
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.output.terminal import Outcome
 from memd.runtime.log_file import all_of
@@ -15,7 +15,7 @@ _BLOCK = 1 << 16
 _BEFORE_FOLLOWING = 10  # lines, as tail has it
 
 
-def run(call: Call) -> Outcome:
+def run_logs(call: Call) -> Outcome:
     """Print the log, with the full files before it that are kept, or its end."""
     options, file = call.options, call.places.log
     if options.follow and call.screen.json:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from memd.ctl.atomic_write import change_file
 from memd.ctl.call import Call
-from memd.ctl.daemon.process import remark_if_not_running
+from memd.ctl.daemon_process import remark_if_not_running
 from memd.ctl.integrations import json_edit, toml_edit
-from memd.ctl.integrations.foreign_file import change
+from memd.ctl.integrations.clients import McpClient, client_of, entry, entry_snippet, own_command, own_flags
 from memd.ctl.integrations.json_edit import NotEditable
-from memd.ctl.integrations.mcp_clients import McpClient, client_of, entry, own_command, own_flags, snippet
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
 
@@ -25,24 +25,24 @@ class McpResult(msgspec.Struct, frozen=True):
     command: list[str]
 
 
-def run(call: Call) -> Outcome:
+def run_mcp(call: Call) -> Outcome:
     """Add the server to the client's configuration, take it out, or print what would be added."""
     options = call.options
     client = client_of(options.client, call.environ, call.places.home)
     name = visible(shown(client.file, call.places.home))
     if options.action == "uninstall":
-        changed = change(
+        changed = change_file(
             client.file, _without(client), name=name, by_hand=f"Take out {'.'.join(client.way)} yourself."
         )
         text = f"{client.title} starts memd no more; {name} has no entry for it."
         return Outcome(McpResult(options.client, str(client.file), changed, []), text)
     command = [*own_command("memd-mcp", "memd_client.mcp"), *own_flags(call)]
-    lines = snippet(client, entry(client, command))
+    lines = entry_snippet(client, entry(client, command))
     if options.print:
         result = McpResult(options.client, str(client.file), changed=False, command=command)
         return Outcome(result, lines, (f"This belongs into {name}.", *_remarks(call)))
     by_hand = f"Add this to it yourself:\n{lines}"
-    changed = change(client.file, _with(client, command), name=name, by_hand=by_hand)
+    changed = change_file(client.file, _with(client, command), name=name, by_hand=by_hand)
     text = (
         f"{client.title} starts memd from now on; {name} says so. Sessions that are open have to be started again."
         if changed

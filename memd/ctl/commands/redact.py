@@ -35,7 +35,7 @@ class RedactedLine(msgspec.Struct, frozen=True):
     text: str  # a long one is cut to what is around the first thing taken out
 
 
-def run(call: Call) -> Outcome:
+def run_redact(call: Call) -> Outcome:
     """Redact a file as its agent would have it redacted, and print the lines that change."""
     # Two hundred patterns are compiled for it: other commands do without.
     from memd.redact.redactor import VERSION, Redactor  # noqa: PLC0415 - a hook waits for other commands

@@ -1,13 +1,16 @@
-"""memd-ctl search: find what memory says about a question."""
+"""memd-ctl search and get: find what memory says about a question, and read lines of an indexed file."""
 
 import argparse
+import re
 from typing import TypedDict
 
 from memd.ctl.call import Call
-from memd.ctl.failures import UsageError
+from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.output import reply_text
+from memd.ctl.output.humanize import visible
 from memd.ctl.output.terminal import Outcome
-from memd_client.messages import Source
+from memd_client.blocking import Client
+from memd_client.messages import Note, Source
 
 
 class QueryOptions(TypedDict):
@@ -44,10 +47,62 @@ def question_of(options: argparse.Namespace) -> QueryOptions:
     )
 
 
-def run(call: Call) -> Outcome:
+def run_search(call: Call) -> Outcome:
     """Ask, and print the hits."""
     with call.client() as memd:
         found = memd.search(**question_of(call.options), max_chars=0)  # a terminal is no context window
     return Outcome(
         found, reply_text.hits_text(found.results, call.screen.paint), reply_text.answer_notes(found)
     )
+
+
+_PLACE = re.compile(r"(?P<path>.+):(?P<start>\d{1,9})-(?P<end>\d{1,9})", re.DOTALL)
+
+
+def run_get(call: Call) -> Outcome:
+    """Read, and print the lines as they are."""
+    with call.client() as memd:
+        note = _read_note(memd, call)
+    if note.missing:
+        raise Failed(
+            "not_found",
+            f"{visible(call.options.path)} is not there, or not for this session.",
+            "A path is given as search prints it: relative to the workspace, absolute for an extra path,"
+            " and below sessions/ for a transcript.",
+            exit_code=NOT_FOUND,
+        )
+    # A pipe gets the bytes of the note; a terminal would obey what stands in them.
+    text = visible(note.text) if call.screen.is_terminal else note.text
+    return Outcome(note, text, _note_remarks(note))
+
+
+def _read_note(memd: Client, call: Call) -> Note:
+    options = call.options
+    note = memd.get(
+        options.path,
+        start_line=options.start_line or 1,
+        lines=options.lines,
+        agent=options.agent,
+        session_key=options.session_key,
+    )
+    place = _PLACE.fullmatch(options.path)
+    if not note.missing or place is None or options.start_line or options.lines:
+        return note
+    # The headline of a hit, copied as a whole.
+    start, end = int(place["start"]), int(place["end"])
+    return memd.get(
+        place["path"],
+        start_line=max(start, 1),
+        lines=max(end - start + 1, 1),
+        agent=options.agent,
+        session_key=options.session_key,
+    )
+
+
+def _note_remarks(note: Note) -> tuple[str, ...]:
+    if not note.text and not note.end_line:
+        has = f": there are {note.total_lines} lines" if note.total_lines else ""
+        return (f"Nothing from line {note.start_line} on{has}.",)
+    if note.next_line is None:
+        return ()
+    return (f"Lines {note.start_line}-{note.end_line}; read on with --from {note.next_line}.",)

@@ -10,8 +10,8 @@ import msgspec
 from memd.config.load import load
 from memd.ctl.call import Call
 from memd.ctl.commands import logs
-from memd.ctl.daemon.log import readable
-from memd.ctl.daemon.process import find_holder, is_held
+from memd.ctl.daemon_log import readable
+from memd.ctl.daemon_process import find_holder, is_held
 from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
 from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.terminal import Outcome
@@ -46,7 +46,7 @@ class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
     lingers: bool | None
 
 
-def run(call: Call, platform: str = sys.platform) -> Outcome:
+def run_service(call: Call, platform: str = sys.platform) -> Outcome:
     """Do what the second word says.
 
     Args:
@@ -352,7 +352,7 @@ def _troubles(found: ServiceInstallation, managed: ManagedService, reason: str |
 
 def _logs(call: Call, found: ServiceInstallation) -> Outcome:
     if found.supervisor.name == "launchd":
-        return logs.run(call)
+        return logs.run_logs(call)
     options = call.options
     if options.follow and call.screen.json:
         raise UsageError("--json is one document, and --follow has no end: leave one of them out")

@@ -31,7 +31,7 @@ _NAME = 10  # columns of the longest name of a line
 _PARTS = 3  # of a slow search: the longest
 
 
-def run(call: Call) -> Outcome:
+def run_status(call: Call) -> Outcome:
     """Ask, and print it at a glance, or again and again."""
     if call.options.watch:
         _watch(call)

@@ -12,20 +12,22 @@ from memd.config.load import DEFAULT_WORKSPACE, ConfigError, load, location, par
 from memd.config.reload_policy import digest
 from memd.ctl.atomic_write import Overtaken, write_text
 from memd.ctl.call import Call, Places
-from memd.ctl.commands.reload import reloaded
-from memd.ctl.config.add_directory import (
+from memd.ctl.commands import indexing
+from memd.ctl.commands.config import reloaded
+from memd.ctl.config.edit import (
     AlreadySearched,
-    Change,
     Directory,
+    DirectoryChange,
     NewExtraPath,
     NewWorkspace,
     agent_of,
     change_for,
-    checked,
+    checked_directory,
+    example,
+    with_extra_path,
+    with_workspace,
 )
-from memd.ctl.config.edit import example, with_extra_path, with_workspace
-from memd.ctl.daemon import catch_up
-from memd.ctl.daemon.process import Started, await_answer, command_for, find_answer, start
+from memd.ctl.daemon_process import Started, await_answer, command_for, find_answer, start
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.reply_text import total_vectors, vectors_in_words
@@ -49,7 +51,7 @@ class WantedAgent(msgspec.Struct, frozen=True):
 
     directory: Directory
     agent: str
-    change: Change
+    change: DirectoryChange
     file: Path  # the configuration
 
     @property
@@ -74,7 +76,7 @@ class UpResult(msgspec.Struct, frozen=True):
     vectors: dict[str, int | float | None]
 
 
-def run(call: Call) -> Outcome:
+def run_up(call: Call) -> Outcome:
     """Start what does not run, change what is not so yet, and wait until all text is searchable."""
     _check_socket(call.places)
     service = find_own_installation(call.environ, call.places)
@@ -99,7 +101,7 @@ def run(call: Call) -> Outcome:
     elif wanted is None and not started:
         return _nothing_to_do(call, running)
     agent = wanted.agent if wanted is not None else call.options.agent
-    text = catch_up.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
+    text = indexing.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
     with call.client() as memd:
         report = memd.status(agent)
     by = None if service is None else service.supervisor.name
@@ -118,10 +120,10 @@ def _written(call: Call, running: StatusReport | None) -> WantedAgent:
         Failed: the person does not agree, or cannot be asked.
         ConfigError: the configuration cannot be changed that way.
     """
-    directory = checked(call.options.directory, call.places.home)
+    directory = checked_directory(call.options.directory, call.places.home)
     file = _file(call, running)
     default = call.places.home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
-    agreed: Change | None = None
+    agreed: DirectoryChange | None = None
     for _ in range(_TIMES):
         over = file.read_bytes() if file.is_file() else b""
         text = _text(file, call.places.home)

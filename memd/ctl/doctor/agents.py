@@ -6,8 +6,8 @@ from pathlib import Path
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, one_line, visible
-from memd.inspection.facts import Program, RootsScan
-from memd.inspection.facts import Root as Place
+from memd.inspection.probe import Program, RootsScan
+from memd.inspection.probe import Root as Place
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,

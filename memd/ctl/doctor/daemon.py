@@ -11,8 +11,8 @@ import msgspec
 import memd
 from memd.config.reload_policy import digest
 from memd.config.settings import Config
-from memd.ctl.daemon.process import find_holder, is_held
-from memd.ctl.doctor import processes
+from memd.ctl.daemon_process import find_holder, is_held
+from memd.ctl.doctor import system
 from memd.ctl.doctor.agents import degraded
 from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
 from memd.ctl.doctor.socket import SocketAnswer
@@ -39,13 +39,13 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 def look(context: DoctorContext) -> Process:
     """Ask the system for the daemons of this user, and who holds the locks of these places."""
     places = context.places
-    running = processes.daemons(context.uid)
+    running = system.find_daemons(context.uid)
     return Process(
         state_holder=find_holder(places.lock),
         is_state_held=is_held(places.lock),
         socket_holder=find_holder(places.socket.with_name(f"{places.socket.name}.lock")),
-        others=tuple(running) if processes.PROC.is_dir() else None,
-        interpreters={pid: program for pid in running if (program := processes.interpreter(pid))},
+        others=tuple(running) if system.PROC.is_dir() else None,
+        interpreters={pid: program for pid in running if (program := system.interpreter_of(pid))},
         code_at=newest_code(),
     )
 

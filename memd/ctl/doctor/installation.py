@@ -10,8 +10,7 @@ from memd.config.load import ConfigError, load, location
 from memd.config.settings import Config
 from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, duration
-from memd.inspection.facts import Engine, Model
-from memd.inspection.probe import ProbeResult
+from memd.inspection.probe import Engine, Model, ProbeResult
 
 _LEAST_PYTHON = (3, 11)
 _MODEL_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}

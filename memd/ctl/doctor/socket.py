@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor import processes
+from memd.ctl.doctor import system
 from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
 from memd_client import paths
 from memd_client.blocking import Client
@@ -202,7 +202,7 @@ def _listener(place: SocketPlace, answer: SocketAnswer | None, context: DoctorCo
 def _program(answer: SocketAnswer) -> str:
     if answer.peer is None:
         return "a program"
-    called = processes.name(answer.peer.pid) if sys.platform == "linux" else None
+    called = system.process_name(answer.peer.pid) if sys.platform == "linux" else None
     return f"{called}, pid {answer.peer.pid}" if called else f"pid {answer.peer.pid}"
 
 

@@ -100,7 +100,7 @@ def test_a_daemon_that_cannot_be_seen_from_here_is_not_said_to_be_stopped(
     """It keeps the state directory and does not answer; its number means nothing here."""
     pid = stand.start()
     (tmp_path / "locks").write_text("")
-    monkeypatch.setattr("memd.ctl.daemon.process._LOCKS", tmp_path / "locks")
+    monkeypatch.setattr("memd.ctl.daemon_process._LOCKS", tmp_path / "locks")
     code, out, err = run("down")
     assert (code, out) == (1, "")
     assert "another container or pid namespace" in err

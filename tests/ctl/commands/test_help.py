@@ -10,8 +10,7 @@ import pytest
 
 from memd.ctl.arguments import COMMANDS
 from memd.ctl.call import Call, Places
-from memd.ctl.commands.help import read_pages
-from memd.ctl.commands.help import run as run_help
+from memd.ctl.commands.help import read_pages, run_help
 from memd.ctl.output.terminal import Screen
 from tests.ctl.conftest import Run
 

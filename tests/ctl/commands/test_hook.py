@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from memd.ctl.commands.hook import _date
-from memd.ctl.integrations.claude_hooks import EVENTS
+from memd.ctl.integrations.clients import EVENTS
 from memd_client.marker import unmarked
 from memd_client.messages import Found, Request, Search, Sync, SyncReport, Warm
 from tests.client.scripted_server import Peer, serving
@@ -351,7 +351,7 @@ def test_a_hook_loads_little(daemon: Daemon) -> None:
         assert "memd_client.blocking" in loaded
         assert not loaded & {*existing(
             "asyncio", "apsw", "httpx", "logging", "mcp", "memd.config.settings", "numpy", "platformdirs", "rich", "stamina",
-            "structlog", "subprocess", "tomlkit", "tomllib", "memd.ctl.integrations.claude_hooks", "memd.ctl.daemon.process",
+            "structlog", "subprocess", "tomlkit", "tomllib", "memd.ctl.integrations.clients", "memd.ctl.daemon_process",
         )}  # fmt: skip
 
 

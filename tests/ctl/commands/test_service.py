@@ -431,7 +431,7 @@ class Mac:
             self.environ, "darwin", self.home, config=None, state_dir=None, socket=str(self.address)
         )
         call = Call(options, here, process_screen(wants_color=False, json=False), self.environ)
-        return service.run(call, "darwin")
+        return service.run_service(call, "darwin")
 
     def answered(self, *words: str) -> Outcome:
         """Likewise, with a daemon that answers as soon as it is started."""
@@ -503,4 +503,6 @@ def test_other_systems_have_no_service(run: Run, home: Path, address: Path) -> N
     options = arguments.parse(["service", "status"])
     here = places({}, "freebsd14", home, config=None, state_dir=None, socket=str(address))
     with pytest.raises(Failed, match="knows no service manager on freebsd14"):
-        service.run(Call(options, here, process_screen(wants_color=False, json=False), {}), "freebsd14")
+        service.run_service(
+            Call(options, here, process_screen(wants_color=False, json=False), {}), "freebsd14"
+        )

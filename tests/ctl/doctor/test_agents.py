@@ -9,7 +9,7 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor import agents
 from memd.ctl.doctor.agents import check_qmd
-from memd.inspection.facts import PresetNotes, Program, Root, RootsScan
+from memd.inspection.probe import PresetNotes, Program, Root, RootsScan
 from memd_client.messages import BackendFallback, Health, Pass, QmdStatus, VectorHealth
 from tests.ctl import answers
 from tests.ctl.answers import agent

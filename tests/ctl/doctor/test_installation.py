@@ -10,8 +10,7 @@ from memd.config.load import ConfigError
 from memd.ctl.doctor import installation
 from memd.ctl.doctor.finding import Finding
 from memd.ctl.doctor.installation import Platform, check_model, check_platform, check_sqlite, check_versions
-from memd.inspection.facts import Engine, Model
-from memd.inspection.probe import ProbeResult
+from memd.inspection.probe import Engine, Model, ProbeResult
 from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _LINUX = Platform(python=(3, 11, 7), system="linux", machine="x86_64", libc="glibc 2.36")

@@ -1,14 +1,17 @@
-"""What /proc tells of the processes of a user."""
+"""Processes of a user, and the limits of the system."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from memd.ctl.doctor import processes
-from memd.ctl.doctor.processes import Watching
+from memd.ctl.doctor import system
+from memd.ctl.doctor.system import SystemLimits, Watching, check_limits
+from tests.ctl.doctor.context import by_name
 
 _LIMITS = "Limit                     Soft Limit           Hard Limit           Units\nMax open files            256                  4096                 files\n"
 
@@ -36,9 +39,9 @@ def test_watches_are_counted_by_process(tmp_path: Path) -> None:
         (folder / "fd" / str(number)).symlink_to(leads_to)
         (folder / "fdinfo" / str(number)).write_text(info, encoding="utf-8")
     _process(tmp_path, 13, "y")
-    assert processes.watching(os.getuid(), tmp_path) == {12: Watching(2, 2)}
-    assert processes.watching(os.getuid() + 1, tmp_path) == {}
-    assert processes.watching(os.getuid(), tmp_path / "none") == {}
+    assert system.find_watching(os.getuid(), tmp_path) == {12: Watching(2, 2)}
+    assert system.find_watching(os.getuid() + 1, tmp_path) == {}
+    assert system.find_watching(os.getuid(), tmp_path / "none") == {}
 
 
 @pytest.mark.parametrize(
@@ -55,26 +58,26 @@ def test_watches_are_counted_by_process(tmp_path: Path) -> None:
 def test_daemons_are_known_by_their_command(tmp_path: Path, words: list[str], *, is_daemon: bool) -> None:
     """As `up`, a service or a person starts them."""
     _process(tmp_path, 40, *words)
-    assert processes.daemons(os.getuid(), tmp_path) == ([40] if is_daemon else [])
+    assert system.find_daemons(os.getuid(), tmp_path) == ([40] if is_daemon else [])
 
 
 def test_what_is_told_of_one_process(tmp_path: Path) -> None:
     """Its name, its interpreter and its limit; nothing of one that is gone."""
     _process(tmp_path, 5, "/venv/bin/python", "x")
-    assert processes.name(5, tmp_path) == "a name"
-    assert processes.interpreter(5, tmp_path) == "/venv/bin/python"
-    assert processes.open_files_limit(5, tmp_path) == 256
-    assert processes.name(6, tmp_path) is None
-    assert processes.interpreter(6, tmp_path) is None
-    assert processes.open_files_limit(6, tmp_path) is None
+    assert system.process_name(5, tmp_path) == "a name"
+    assert system.interpreter_of(5, tmp_path) == "/venv/bin/python"
+    assert system.open_files_limit(5, tmp_path) == 256
+    assert system.process_name(6, tmp_path) is None
+    assert system.interpreter_of(6, tmp_path) is None
+    assert system.open_files_limit(6, tmp_path) is None
 
 
 def test_settings_of_the_kernel_are_numbers(tmp_path: Path) -> None:
     """None where there is no such setting."""
     (tmp_path / "sys").mkdir()
     (tmp_path / "sys" / "n").write_text("128\n", encoding="utf-8")
-    assert processes.number("n", tmp_path) == 128
-    assert processes.number("m", tmp_path) is None
+    assert system.kernel_setting("n", tmp_path) == 128
+    assert system.kernel_setting("m", tmp_path) is None
 
 
 def test_the_real_one_is_read(tmp_path: Path) -> None:
@@ -87,6 +90,39 @@ def test_the_real_one_is_read(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watching:
         assert watching.stdout is not None
         watching.stdout.readline()
-        assert processes.watching(os.getuid())[watching.pid] == Watching(1, 1)
-        assert processes.interpreter(watching.pid) == sys.executable
+        assert system.find_watching(os.getuid())[watching.pid] == Watching(1, 1)
+        assert system.interpreter_of(watching.pid) == sys.executable
         watching.communicate()
+
+
+_MINE = 7
+_GOOD = SystemLimits(
+    open_files=1024, watches=1000, instances=128, used={_MINE: Watching(2, 300), 8: Watching(1, 100)}
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "directories", "bad"),
+    [
+        ({}, 300, set()),
+        ({}, 900, set()),  # what the daemon itself uses is no obstacle to it
+        ({}, 901, {"watches"}),
+        ({}, None, set()),
+        ({"watches": None, "instances": None}, 10**6, set()),
+        ({"instances": 3}, 1, {"instances"}),
+        ({"instances": 4}, 1, set()),
+        ({"open_files": 191}, 1, {"open_files"}),
+        ({"open_files": None}, 1, set()),
+        ({"of_daemons": {_MINE: 100}}, 1, {"open_files"}),
+        ({"open_files": 100, "of_daemons": {_MINE: 1024}}, 1, set()),
+    ],
+)
+def test_what_does_not_suffice_is_told(
+    changed: dict[str, Any], directories: int | None, bad: set[str]
+) -> None:
+    """With the command that raises it; what the system does not limit is fine."""
+    limits = msgspec.structs.replace(_GOOD, **changed)
+    found = by_name(check_limits(limits, agents=2, directories=directories, daemon=_MINE))
+    assert {name.removeprefix("limits.") for name, one in found.items() if not one.ok} == bad
+    for name in bad - {"open_files"}:
+        assert f"sysctl fs.inotify.max_user_{name}=" in found[f"limits.{name}"].fix

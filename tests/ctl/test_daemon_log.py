@@ -1,4 +1,4 @@
-"""The daemon's log, followed and made readable."""
+"""The daemon's log: followed across rotation, and read by a person."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memd.ctl.daemon.log import follow, last_lines, last_of, readable, start_of_last
+from memd.ctl.daemon_log import follow, last_lines, last_of, readable, start_of_last
 from memd.ctl.output.terminal import ansi, uncoloured
 from tests.awkward.programs import LOGS
 from tests.wait import until

@@ -1,7 +1,6 @@
-"""A checkup as a person reads it."""
+"""The report of a checkup."""
 
-from memd.ctl.doctor.finding import right, unchecked, wrong
-from memd.ctl.doctor.report import text
+from memd.ctl.doctor.finding import report_text, right, unchecked, wrong
 from memd.ctl.output.terminal import ansi, uncoloured
 from tests.ctl.pages import check_page
 
@@ -15,12 +14,12 @@ _FINDINGS = [
 
 def test_findings_stand_under_their_group() -> None:
     """A line each, what to do about it below, and a summary at the end."""
-    check_page("doctor", text(_FINDINGS, 1.234, uncoloured))
+    check_page("doctor", report_text(_FINDINGS, 1.234, uncoloured))
 
 
 def test_long_details_are_wrapped_at_80_columns() -> None:
     """A detail of several lines stays one of several lines."""
-    lines = text(_FINDINGS[3:], 1.0, uncoloured).splitlines()
+    lines = report_text(_FINDINGS[3:], 1.0, uncoloured).splitlines()
     assert lines[0] == "Agent main"
     assert lines[1] == "  WRONG  index        one"
     assert lines[2].startswith(" " * 22 + "two word")
@@ -29,12 +28,12 @@ def test_long_details_are_wrapped_at_80_columns() -> None:
 
 def test_nothing_wrong_is_said_in_so_many_words() -> None:
     """With how many checks that were."""
-    assert text(_FINDINGS[:1], 0.5, uncoloured).endswith("\nAll is well: 1 check (0.5 s).")
+    assert report_text(_FINDINGS[:1], 0.5, uncoloured).endswith("\nAll is well: 1 check (0.5 s).")
 
 
 def test_colours_mark_what_matters() -> None:
     """And change nothing of the text; a detail cannot command the terminal."""
-    painted = text([right("a.b", "x\x1b[2Jy"), *_FINDINGS], 1.0, ansi)
+    painted = report_text([right("a.b", "x\x1b[2Jy"), *_FINDINGS], 1.0, ansi)
     assert "\x1b[32mok   \x1b[0m" in painted
     assert "\x1b[31mWRONG\x1b[0m" in painted
     assert "\x1b[2J" not in painted

@@ -1,13 +1,103 @@
-"""Whether the system lets this user watch and open enough files."""
+"""The processes of a user, read from /proc, and whether the system lets this user watch and open enough files."""
 
+import os
 import resource
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor import processes
 from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
-from memd.ctl.doctor.processes import Watching
+
+PROC = Path("/proc")
+
+
+class Watching(msgspec.Struct, frozen=True):
+    """What a process uses of inotify."""
+
+    instances: int
+    watches: int
+
+
+def find_watching(uid: int, proc: Path = PROC) -> dict[int, Watching]:
+    """The processes of a user that watch files, by pid; those that may not be looked at are left out."""
+    found = {}
+    for process in _of_user(uid, proc):
+        instances = watches = 0
+        with suppress(OSError):
+            for descriptor in os.scandir(process / "fd"):
+                with suppress(OSError):
+                    if str(Path(descriptor).readlink()) == "anon_inode:inotify":
+                        instances += 1
+                        info = (process / "fdinfo" / descriptor.name).read_bytes()
+                        watches += info.count(b"inotify wd:")
+        if instances:
+            found[int(process.name)] = Watching(instances, watches)
+    return found
+
+
+def find_daemons(uid: int, proc: Path = PROC) -> list[int]:
+    """The pids of the memd daemons of a user."""
+    return sorted(int(process.name) for process in _of_user(uid, proc) if _is_daemon(process))
+
+
+def process_name(pid: int, proc: Path = PROC) -> str | None:
+    """What a process is called, without its arguments, which may hold secrets."""
+    try:
+        return (proc / str(pid) / "comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return None
+
+
+def interpreter_of(pid: int, proc: Path = PROC) -> str | None:
+    """The program that a process was started as."""
+    try:
+        first = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")[0]
+    except OSError:
+        return None
+    return os.fsdecode(first) if first.startswith(b"/") else None
+
+
+def open_files_limit(pid: int, proc: Path = PROC) -> int | None:
+    """How many files a process may have open; None where that is not known."""
+    try:
+        lines = (proc / str(pid) / "limits").read_text("utf-8").splitlines()
+    except OSError:
+        return None
+    soft = next((line.split()[3] for line in lines if line.startswith("Max open files")), "")
+    return int(soft) if soft.isdigit() else None
+
+
+def kernel_setting(file: str, proc: Path = PROC) -> int | None:
+    """A setting of the kernel; None where it has none of that name."""
+    try:
+        return int((proc / "sys" / file).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _of_user(uid: int, proc: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        for entry in os.scandir(proc):
+            with suppress(OSError):
+                if entry.name.isdigit() and entry.stat().st_uid == uid:
+                    yield Path(entry.path)
+
+
+def _is_daemon(process: Path) -> bool:
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    # python [-P] -m memd run, or python .../bin/memd run
+    if b"run" not in words:
+        return False
+    before = words[: words.index(b"run")]
+    return before[-2:] == [b"-m", b"memd"] or (
+        len(before) <= 2 and before[-1:] != [] and before[-1].endswith(b"/memd")
+    )
+
 
 # A writer and three readers, each with the file, its log and its shared memory; a scan that goes deep; spare ones.
 _FILES_AN_AGENT = 32
@@ -26,22 +116,22 @@ class SystemLimits(msgspec.Struct, frozen=True, kw_only=True):
     used: Mapping[int, Watching] = {}  # by pid
 
 
-def look(uid: int) -> SystemLimits:
+def look_at_limits(uid: int) -> SystemLimits:
     """What the system allows this process and its user."""
     own, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    watches = processes.number("fs/inotify/max_user_watches")
+    watches = kernel_setting("fs/inotify/max_user_watches")
     return SystemLimits(
         open_files=None if own == resource.RLIM_INFINITY else own,
-        of_daemons={
-            pid: limit for pid in processes.daemons(uid) if (limit := processes.open_files_limit(pid))
-        },
+        of_daemons={pid: limit for pid in find_daemons(uid) if (limit := open_files_limit(pid))},
         watches=watches,
-        instances=processes.number("fs/inotify/max_user_instances"),
-        used={} if watches is None else processes.watching(uid),
+        instances=kernel_setting("fs/inotify/max_user_instances"),
+        used={} if watches is None else find_watching(uid),
     )
 
 
-def check(limits: SystemLimits, *, agents: int, directories: int | None, daemon: int | None) -> list[Finding]:
+def check_limits(
+    limits: SystemLimits, *, agents: int, directories: int | None, daemon: int | None
+) -> list[Finding]:
     """Open files, inotify watches and inotify instances.
 
     Args:

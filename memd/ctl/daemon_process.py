@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from memd.ctl.call import Places
-from memd.ctl.daemon.log import last_lines, readable
+from memd.ctl.daemon_log import last_lines, readable
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
 from memd.ctl.output.humanize import visible
 from memd.ctl.output.terminal import uncoloured

@@ -1,4 +1,4 @@
-"""Who holds the lock, and the daemon started, awaited and ended."""
+"""The daemon's process: its lock, its start and its end."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from memd.ctl.call import Places
-from memd.ctl.daemon.process import (
+from memd.ctl.daemon_process import (
     Started,
     await_answer,
     command_for,
@@ -57,7 +57,7 @@ def test_the_holder_is_named_as_long_as_it_lives(tmp_path: Path) -> None:
 
 def test_without_the_kernels_list_the_file_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a Mac."""
-    monkeypatch.setattr("memd.ctl.daemon.process._LOCKS", tmp_path / "none")
+    monkeypatch.setattr("memd.ctl.daemon_process._LOCKS", tmp_path / "none")
     lock = tmp_path / "memd.lock"
     held = os.open(lock, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -74,7 +74,7 @@ def test_a_holder_that_cannot_be_seen_holds_it_all_the_same(
     (tmp_path / "locks").write_text(
         "1: POSIX  ADVISORY  WRITE 7 fe:00:12 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 8 fe:00:12 0 EOF\n"
     )
-    monkeypatch.setattr("memd.ctl.daemon.process._LOCKS", tmp_path / "locks")
+    monkeypatch.setattr("memd.ctl.daemon_process._LOCKS", tmp_path / "locks")
     lock = tmp_path / "memd.lock"
     held = os.open(lock, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)

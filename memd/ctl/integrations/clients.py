@@ -1,22 +1,122 @@
-"""memd's hooks in the settings of Claude Code: added and taken out by `memd-ctl hook install` and `uninstall`."""
+"""The programs of agents: where each keeps its settings, the entry that starts memd's MCP server, and the hooks of Claude Code."""
 
 import json
+import os
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from pathlib import PurePath
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, Literal
 
 import msgspec
+import tomlkit
 
+from memd.ctl.atomic_write import change_file
 from memd.ctl.call import Call
-from memd.ctl.daemon.process import remark_if_not_running
+from memd.ctl.daemon_process import remark_if_not_running
 from memd.ctl.integrations import json_edit
-from memd.ctl.integrations.foreign_file import change
 from memd.ctl.integrations.json_edit import NotEditable
-from memd.ctl.integrations.mcp_clients import claude_settings, own_command, own_flags
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
+from memd.sources.agent_homes import HomePlaces, openclaw_homes
+
+SERVER = "memd"
+"""The name that the server has with its clients."""
+
+
+class McpClient(msgspec.Struct, frozen=True):
+    """A program that starts MCP servers."""
+
+    title: str
+    file: Path
+    way: tuple[str, ...]  # to the entry, in the file
+    format: Literal["json", "toml"] = "json"
+    says_type: bool = False  # whether an entry names its transport
+
+
+def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
+    """A client that can be named on the command line, with the file of its user scope.
+
+    Args:
+        name: The client.
+        environ: The environment of the process: each client has a variable that moves its files.
+        home: The home directory of the user.
+    """
+    match name:
+        case "claude":
+            directory = _named(environ, "CLAUDE_CONFIG_DIR", home) or home
+            return McpClient(
+                "Claude Code", directory / ".claude.json", ("mcpServers", SERVER), says_type=True
+            )
+        case "codex":
+            directory = _named(environ, "CODEX_HOME", home) or home / ".codex"
+            return McpClient("Codex", directory / "config.toml", ("mcp_servers", SERVER), "toml")
+        case "cursor":
+            return McpClient("Cursor", home / ".cursor" / "mcp.json", ("mcpServers", SERVER))
+        case "gemini":
+            directory = (_named(environ, "GEMINI_CLI_HOME", home) or home) / ".gemini"
+            return McpClient("Gemini CLI", directory / "settings.json", ("mcpServers", SERVER))
+        case "openclaw":
+            file = _named(environ, "OPENCLAW_CONFIG_PATH", home) or _openclaw(environ, home) / "openclaw.json"
+            return McpClient("OpenClaw", file, ("mcp", "servers", SERVER))
+        case _:
+            raise ValueError(name)
+
+
+def claude_settings(environ: Mapping[str, str], home: Path) -> Path:
+    """Where Claude Code keeps the hooks of its user."""
+    directory = _named(environ, "CLAUDE_CONFIG_DIR", home) or home / ".claude"
+    return directory / "settings.json"
+
+
+def entry(client: McpClient, command: list[str]) -> dict[str, Any]:
+    """The entry that has the client start a command."""
+    told: dict[str, Any] = {"command": command[0], "args": command[1:]}
+    return {"type": "stdio", **told} if client.says_type else told
+
+
+def entry_snippet(client: McpClient, values: Mapping[str, Any]) -> str:
+    """The entry as a file would have it that holds nothing else."""
+    whole: Any = dict(values)
+    for key in reversed(client.way):
+        whole = {key: whole}
+    if client.format == "toml":
+        return tomlkit.dumps(whole)
+    return f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n"
+
+
+def _openclaw(environ: Mapping[str, str], home: Path) -> Path:
+    """The home of the OpenClaw that is in use; of a profile that is named, also where it is not there yet."""
+    first, *others = openclaw_homes(HomePlaces(environ, home))
+    is_meant = environ.get("OPENCLAW_PROFILE", "") not in {"", "default"} or not others
+    return first if is_meant else next((one for one in (first, *others) if one.is_dir()), first)
+
+
+def _named(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
+    value = environ.get(variable)
+    if not value:
+        return None
+    return home / value[2:].lstrip("/") if value.startswith("~/") else Path(value)
+
+
+def own_command(script: str, module: str) -> list[str]:
+    """A console script of this installation; the module that it runs, where the script is not there."""
+    # Beside the interpreter, whose own link is not followed: it would lead out of the virtual environment.
+    path = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), script)  # noqa: PTH100, PTH118, PTH120  as said
+    return [path] if os.access(path, os.X_OK) else [os.path.abspath(sys.executable), "-m", module]  # noqa: PTH100  likewise
+
+
+def own_flags(call: Call) -> list[str]:
+    """What leads a command to this daemon, and to the conversation it is bound to."""
+    options = call.options
+    named = (
+        ("--socket", str(call.places.socket)),
+        ("--agent", options.agent),
+        ("--session-key", options.session_key),
+    )
+    return [word for flag, value in named if value is not None for word in (flag, value)]
+
 
 EVENTS: Mapping[str, str] = {
     "SessionStart": "session-start",
@@ -116,12 +216,12 @@ class HookResult(msgspec.Struct, frozen=True):
     commands: dict[str, str]
 
 
-def run(call: Call) -> Outcome:
+def change_hooks(call: Call) -> Outcome:
     """Add the hooks to the settings, take them out, or print what would be added."""
     file = claude_settings(call.environ, call.places.home)
     name = visible(shown(file, call.places.home))
     if call.options.event == "uninstall":
-        changed = change(
+        changed = change_file(
             file, without_hooks, name=name, by_hand="Take out the hooks that call memd-ctl yourself."
         )
         result = HookResult("claude", str(file), changed, {})
@@ -131,7 +231,7 @@ def run(call: Call) -> Outcome:
     if call.options.print:
         result = HookResult("claude", str(file), changed=False, commands=commands)
         return Outcome(result, snippet, (f"This belongs into {name}.",))
-    changed = change(
+    changed = change_file(
         file,
         lambda text: with_hooks(text, commands),
         name=name,

@@ -1,4 +1,4 @@
-"""Bringing the index up to date, with a progress bar."""
+"""memd-ctl sync, reindex and embed: bring the index up to date, build it anew, steer embedding."""
 
 import time
 from collections.abc import Callable
@@ -6,14 +6,15 @@ from contextlib import suppress
 
 import msgspec
 
-from memd.ctl.output import terminal
-from memd.ctl.output.humanize import counted, estimate
+from memd.ctl.call import Call
+from memd.ctl.output import reply_text, terminal
+from memd.ctl.output.humanize import counted, duration, estimate, one_line, visible
 from memd.ctl.output.reply_text import total_vectors
-from memd.ctl.output.terminal import Screen, Stage
+from memd.ctl.output.terminal import Outcome, Screen, Stage
 from memd.runtime.ticks import Clock
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError, TimedOut
-from memd_client.messages import StatusReport, SyncReport
+from memd_client.messages import EmbedAction, EmbedReport, ReindexReport, StatusReport, SyncReport
 
 _ANSWER_S = 10.0
 _LOOK_S = 1.0  # a status that takes longer is not worth waiting for
@@ -54,7 +55,7 @@ def sync_vectors(
     return _with_progress(connect, screen, work, agent, _vector_stage)
 
 
-def sync(
+def sync_all(
     connect: Connect,
     screen: Screen,
     *,
@@ -129,3 +130,103 @@ def _vector_stage(report: StatusReport) -> Stage:
     everything = vectors.done + vectors.waiting
     rest = f", {estimate(vectors.eta_s)} to go" if vectors.eta_s is not None else ""
     return Stage("Computing vectors", vectors.done, everything, f"{vectors.done:,} of {everything:,}{rest}")
+
+
+def run_sync(call: Call) -> Outcome:
+    """Ask for it, and wait as long as was asked for."""
+    options = call.options
+    if options.no_wait:
+        with call.client() as memd:
+            report = memd.sync(agent=options.agent, force=options.force, wait=False)
+        return Outcome(report, f"Asked for. Until then: {_searchable(report)}.")
+    report = sync_all(
+        call.client,
+        call.screen,
+        agent=options.agent,
+        force=options.force,
+        vectors=not options.no_vectors,
+        timeout_s=options.timeout,
+    )
+    return Outcome(report, sync_text_of(report))
+
+
+def sync_text_of(report: SyncReport) -> str:
+    """What is searchable, what was done for it, and how far vectors are."""
+    work = f"{report.changed:,} indexed again, {report.removed:,} removed, {duration(report.took_s)}"
+    return f"{_searchable(report)} ({work}).\n{_vectors(report)}"
+
+
+def _searchable(report: SyncReport) -> str:
+    return f"{counted(report.files, 'file')}, {counted(report.chunks, 'chunk')} searchable"
+
+
+def _vectors(report: SyncReport) -> str:
+    reason = visible(one_line(report.reason)) if report.reason else ""
+    if report.vectors == "complete":
+        return f"No vectors: {reason}." if reason else "Vectors are complete."
+    return f"Vectors: {counted(report.waiting_chunks, 'chunk')} waiting{f': {reason}' if reason else ''}."
+
+
+_READS_S = 600.0
+
+
+def run_reindex(call: Call) -> Outcome:
+    """Ask for it, or for what it would cost."""
+    options = call.options
+    # A dry run reads and cuts every file before it answers.
+    with call.client(_READS_S) if options.dry_run else call.client() as memd:
+        report = memd.reindex(agent=options.agent, force=options.force, dry_run=options.dry_run)
+    return Outcome(report, reindex_text(report, force=options.force))
+
+
+def reindex_text(report: ReindexReport, *, force: bool) -> str:
+    """What happens, or what would."""
+    agents = ", ".join(report.agents) or "no agent"
+    if not report.dry_run:
+        again = " and every chunk embedded again" if force else ""
+        return (
+            f"Rebuilding {agents}: every file is read{again}; the old index answers meanwhile.\n"
+            "memd-ctl status shows when it is done."
+        )
+    cost = (
+        f"{counted(report.to_embed, 'chunk')} would be embedded, about {counted(report.tokens, 'token')}"
+        if report.to_embed
+        else "nothing would be embedded"
+    )
+    return (
+        f"{agents}: {counted(report.files, 'file')}, {counted(report.chunks, 'chunk')}; "
+        f"{counted(report.cached, 'vector')} of them {'is' if report.cached == 1 else 'are'} kept, {cost}."
+        f"{_confirmation(report)}"
+    )
+
+
+def _confirmation(report: ReindexReport) -> str:
+    if not report.asks:
+        return ""
+    return (
+        f"\nThat is more than remote.confirm_above_chunks: the rebuild of {', '.join(report.asks)} would wait for"
+        " `memd-ctl embed confirm`, and the old index answer meanwhile."
+    )
+
+
+_ACTIONS: dict[str, EmbedAction] = {
+    "pause": "pause",
+    "resume": "resume",
+    "confirm": "confirm",
+    "batch": "batch_on",
+}
+
+
+def run_embed(call: Call) -> Outcome:
+    """Say it to the daemon."""
+    with call.client() as memd:
+        report = memd.embed(_ACTIONS[call.options.action], call.options.agent)
+    return Outcome(report, embed_text(report))
+
+
+def embed_text(report: EmbedReport) -> str:
+    """The state of embedding of each agent, a line each."""
+    return "\n".join(
+        f"{visible(agent)}: {visible(one_line(reply_text.state_in_words(embedding)))}"
+        for agent, embedding in sorted(report.agents.items())
+    )
