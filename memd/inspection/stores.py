@@ -12,7 +12,7 @@ from memd.inspection.probe import Cache, KeptBackup, Store
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import choose
 from memd.rebuild.fingerprint import wanted_fingerprint
-from memd.store import backups, quarantine, read_only
+from memd.store import migrations, read_only, recovery
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.meta import why_rebuild
 
@@ -79,10 +79,10 @@ def _found(
     file: Path, look: Callable[[Path, float], T], timeout_s: float, told: Callable[[T], dict[str, object]]
 ) -> dict[str, object]:
     """The fields of a Store or Cache: what a look at the database finds, or why there was none."""
-    damaged = tuple(path.name for path in quarantine.kept(file))
+    damaged = tuple(path.name for path in recovery.kept_damaged(file))
     kept = tuple(
         KeptBackup(name=copy.path.name, bytes=copy.bytes, schema=copy.schema, made_at=copy.made_at)
-        for copy in backups.kept(file)
+        for copy in migrations.kept_copies(file)
     )
     found: dict[str, object] = {
         "file": str(file),

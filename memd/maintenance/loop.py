@@ -12,7 +12,7 @@ from memd.errors import FatalError, TransientError
 from memd.runtime.backoff import Backoff
 from memd.runtime.safe_traceback import told
 from memd.store.errors import StoreDamaged
-from memd.store.index_damage import IndexDamage
+from memd.store.integrity import IndexDamage
 
 log = structlog.get_logger()
 

@@ -16,11 +16,11 @@ import structlog
 
 from memd.maintenance.loop import BackgroundTask
 from memd.runtime.ticks import Clock, until_next_tick_s
-from memd.store.backups import BackupCopy, is_old
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
-from memd.store.index_damage import IndexDamage
+from memd.store.integrity import IndexDamage
+from memd.store.migrations import BackupCopy, is_old
 
 log = structlog.get_logger()
 

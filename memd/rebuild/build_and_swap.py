@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memd.embedding.registry import AgentQueues
 from memd.indexing.run_pass import PassRunner
-from memd.store import quarantine
+from memd.store import recovery
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
@@ -30,7 +30,7 @@ def discard(index: Index) -> None:
     """
     file = beside(index.file)
     try:
-        quarantine.remove(file)
+        recovery.remove_database(file)
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be deleted: {error.strerror}") from error
 

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.store import backups, database_files, integrity, migrations
+from memd.store import database_files, integrity, migrations
 from memd.store.errors import (
     StoreClosed,
     StoreDamaged,
@@ -98,7 +98,9 @@ class Database:
         self.read_only: str | None = None  # why it can only be read, for now
         self.ended_cleanly = True  # whether it was there, and the last one who had it open closed it
         self.unsynced: str | None = None  # why some of what was written may be lost
-        self.copies: tuple[backups.BackupCopy, ...] = ()  # of it as it was before it was brought up to date
+        self.copies: tuple[
+            migrations.BackupCopy, ...
+        ] = ()  # of it as it was before it was brought up to date
         self._schema = schema
         self._extension = extension
         self._prepare = prepare
@@ -156,7 +158,7 @@ class Database:
             raise
         except StoreUnavailable as trouble:
             self._open_for_reading(trouble)
-        self.copies = backups.kept(self.file)
+        self.copies = migrations.kept_copies(self.file)
 
     def _begin_file(self) -> None:
         try:
@@ -190,7 +192,7 @@ class Database:
                 # It costs a quarter more where whole files are taken out, and nothing elsewhere.
                 connection.pragma("secure_delete", "on")
                 _require_writable(connection)
-                backups.sweep(self.file)
+                migrations.remove_partial_copy(self.file)
                 self._bring_up_to_date(connection)
             except BaseException:
                 self._close(connection)
@@ -202,7 +204,7 @@ class Database:
         found, newest = connection.pragma("user_version"), migrations.newest(self._schema)
         self.ended_cleanly = self.ended_cleanly and found > 0  # else it is made only now
         if 0 < found < newest:
-            kept_as = backups.make(connection, self.file, newest)
+            kept_as = migrations.make_copy(connection, self.file, newest)
             migrations.migrate(connection, self._schema)
             log.info(
                 "store.brought_up_to_date",
@@ -620,7 +622,7 @@ class Database:
         await self._on(self._reading, of_readers)
         await self._on_writer(lambda: _release(self._writer))
 
-    async def drop_copies(self, which: Collection[backups.BackupCopy] | None = None) -> None:
+    async def drop_copies(self, which: Collection[migrations.BackupCopy] | None = None) -> None:
         """Delete copies of this database as it was; what has been written since is on the disk itself before.
 
         Args:
@@ -635,8 +637,8 @@ class Database:
             with mapped_errors(self.file):
                 # It syncs the log first, and what is in the log is as good as what is in the file.
                 writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            backups.remove(self.copies if which is None else which)
-            self.copies = backups.kept(self.file)
+            migrations.remove_copies(self.copies if which is None else which)
+            self.copies = migrations.kept_copies(self.file)
 
         if self.copies:
             await self._on_writer(drop)
@@ -659,7 +661,7 @@ class Database:
                 self._identity = None
                 self._generation += 1
                 with mapped_errors(self.file):
-                    backups.renew(self.file)
+                    migrations.rewrite(self.file)
                 self._open(create=False)
                 self.unsynced = None
 
@@ -683,7 +685,7 @@ class Database:
             with mapped_errors(self.file):
                 source = apsw.Connection(f"{database_files.uri(other)}?immutable=1", flags=_READ_ONLY)
                 try:
-                    backups.copy_pages(source, writer)
+                    migrations.copy_pages(source, writer)
                 finally:
                     source.close()
                 # Virtual tables keep what they read of the old content in their connection.

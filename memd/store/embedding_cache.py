@@ -14,10 +14,10 @@ import structlog
 from memd.model import TextHash
 from memd.runtime.backoff import Backoff
 from memd.runtime.change_notifier import ChangeNotifier
-from memd.store import quarantine, salvage
-from memd.store.backups import BackupCopy
+from memd.store import recovery
 from memd.store.database import Database
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.migrations import BackupCopy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class EmbeddingStore:
         self._needed = 0  # how many indexes are built from it
         self._troubled = asyncio.Event()
         self._database = Database(
-            file, "embeddings", begin=lambda file: salvage.bring_back(file, "embeddings"), remakes=True
+            file, "embeddings", begin=lambda file: recovery.bring_back(file, "embeddings"), remakes=True
         )
         self._open_again_at: float | None = 0.0  # None: it is open
         self._unopened: StoreUnavailable | StoreNewer | None = None  # why it is not, when that was tried last
@@ -104,7 +104,7 @@ class EmbeddingStore:
 
     def damaged_files(self) -> list[Path]:
         """Damaged files that are kept for inspection, the newest first."""
-        return quarantine.kept(self.file)
+        return recovery.kept_damaged(self.file)
 
     @property
     def copies(self) -> tuple[BackupCopy, ...]:
@@ -250,7 +250,7 @@ class EmbeddingStore:
             await self._start_anew(damage)
 
     async def _start_anew(self, damage: StoreDamaged) -> None:
-        await self._database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
+        await self._database.exchange(lambda: recovery.set_aside(self.file, str(damage)))
         self._counted = None
         self.renewed.notify()
 

@@ -11,20 +11,11 @@ import apsw
 
 from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
 from memd.runtime.change_notifier import ChangeNotifier
-from memd.store import (
-    chunks,
-    files,
-    keywords,
-    meta,
-    parts,
-    quarantine,
-    sessions,
-    vectors,
-)
+from memd.store import chunks, files, keywords, meta, parts, recovery, sessions, vectors
 from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
-from memd.store.index_damage import IndexDamage
+from memd.store.integrity import IndexDamage
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
 
 T = TypeVar("T")
@@ -92,7 +83,7 @@ class Index:
         Raises:
             StoreUnavailable.
         """
-        await self.database.exchange(lambda: quarantine.set_aside(self.file, str(damage)))
+        await self.database.exchange(lambda: recovery.set_aside(self.file, str(damage)))
         self.vectors.take(None, None, has_parts=False)
         self.begun_anew = str(damage)
         self.changed.notify()
@@ -553,7 +544,7 @@ class Index:
 
         def put_in_place() -> None:
             nonlocal is_in_place
-            quarantine.set_aside(self.file, damage)
+            recovery.set_aside(self.file, damage)
             other.file.rename(self.file)
             is_in_place = True
 
@@ -588,7 +579,7 @@ class Index:
 
     def damaged_files(self) -> list[Path]:
         """Damaged files of this index that are kept for inspection, the newest first."""
-        return quarantine.kept(self.file)
+        return recovery.kept_damaged(self.file)
 
 
 def _size(

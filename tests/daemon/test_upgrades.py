@@ -20,8 +20,7 @@ import structlog
 
 from memd.runtime import logs
 from memd.store import meta
-from memd.store.backups import KEPT_S
-from memd.store.migrations import newest
+from memd.store.migrations import KEPT_S, newest
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.disk import SmallDisk
 from tests.daemon.inprocess import running

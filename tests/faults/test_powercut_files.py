@@ -14,7 +14,7 @@ from memd.backends.qmd import own_files
 from memd.ctl import atomic_write
 from memd.ctl.integrations import json_edit
 from memd.model import BatchJob, TextHash
-from memd.store import backups, salvage
+from memd.store import migrations, recovery
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.provider_records import ProviderStore
 from memd_client.context.daily_note import append_daily_note
@@ -123,7 +123,7 @@ def test_a_copy_of_a_store_is_whole_once_it_is_said_to_be_there(tmp_path: Path) 
         connection.execute("INSERT INTO cache VALUES ('p', ?, 'k', x'00', x'00', 0)", (f"{number}" * 900,))
     machine = Machine(directory, 1)
     with machine.watching():
-        copy = backups.make(connection, file, 2)
+        copy = migrations.make_copy(connection, file, 2)
         machine.lose_power("copied")
     connection.close()
     found = set()
@@ -181,7 +181,7 @@ def test_what_is_brought_back_meets_no_log_of_what_was_there(tmp_path: Path, has
     if has_log:
         _leave_log(file)
     found = set()
-    for cut in cuts(directory, lambda: salvage.bring_back(file, "embeddings")):
+    for cut in cuts(directory, lambda: recovery.bring_back(file, "embeddings")):
         shutil.rmtree(directory)
         restore(cut.left, directory)
         if file.exists():

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.store import backups, migrations
+from memd.store import migrations
 from memd.store.index import Index
 from tests.daemon.contents import contents, differences
 from tests.faults.death import At, Death, arm
@@ -18,7 +18,7 @@ from tests.store.older import names
 
 OLD, NEW = 1, migrations.newest("index")
 MAIN, KEPT = "main.sqlite", f"main.sqlite.before-schema-{NEW}"
-UNFINISHED = backups.partial(Path(MAIN)).name
+UNFINISHED = migrations.partial_copy(Path(MAIN)).name
 
 
 def upgrade(file: Path, death: Death, marker: Path) -> int:

@@ -28,7 +28,7 @@ from memd.sources.scan import Scan, scan
 from memd.store.errors import StoreClosed, StoreUnavailable
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
-from memd.store.index_damage import IndexDamage
+from memd.store.integrity import IndexDamage
 from tests.clock import Clock, Ticking
 from tests.indexing.looping import FINGERPRINT, Bench, HeldIndex, running
 from tests.wait import until_async

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from memd.errors import FatalError, MemdError, TransientError
 from memd.maintenance.loop import FIRST_WAIT_S, LONGEST_WAIT_S, BackgroundTask, BackgroundTasks
 from memd.store.errors import StoreDamaged
-from memd.store.index_damage import IndexDamage
+from memd.store.integrity import IndexDamage
 from tests.clock import for_s, hastily, now_s
 
 

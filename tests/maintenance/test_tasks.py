@@ -26,11 +26,11 @@ from memd.maintenance.tasks import (
     truncate_wal,
 )
 from memd.model import Kind, TextHash
-from memd.store.backups import KEPT_S, BackupCopy
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from memd.store.index_damage import IndexDamage
+from memd.store.integrity import IndexDamage
+from memd.store.migrations import KEPT_S, BackupCopy
 from tests.bounds import shipped
 from tests.clock import for_s, hastily, now_s
 from tests.faults.vfs import Act, Operation, Sync, between

@@ -14,7 +14,7 @@ import pytest
 
 from memd.model import Kind, TextHash
 from memd.store import database as databases
-from memd.store import database_files, integrity, quarantine, vectors
+from memd.store import database_files, integrity, recovery, vectors
 from memd.store.database import Database
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable, mapped_errors
@@ -242,7 +242,7 @@ async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Cal
     assert failed > 10
     await index.database.check()
     assert len(await index.keywords('"kettle"', 100, EVERYTHING)) == 50
-    assert quarantine.kept(index.file) == []
+    assert recovery.kept_damaged(index.file) == []
 
 
 async def test_damage_that_sqlite_does_not_name_is_looked_for(
@@ -284,7 +284,7 @@ async def test_a_directory_by_any_name_holds_the_same_files(tmp_path: Path, name
     assert again.trouble is None
     assert await again.held(SPACE, [KEPT]) == {KEPT}
     await again.close()
-    assert quarantine.kept(store.file) == []
+    assert recovery.kept_damaged(store.file) == []
     assert [path.name for path in directory.iterdir()] == ["embeddings.sqlite"]
 
 
@@ -308,7 +308,7 @@ async def test_vectors_of_any_length_are_kept(tmp_path: Path, dimensions: int) -
     await index.adopt(Fingerprint("c1", "t1", ("memory",), "fake", "small", "k", 8))
     assert (await index.counts()).waiting == 1
     await index.close()
-    assert quarantine.kept(index.file) == []
+    assert recovery.kept_damaged(index.file) == []
 
 
 @pytest.mark.parametrize("damage", [None, "a page cannot be read"])

@@ -3,7 +3,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.store import backups, migrations
+from memd.store import migrations
 from memd.store.database import Database
 from memd.store.errors import StoreNewer
 from tests.store.older import made, names, run, schema_of
@@ -56,9 +56,9 @@ async def test_the_refusal_tells_the_way_back(tmp_path: Path) -> None:
     file = made(directory / "main.sqlite", "index", migrations.newest("index"))
     known = migrations.newest("index")
     connection = apsw.Connection(str(file))
-    kept_as = backups.make(connection, file, known + 1)
+    kept_as = migrations.make_copy(connection, file, known + 1)
     connection.pragma("user_version", known + 1)
-    backups.make(connection, file, known + 2)
+    migrations.make_copy(connection, file, known + 2)
     connection.pragma("user_version", known + 2)
     connection.close()
     before = names(directory)

@@ -12,7 +12,7 @@ import pytest
 
 from memd.model import TextHash
 from memd.store import database as databases
-from memd.store import database_files, quarantine
+from memd.store import database_files, recovery
 from memd.store.database import Database
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -131,7 +131,7 @@ async def test_another_file_is_relied_on(tmp_path: Path) -> None:
         await database.write(fill, databases.CHECKPOINT_PAGES)
         assert database.unsynced is not None
         disk.fails = False
-        await database.exchange(lambda: quarantine.set_aside(database.file, "damaged"))
+        await database.exchange(lambda: recovery.set_aside(database.file, "damaged"))
         await database.mistrust()
 
 

@@ -5,11 +5,55 @@ import pytest
 import structlog
 
 from memd.model import TextHash
-from memd.store import backups, migrations, salvage
+from memd.store import migrations, recovery
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.migrations import newest
 from tests.store.conftest import vector_of
 from tests.store.older import made, names, run, schema_of
+
+
+def test_the_newest_two_are_kept_with_their_logs(tmp_path: Path) -> None:
+    """Each gets the next number; the oldest goes, log and all, and nothing else beside them."""
+    file = tmp_path / "main.sqlite"
+    (tmp_path / "main.sqlite.damaged-x").touch()
+    for number in range(4):
+        file.write_text(str(number))
+        Path(f"{file}-wal").write_text(f"log {number}")
+        Path(f"{file}-shm").touch()
+        recovery.set_aside(file, "a test wants it")
+    assert [path.name for path in recovery.kept_damaged(file)] == [
+        "main.sqlite.damaged-4",
+        "main.sqlite.damaged-3",
+    ]
+    assert [path.read_text() for path in recovery.kept_damaged(file)] == ["3", "2"]
+    assert len(recovery.kept_damaged(file)) == recovery.KEPT
+    assert Path(f"{recovery.kept_damaged(file)[0]}-wal").read_text() == "log 3"
+    assert names(tmp_path) == [
+        *(f"main.sqlite.damaged-{number}{log}" for number in (3, 4) for log in ("", "-shm", "-wal")),
+        "main.sqlite.damaged-x",
+    ]
+
+
+def test_the_log_of_a_file_that_is_gone_goes_too(tmp_path: Path) -> None:
+    """It would be applied to whatever comes in its place."""
+    file = tmp_path / "main.sqlite"
+    Path(f"{file}-wal").write_text("frames")
+    recovery.set_aside(file, "it was deleted")
+    assert names(tmp_path) == []
+    assert recovery.kept_damaged(file) == []
+
+
+def test_a_directory_in_the_place_of_a_file_is_never_emptied(tmp_path: Path) -> None:
+    """However many damaged files follow, what somebody put into it stays."""
+    file = tmp_path / "main.sqlite"
+    file.mkdir()
+    (file / "precious").write_text("yes")
+    recovery.set_aside(file, "it is no file")
+    for _ in range(3):
+        file.touch()
+        recovery.set_aside(file, "a test wants it")
+    assert (tmp_path / "main.sqlite.damaged-1" / "precious").read_text() == "yes"
+
 
 SPACE: Space = ("remote", "m", "k")
 HASHES = [TextHash(bytes([n]) * 32) for n in range(20)]
@@ -64,10 +108,10 @@ async def test_what_was_done_half_is_done_again(tmp_path: Path) -> None:
     """After a life that ended between setting the old file aside and putting the new one there."""
     file = paid_for(tmp_path)
     connection = apsw.Connection(str(file))
-    backups.make(connection, file, 2)
+    migrations.make_copy(connection, file, 2)
     connection.close()
     file.unlink()
-    backups.partial(file).write_bytes(b"half")
+    migrations.partial_copy(file).write_bytes(b"half")
     store = EmbeddingStore(file)
     await store.open()
     assert await known(store) == (20, 1)
@@ -91,7 +135,7 @@ async def test_a_copy_that_is_damaged_is_not_believed(tmp_path: Path) -> None:
     """The cache begins empty, as it does where there is no copy."""
     file = paid_for(tmp_path)
     connection = apsw.Connection(str(file))
-    kept_as = backups.make(connection, file, 2)
+    kept_as = migrations.make_copy(connection, file, 2)
     connection.close()
     whole = bytearray(kept_as.read_bytes())
     whole[2 * 4096 : 4 * 4096] = bytes(2 * 4096)
@@ -112,10 +156,10 @@ def test_a_copy_that_nobody_here_can_read_is_left_alone(tmp_path: Path, schema: 
     file = paid_for(tmp_path)
     run(file, f"PRAGMA user_version = {schema}")
     connection = apsw.Connection(str(file))
-    backups.make(connection, file, newest("embeddings") + 2)
+    migrations.make_copy(connection, file, newest("embeddings") + 2)
     connection.close()
     file.unlink()
-    salvage.bring_back(file, "embeddings")
+    recovery.bring_back(file, "embeddings")
     assert not file.exists()
 
 
@@ -125,10 +169,10 @@ def test_only_columns_that_both_have_are_taken(tmp_path: Path) -> None:
     run(file, "ALTER TABLE cache ADD COLUMN extra TEXT")
     run(file, "CREATE TABLE documents (somebody TEXT); INSERT INTO documents VALUES ('x')")
     connection = apsw.Connection(str(file))
-    backups.make(connection, file, 2)
+    migrations.make_copy(connection, file, 2)
     connection.close()
     file.unlink()
-    salvage.bring_back(file, "embeddings")
+    recovery.bring_back(file, "embeddings")
     connection = apsw.Connection(str(file))
     assert connection.execute("SELECT count(*) FROM cache").get == 20
     assert connection.execute("SELECT count(*) FROM documents").get == 0
