@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import msgspec
 
-from memd.chunk.chunk_size import ChunkSize, piece_end
+from memd.chunk.split import ChunkSize, piece_end
 from memd.model import Document, Kind
 
 # What a line is: blank, a heading of level 1 to 6, an entry of a curated file, or any other text.

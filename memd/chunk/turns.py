@@ -7,10 +7,9 @@ from datetime import tzinfo
 
 import msgspec
 
-from memd.chunk.chunk_size import ChunkSize, fit_end, piece_end
 from memd.chunk.context import context_of, day_told
 from memd.chunk.markdown import LONGEST
-from memd.chunk.parts import parts_of
+from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
 from memd.model import Chunk, TextHash, Turn, embedded_text
 from memd.text.turn_header import CONTINUED, day_of, header, set_off
 

@@ -7,7 +7,7 @@ from heapq import nlargest
 
 import msgspec
 
-from memd.chunk.parts import Span
+from memd.chunk.split import Span
 from memd.model import ChunkId
 from memd.providers.provider import Calibration
 

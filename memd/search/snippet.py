@@ -1,12 +1,17 @@
-"""The part of a chunk that answers."""
+"""The part of a chunk that answers, without the lines that earlier hits show."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from memd.chunk.parts import Span
+import msgspec
+
+from memd.chunk.split import Span
 from memd.model import Window
-from memd.search.terms import occurrences
+from memd.search.query import Query
+from memd.search.terms import held, occurrences
+from memd.store.chunks import StoredChunk
 from memd.text.tokens import safe_end
+from memd.text.turn_header import CONTINUED, header_in
 
 _PART = -1  # among the numbers of terms: the part of the chunk that is closest to the question
 
@@ -106,3 +111,149 @@ def _stretch(line: str, places: list[tuple[int, int, int]], most: int) -> str:
         space = line.find(" ", start, start + most // 8)
         start = space + 1 if space >= 0 else start
     return line[start : start + (safe_end(line[start : start + most + 1], most))].rstrip()
+
+
+# Where a line is: its number in a file; in a transcript, where all lines of a turn have one number, the turn as it is in
+# the chunk, and which of its lines it is.
+Place = tuple[str, int] | tuple[str, int, str, int]
+
+
+class ShownPart(msgspec.Struct, frozen=True):
+    """Some lines of a chunk."""
+
+    window: Window  # as it is shown, in lines of the file
+    first: int  # of the lines of the chunk, from 0
+    lines: tuple[str, ...]  # what of them is shown
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """Lines of a chunk that follow each other."""
+
+    line: int  # the first, of the lines of the chunk, from 0
+    text: str
+    closest: Span | None  # the part of it that is closest to the question, where it has that whole
+
+
+class ShownLines:
+    """The lines that hits have shown."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._lines: dict[Place, list[str]] = {}
+
+    def add(self, chunk: StoredChunk, part: ShownPart) -> None:
+        """Remember what is shown of a chunk."""
+        places = _places(chunk)[part.first : part.first + len(part.lines)]
+        for place, line in zip(places, part.lines, strict=True):
+            self._lines.setdefault(place, []).append(line)
+
+    def has(self, place: Place, line: str) -> bool:
+        """Whether a line was shown. A long one is in several chunks in part: only the part that was shown counts."""
+        return any(line in earlier for earlier in self._lines.get(place, ()))
+
+
+def fresh_part(
+    chunk: StoredChunk, shown: ShownLines, query: Query, max_chars: int, closest: Span | None = None
+) -> ShownPart | None:
+    """What a chunk shows beside the lines that are shown already: the best run of its other lines.
+
+    A run that begins inside a turn has the header of that turn before it.
+
+    Args:
+        chunk: What was found.
+        shown: What other hits show.
+        query: What was asked.
+        max_chars: The most characters of a hit.
+        closest: Where in its text the part is whose vector is closest to the question; None: nobody knows.
+
+    Returns:
+        None where all its lines were shown, or the others are blank.
+    """
+    lines = chunk.text.split("\n")
+    runs = [run for run in _fresh(chunk, shown, lines, closest) if run.text.strip()]
+    if not runs:
+        return None
+    best = runs[0]
+    if len(runs) > 1:
+        best = max(
+            runs,
+            key=lambda run: (
+                len(held([run.text], query.words)) + (run.closest is not None),
+                len(run.text),
+                -run.line,
+            ),
+        )
+    inside = window(best.text, best.line, query.terms, max_chars, best.closest)
+    if chunk.numbers is None:
+        first, last = inside.start_line + chunk.start_line, inside.end_line + chunk.start_line
+        return ShownPart(Window(first, last, inside.text), inside.start_line, tuple(inside.text.split("\n")))
+    return _turns(chunk, chunk.numbers, lines, best, inside, query, max_chars)
+
+
+def _fresh(chunk: StoredChunk, shown: ShownLines, lines: list[str], closest: Span | None) -> Iterator[_Run]:
+    """The runs of lines that were not shown."""
+    begin, text = 0, 0  # of the run that is open: its line, and where that is in the text
+    at = 0
+    for line, (place, words) in enumerate(zip([*_places(chunk), None], [*lines, ""], strict=True)):
+        if place is None or shown.has(place, words):
+            if line > begin:
+                yield _Run(begin, chunk.text[text : at - 1], _within(closest, text, at - 1))
+            begin, text = line + 1, at + len(words) + 1
+        at += len(words) + 1
+
+
+def _within(closest: Span | None, begin: int, end: int) -> Span | None:
+    """Where a part is in a run of a text that has it whole."""
+    if closest is None or not begin <= closest[0] <= closest[1] <= end:
+        return None
+    return closest[0] - begin, closest[1] - begin
+
+
+def _turns(
+    chunk: StoredChunk,
+    numbers: tuple[int, ...],
+    lines: list[str],
+    run: _Run,
+    inside: Window,
+    query: Query,
+    max_chars: int,
+) -> ShownPart:
+    """The part of a chunk of turns that a window shows, which says who speaks and when."""
+    head = _header_above(numbers, lines, inside)
+    if head and len(inside.text) + len(head) > max_chars and 2 * len(head) <= max_chars:
+        inside = window(run.text, run.line, query.terms, max_chars - len(head), run.closest)
+        head = _header_above(numbers, lines, inside)
+    if len(inside.text) + len(head) > max_chars:
+        head = ""
+    first, last = inside.start_line, inside.end_line
+    # All lines of a turn have the number of its first one: only the last turn of a chunk tells where it ends.
+    end_line = chunk.end_line if numbers[last] == numbers[-1] else numbers[last]
+    shown = Window(numbers[first], end_line, head + inside.text, numbers[first : last + 1])
+    return ShownPart(shown, first, tuple(inside.text.split("\n")))
+
+
+def _header_above(numbers: tuple[int, ...], lines: list[str], inside: Window) -> str:
+    """The header of the turn in which a window begins, if the window does not have it."""
+    first = inside.start_line
+    while first > 0 and not header_in(lines[first]) and numbers[first - 1] == numbers[first]:
+        first -= 1
+    head = header_in(lines[first])
+    is_whole = not head or (first == inside.start_line and header_in(inside.text))
+    return "" if is_whole else head + CONTINUED
+
+
+def _places(chunk: StoredChunk) -> list[Place]:
+    """Where each line of a chunk is."""
+    if chunk.numbers is None:
+        count = chunk.text.count("\n") + 1
+        return [(chunk.path, number) for number in range(chunk.start_line, chunk.start_line + count)]
+    lines = chunk.text.split("\n")
+    places: list[Place] = []
+    begin = 0
+    for end in range(1, len(lines) + 1):
+        # Several turns may stand on one line of a transcript.
+        if end == len(lines) or chunk.numbers[end] != chunk.numbers[begin] or header_in(lines[end]):
+            turn = "\n".join(lines[begin:end])
+            places += [(chunk.path, chunk.numbers[begin], turn, at) for at in range(end - begin)]
+            begin = end
+    return places

@@ -2,9 +2,9 @@
 
 import pytest
 
-from memd.chunk.chunk_size import ChunkSize
 from memd.chunk.context import context_of, headings_above, title_of
 from memd.chunk.line_index import page_of
+from memd.chunk.split import ChunkSize
 from memd.model import Document, Kind
 from tests.bounds import shipped
 

@@ -49,7 +49,7 @@ def test_every_fault_of_the_product_is_a_program() -> None:
 @pytest.mark.parametrize(
     ("file", "first", "last"),
     [
-        ("memd/chunk/chunk_size.py", "tests/chunk/test_chunk_size.py", "tests/chunk"),
+        ("memd/chunk/split.py", "tests/chunk/test_split.py", "tests/chunk"),
         ("memd/sources/transcripts/codex.py", "tests/sources/transcripts/test_codex.py", "tests/sources"),
         ("memd/index_service.py", "tests/test_index_service.py", "tests/test_index_service.py"),
         ("client/memd_client/context/days.py", "tests/client/context/test_days.py", "tests/client"),
@@ -59,7 +59,7 @@ def test_every_fault_of_the_product_is_a_program() -> None:
 def test_tests_of_the_same_package_are_to_notice(tmp_path: Path, file: str, first: str, last: str) -> None:
     """Those named for the file first, as most faults are noticed by them."""
     for test in (
-        "chunk/test_chunk_size",
+        "chunk/test_split",
         "sources/transcripts/test_codex",
         "test_index_service",
         "client/context/test_days",

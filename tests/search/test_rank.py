@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from memd.model import ChunkId, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
-from memd.search.rank import IN_A_ROW, hits, verdicts
-from memd.search.repeated_questions import QuestionEchoes
+from memd.search.rank import IN_A_ROW, QuestionEchoes, hits, verdicts
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import CONTINUED
 

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.chunk.parts import parts_of
+from memd.chunk.split import parts_of
 from memd.model import Chunk, Kind, TextHash
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.chunk.parts import parts_of
+from memd.chunk.split import parts_of
 from memd.embedding.health_state import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.cache import CacheBound
