@@ -90,6 +90,11 @@ class Rebuilder:
         return self._space_reason or self._swapping
 
     @property
+    def target(self) -> Fingerprint:
+        """What a new index is built for."""
+        return self._fingerprint
+
+    @property
     def changes_space(self) -> bool:
         """Whether the new index is to have vectors of another model."""
         return self._space_reason is not None

@@ -33,7 +33,7 @@ from tests.daemon.remote import (
 )
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer, broken, no_quota
-from tests.wait import until, until_async
+from tests.wait import until, until_async, until_told
 
 RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
 QUICK = FallbackThresholds(down_s=0.5, ask_s=0.2, stay_s=0.5)
@@ -388,15 +388,21 @@ async def test_the_fallback_stands_in_and_is_left_again(home: Path) -> None:
             assert (found.provider, found.fallback_from) == ("local", "openai")
             assert "cannot be reached" in (found.fallback_reason or "")
             assert (await client.sync()).vectors == "complete"
-            second = await client.search("lighthouse number 1")
+            second = await comes(client, "lighthouse number 1", mode="hybrid", provider="local")
             now = await status(client)
             assert now.fallback is not None
             assert (now.fallback.provider, now.fallback.in_use) == ("local", True)
-            assert "local stands in" in (now.provider_health.reason or "")
+
+            async def is_told() -> bool:
+                # On a busy machine the last question may have taken the model too long, which is told instead.
+                await client.search("lighthouse number 1")
+                return "local stands in" in ((await status(client)).provider_health.reason or "")
+
+            await until_told(is_told, 20)
             server.listen()
             async with asyncio.timeout(30):
                 while (found := await client.search("lighthouse number 1")).provider != "openai":
-                    assert alike(found, second), found
+                    assert found.mode != "hybrid" or alike(found, second), found
             assert alike(found, first)
             await comes(client, "lighthouse number 1", provider="openai", fallback=False, degraded=[])
         notes = [text for text in server.embedded()[len(paid) :] if "painted red" in text]

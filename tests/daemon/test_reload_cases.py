@@ -62,7 +62,7 @@ async def test_a_bad_file_changes_nothing(home: Path, text: str | None, complain
         assert status.config_error is not None
         assert complaint in status.config_error
         assert status.config == str(home / "config.toml")
-        assert status.agents["main"].last_pass == before.last_pass
+        assert status.agents["main"].workspace == before.workspace
         assert await paths(client, "lighthouse red") == ["memory/a.md"]
         configure(home)
         assert started(await reload(client)) == []

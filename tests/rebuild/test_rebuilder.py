@@ -234,7 +234,8 @@ class Course:
         self.begun = 0
         self.built: list[tuple[int, Fingerprint]] = []  # the number of the attempt, and what it was for
         self.cache = None
-        self.rebuilder = rebuilder_of(Index(Path("/nowhere/main.sqlite")), TARGETS[0], self)
+        self.index = Index(Path("/nowhere/main.sqlite"))
+        self.rebuilder = rebuilder_of(self.index, TARGETS[0], self)
 
     def index_replaced(self) -> None:
         pass
@@ -279,9 +280,9 @@ class Course:
             case "keep space":
                 self.rebuilder.keep_space(target)
             case "damaged":
-                self.rebuilder._index.damage.report("a page is not what it was")
+                self.index.damage.report("a page is not what it was")
             case "keyword":
-                self.rebuilder._index.damage.report_keyword("malformed")
+                self.index.damage.report_keyword("malformed")
             case "begin again":
                 self.rebuilder.begin_again()
             case _:
@@ -301,12 +302,12 @@ class Course:
             self.check()
             await asyncio.sleep(pause_s)
         begun, is_wanted = self.begun, self.rebuilder.reason is not None
-        target = self.rebuilder._fingerprint if self.rebuilder.changes_space else None
+        target = self.rebuilder.target if self.rebuilder.changes_space else None
         await asyncio.sleep(20 * renewals.CALM_S)
         self.check()
         assert not running.done()
         assert self.rebuilder.reason is None, "what is wanted is built"
-        assert self.rebuilder._index.damage.keyword is None
+        assert self.index.damage.keyword is None
         assert not self.rebuilder.changes_space
         assert target is None or self.built[-1][1] == target
         if not is_wanted:
@@ -319,7 +320,6 @@ class Course:
         """What is told of a rebuild is so."""
         if self.rebuilder.reason is None:
             assert self.rebuilder.trouble is None
-            assert self.rebuilder._attempt is None
             assert not self.under_way
 
 

@@ -2,7 +2,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -187,6 +187,9 @@ async def test_a_search_of_an_index_that_is_closed_is_put_to_the_next_one(
     await index.close()
 
 
+P = ParamSpec("P")
+
+
 class Slowly(Leaning):
     """Takes two seconds for a question, by the clock of the test."""
 
@@ -215,7 +218,20 @@ async def test_the_time_of_a_question_without_vector_is_its_own(tmp_path: Path) 
 
 async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
     """With all its readers blocked, keywords wait for a thread, and vectors are found meanwhile."""
-    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"])
+
+    class Computing(Threads):
+        """Tells that it has compared vectors, which a search does once it has asked for keywords."""
+
+        is_done_once = False
+
+        async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+            done = await super().run(fn, *args, **kwargs)
+            self.is_done_once = True
+            return done
+
+    index, _ = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"])
+    computing = Computing(2, "computing")
+    searcher = Searcher(index, AgentSettings(workspace=Path("/nowhere")), OneSpeaker(Leaning()), computing)
     clock, opened, began = Clock(), threading.Event(), threading.Semaphore(0)
 
     def block(_: Reader) -> None:
@@ -227,10 +243,7 @@ async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
         await asyncio.to_thread(began.acquire)
     with TimeTrace(clock) as account:
         search = asyncio.create_task(searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0))
-        await until_async(lambda: index.database._reading._jobs)
-        await until_async(
-            lambda: "vectors" in {part.name for _, part, begins in account._noted if not begins}
-        )
+        await until_async(lambda: computing.is_done_once)
         clock.run(3)
         opened.set()
         await search

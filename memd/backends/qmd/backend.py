@@ -89,7 +89,7 @@ class QmdBackend:
         self._sync = agent.sync
         self._roots = tuple(agent.rules.roots)
         self._builtin = builtin
-        self._runner = runner
+        self.runner = runner
         self._version = version
         self._places = QmdPlaces.of(agent.index.file)
         self._instead: dict[Mode, Mode] = {}  # of ways of asking that this qmd does not know
@@ -103,7 +103,7 @@ class QmdBackend:
             notes=agent.rules.notes_redactor is not None,
             session_days=agent.settings.qmd.session_days,
         )
-        self._updater = QmdUpdater(agent, runner, self._export, self._threads, embed_slot)
+        self.updater = QmdUpdater(agent, runner, self._export, self._threads, embed_slot)
 
     @classmethod
     async def create(cls, agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Self:
@@ -139,11 +139,11 @@ class QmdBackend:
 
     async def run(self) -> None:
         """Keep qmd up to date, for ever."""
-        await self._updater.run()
+        await self.updater.run()
 
     async def close(self) -> None:
         """Kill what runs of qmd; who waits for it gets a QmdFailed."""
-        await self._runner.close()
+        await self.runner.close()
 
     def status(self) -> BackendStatus:
         """How it is; its hits come from no provider of memd."""
@@ -151,16 +151,16 @@ class QmdBackend:
             backend="qmd",
             provider="qmd",
             model="qmd",
-            vector=self._updater.vectors,
+            vector=self.updater.vectors,
             program=self.program_status,
         )
 
     @property
     def program_status(self) -> ProgramStatus:
         """What qmd says of itself, and what memd does for it."""
-        state = self._updater.state
+        state = self.updater.state
         return ProgramStatus(
-            command=str(self._runner.program),
+            command=str(self.runner.program),
             version=None if self._version is None else ".".join(map(str, self._version)),
             search_mode=self._mode,
             collections=tuple(one.name for one in state.collections),
@@ -169,7 +169,7 @@ class QmdBackend:
             left_alone=self._export.left_alone,
             last_update=state.last_update,
             update_failure=state.update_failure,
-            updating=self._updater.updating,
+            updating=self.updater.updating,
             last_embed=state.last_embed,
             warnings=state.warnings,
         )
@@ -195,9 +195,9 @@ class QmdBackend:
     async def _search(self, question: BackendQuestion) -> BackendAnswer:
         is_fresh = await self._sync.catch_up()
         with spent("waiting for an update of qmd"):
-            await self._updater.settled(SETTLE_S)
-            await self._updater.caught_up(WAIT_S)
-        state = self._updater.state
+            await self.updater.settled(SETTLE_S)
+            await self.updater.caught_up(WAIT_S)
+        state = self.updater.state
         if not state.collections and state.update_failure is not None:
             raise QmdFailed(state.update_failure)
         mode = self._mode
@@ -225,12 +225,12 @@ class QmdBackend:
 
     @property
     def _mode(self) -> Mode:
-        mode = mode_of(self._settings.qmd, self._updater.vectors)
+        mode = mode_of(self._settings.qmd, self.updater.vectors)
         return self._instead.get(mode, mode)
 
     def _degraded(self, own: BackendAnswer | None) -> tuple[DegradedPart, ...]:
         health = self._sync.health
-        vectors = self._updater.vectors
+        vectors = self.updater.vectors
         found = (
             [DegradedPart("vector", f"qmd searches by words alone: {vectors.reason}")]
             if vectors.reason
@@ -249,7 +249,7 @@ class QmdBackend:
 
     async def _own(self, question: BackendQuestion) -> tuple[list[FoundHit], BackendAnswer | None]:
         """What the built-in index finds in files that qmd does not know, or not as they are now."""
-        unknown = await self._updater.unknown()
+        unknown = await self.updater.unknown()
         if not unknown:
             return [], None
         answer = await self._builtin.search(msgspec.structs.replace(question, max_results=_BUILTIN_HITS))
@@ -309,7 +309,7 @@ class QmdBackend:
             try:
                 with spent("waiting for an update of qmd"):
                     async with asyncio.timeout(max(_LEAST_S, asked.deadline - time.monotonic())):
-                        await self._updater.restore_collections()
+                        await self.updater.restore_collections()
             except TimeoutError:
                 raise QmdFailed(f"{missing}; it could not be added again in time") from None
             return await self._ask_once(asked, arguments)
@@ -320,7 +320,7 @@ class QmdBackend:
         unsaid = commands.unsaid(asked.question.text)
         left_s = max(_LEAST_S, asked.deadline - time.monotonic())
         runs = [
-            asyncio.create_task(self._runner.search(arguments(group), timeout_s=left_s, unsaid=unsaid))
+            asyncio.create_task(self.runner.search(arguments(group), timeout_s=left_s, unsaid=unsaid))
             for group in groups
         ]
         try:

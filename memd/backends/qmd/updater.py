@@ -101,13 +101,13 @@ class QmdUpdater:
         self._embed_slot = embed_slot
         self._clock = clock
         self._born = clock()
-        self._pace = ScheduleSettings(
+        self.pace = ScheduleSettings(
             settings.update_minutes * 60, settings.debounce_seconds, settings.embed_minutes * 60
         )
         self._updates = UpdateHistory()
         self._embeddings = EmbeddingHistory()
         # What went while nobody looked may be in it since an earlier life.
-        self._cleanings = CleanupHistory(soiled=self._born)
+        self.cleanings = CleanupHistory(soiled=self._born)
         self._nudged = asyncio.Event()  # what is due must be looked at again
         self._is_hurried = False
         self._ended = ChangeNotifier()  # at the end of each update
@@ -160,7 +160,7 @@ class QmdUpdater:
         if not self.updating:
             self._is_hurried = True
             self._nudged.set()
-            if schedule.hurried_at(self._updates, self._pace) > self._clock() + wait_s:
+            if schedule.hurried_at(self._updates, self.pace) > self._clock() + wait_s:
                 return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -226,13 +226,13 @@ class QmdUpdater:
         while True:
             await self._until_due()
             async with self._indexing:
-                await self._update()
+                await self.update()
 
     async def _until_due(self) -> None:
         while True:
-            at = schedule.update_at(self._updates, self._pace)
+            at = schedule.update_at(self._updates, self.pace)
             if self._is_hurried:
-                hurried_at = schedule.hurried_at(self._updates, self._pace)
+                hurried_at = schedule.hurried_at(self._updates, self.pace)
                 at = hurried_at if at is None else min(at, hurried_at)
             left_s = None if at is None else at - self._clock()
             if left_s is not None and left_s <= 0:
@@ -242,7 +242,8 @@ class QmdUpdater:
                 async with asyncio.timeout(left_s):
                     await self._nudged.wait()
 
-    async def _update(self) -> None:
+    async def update(self) -> None:
+        """Have qmd read what has changed. That it fails is in the state."""
         began = self._clock()
         self._is_hurried = False
         self._updates = schedule.began(self._updates)
@@ -277,7 +278,7 @@ class QmdUpdater:
         version = self._index.changed.version
         known = await self._index.known()
         if await self._export.bring(known):
-            await self._drop_index("what it was made of was redacted by other rules")
+            await self.drop_index("what it was made of was redacted by other rules")
         await self._ensure()
         try:
             said = await self._runner.ask(commands.UPDATE, timeout_s=UPDATE_S, quiet=True)
@@ -285,7 +286,7 @@ class QmdUpdater:
             if self._is_repaired:
                 raise
             self._is_repaired = True
-            await self._drop_index(str(failure))
+            await self.drop_index(str(failure))
             said = await self._runner.ask(commands.UPDATE, timeout_s=UPDATE_S, quiet=True)
         now = time.time()
         files = {path: file for path, one in known.items() if (file := self._file(one)) is not None}
@@ -302,10 +303,10 @@ class QmdUpdater:
         self._become(files=parse.files_indexed(said), warnings=(*self.state.warnings, *unindexed))
         self._beyond = frozenset(known.keys() - seen.keys())
         if any(seen.get(path) != was for path, was in self._seen.items()):
-            self._cleanings = schedule.soiled(self._cleanings, self._clock())
+            self.cleanings = schedule.soiled(self.cleanings, self._clock())
         self._seen, self._seen_version = seen, version
 
-    async def _drop_index(self, reason: str) -> None:
+    async def drop_index(self, reason: str) -> None:
         """Delete what qmd has made of the files: it makes it again. What is deleted in it would stay in its free pages."""
         log.warning("qmd.index_dropped", agent=self._agent, reason=reason)
         self._seen, self._seen_version = {}, None
@@ -355,7 +356,7 @@ class QmdUpdater:
                 await self._runner.ask(commands.remove(name), timeout_s=COMMAND_S, quiet=True)
             added.pop(name, None)
         if self._copies and work.remove:
-            await self._drop_index("it has notes that were not redacted")
+            await self.drop_index("it has notes that were not redacted")
         refused: QmdFailed | None = None
         have = [one for one in wished if one not in work.add]
         for one in work.add:
@@ -443,18 +444,19 @@ class QmdUpdater:
     async def _keep_clean(self) -> None:
         """Have qmd forget what is gone, for ever: an update of it only hides that."""
         while True:
-            at = schedule.clean_at(self._cleanings, self._pace, self._runner.searched_at)
+            at = schedule.clean_at(self.cleanings, self.pace, self._runner.searched_at)
             if at is None or self.state.last_update is None:
                 await self._ended.next()
             elif at > self._clock():
                 await asyncio.sleep(at - self._clock())  # and look again: somebody may search meanwhile
             else:
-                await self._clean()
+                await self.clean()
 
-    async def _clean(self) -> None:
+    async def clean(self) -> None:
+        """Have qmd forget the texts that are gone. That it fails is in cleanings."""
         failed: str | None = None
         async with self._indexing, self._ensuring:  # to add a collection is to index it
-            self._cleanings = schedule.cleaning(self._cleanings)
+            self.cleanings = schedule.cleaning(self.cleanings)
             try:
                 await self._runner.alone(commands.CLEANUP, timeout_s=CLEAN_S)
             except QmdFailed as failure:
@@ -462,7 +464,7 @@ class QmdUpdater:
                 log.warning("qmd.cleaning_failed", agent=self._agent, reason=failed)
             else:
                 log.debug("qmd.cleaned", agent=self._agent)
-        self._cleanings = schedule.cleaned(self._cleanings, self._clock(), failed=failed is not None)
+        self.cleanings = schedule.cleaned(self.cleanings, self._clock(), failed=failed is not None)
 
     # --- vectors
 
@@ -471,7 +473,7 @@ class QmdUpdater:
         while True:
             while self.state.last_update is None:
                 await self._ended.next()
-            at = schedule.embed_at(self._embeddings, self._pace)
+            at = schedule.embed_at(self._embeddings, self.pace)
             if at is None:
                 return
             await asyncio.sleep(max(0.0, at - self._clock()))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
 import structlog
@@ -73,7 +74,7 @@ class EmbeddingQueue:
         self._rng = health.rng
         self._progress = health.progress
         self._embedder = PassageEmbedder(provider, health)
-        self._burst_s = burst_s
+        self.burst_s = burst_s
         self._backlogs: dict[str, AgentBacklog] = {}  # by agent
         self._agent_came = asyncio.Event()  # an agent without a task
         self._gathering = asyncio.Lock()
@@ -102,6 +103,21 @@ class EmbeddingQueue:
     def provider(self) -> Provider:
         """The provider that embeds the texts."""
         return self._embedder.provider
+
+    @property
+    def backlogs(self) -> Mapping[str, AgentBacklog]:
+        """What waits and what is in flight, by agent."""
+        return self._backlogs
+
+    @property
+    def switches(self) -> UserSwitches:
+        """What the user has paused and confirmed."""
+        return self._switches
+
+    @property
+    def waiting_turns(self) -> int:
+        """How many agents wait until a request of theirs may be sent."""
+        return self._slots.turns.waiting
 
     @property
     def trouble(self) -> str | None:
@@ -327,7 +343,7 @@ class EmbeddingQueue:
         """Wait until there may be something to do: what a person is asked about only because of a burst, when that is over."""
         asked = backlog.unconfirmed
         is_for_burst = asked is not None and asked.sent and backlog.answered
-        left_s = max(0.0, backlog.asked_at + self._burst_s - self._clock()) if is_for_burst else None
+        left_s = max(0.0, backlog.asked_at + self.burst_s - self._clock()) if is_for_burst else None
         try:
             async with asyncio.timeout(left_s):
                 await backlog.woken.wait()

@@ -100,7 +100,7 @@ class Bench:
     async def ready(self) -> None:
         """Wait until qmd has taken in what there is."""
         await self.settle()
-        await until_async(lambda: not self.qmd._updater.is_behind, 60)
+        await until_async(lambda: not self.qmd.updater.is_behind, 60)
 
     async def ask(
         self, text: str, *, max_results: int = 6, kinds: frozenset[Kind] = frozenset(Kind)

@@ -23,7 +23,7 @@ NOTES = {
 
 def nothing_own(bench: Bench) -> None:
     """From here on, hits are qmd's alone."""
-    assert not bench.qmd._updater.is_behind
+    assert not bench.qmd.updater.is_behind
 
 
 async def test_questions_in_english_and_chinese_are_answered(tmp_path: Path, real_qmd: RealQmd) -> None:
@@ -70,7 +70,7 @@ async def test_changes_are_followed(tmp_path: Path, real_qmd: RealQmd) -> None:
         await bench.ready()
         assert await bench.found("avocet") == ["memory/new.md"]
         assert await bench.found("database") == []
-        said = await bench.qmd._runner.ask(
+        said = await bench.qmd.runner.ask(
             commands.search("search", "bittern", bench.qmd.program_status.collections, 5), timeout_s=60
         )
         assert [entry.file for entry in parse.entries(said, "qmd search")] == ["birds.md"]
@@ -84,7 +84,7 @@ async def test_what_is_gone_is_in_no_file_of_it(tmp_path: Path, real_qmd: RealQm
         bench.write("memory/birds.md", "# Birds\n\nA bittern booms.\n")
         (bench.workspace / "MEMORY.md").unlink()
         await bench.ready()
-        await bench.qmd._updater._clean()
+        await bench.qmd.updater.clean()
         files = [file for file in bench.directory.rglob("*") if file.is_file()]
         assert any(b"bittern" in file.read_bytes() for file in files)
         held = [
@@ -97,9 +97,9 @@ async def test_what_is_gone_is_in_no_file_of_it(tmp_path: Path, real_qmd: RealQm
 async def test_an_index_that_was_dropped_is_made_again(tmp_path: Path, real_qmd: RealQmd) -> None:
     """Its collections are not in it; meanwhile nothing is missed."""
     async with serving(tmp_path, real_qmd.program, notes=NOTES, environ=real_qmd.environ(tmp_path)) as bench:
-        await bench.qmd._updater._drop_index("rubbish")
+        await bench.qmd.updater.drop_index("rubbish")
         assert await bench.found("heron") == ["memory/birds.md"]
-        await bench.qmd._updater._update()
+        await bench.qmd.updater.update()
         nothing_own(bench)
         assert await bench.found("heron") == ["memory/birds.md"]
         assert bench.qmd.program_status.files == 3
@@ -109,7 +109,7 @@ async def test_searching_goes_on_while_qmd_updates(tmp_path: Path, real_qmd: Rea
     """No lock stops it."""
     notes = NOTES | {f"memory/{n}.md": f"# {n}\n\n{'words ' * 50}\n" for n in range(300)}
     async with serving(tmp_path, real_qmd.program, notes=notes, environ=real_qmd.environ(tmp_path)) as bench:
-        runner = bench.qmd._runner
+        runner = bench.qmd.runner
         updating = asyncio.create_task(runner.ask(commands.UPDATE, timeout_s=60, quiet=True))
         found = await asyncio.gather(*(bench.found("heron") for _ in range(6)))
         assert found == [["memory/birds.md"]] * 6
@@ -119,7 +119,7 @@ async def test_searching_goes_on_while_qmd_updates(tmp_path: Path, real_qmd: Rea
 async def test_its_lists_and_refusals_are_understood(tmp_path: Path, real_qmd: RealQmd) -> None:
     """What is there, what is there already, and what is not."""
     async with serving(tmp_path, real_qmd.program, notes=NOTES, environ=real_qmd.environ(tmp_path)) as bench:
-        runner = bench.qmd._runner
+        runner = bench.qmd.runner
         listed = parse.collections(await runner.ask(commands.LIST, timeout_s=60))
         assert [(one.name, one.files) for one in listed] == [("memory-root-main", 1), ("memory-dir-main", 2)]
         await runner.ask(commands.remove("memory-dir-main"), timeout_s=60)

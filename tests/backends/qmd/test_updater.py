@@ -1,7 +1,7 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
 import pytest
@@ -209,7 +209,7 @@ async def test_changes_are_taken_in_by_themselves(tmp_path: Path, standin: Stand
         bench.write("memory/new.md", "a zebra\n")
         await bench.settle()
         await until_async(lambda: len(standin.calls("update")) > before, 30)
-        await until_async(lambda: not bench.qmd._updater.is_behind, 30)
+        await until_async(lambda: not bench.qmd.updater.is_behind, 30)
 
 
 async def test_a_search_waits_for_an_update_but_not_for_long(tmp_path: Path, standin: Standin) -> None:
@@ -226,12 +226,21 @@ async def test_a_search_waits_for_an_update_but_not_for_long(tmp_path: Path, sta
 
 async def test_one_agent_embeds_at_a_time(tmp_path: Path, standin: Standin) -> None:
     """Whoever comes second waits for the turn that all share."""
+    is_wanted = asyncio.Event()
+
+    class Slot(asyncio.Lock):
+        async def acquire(self) -> Literal[True]:
+            if self.locked():
+                is_wanted.set()
+            return await super().acquire()
+
     async with indexing(tmp_path, standin.program, qmd={"search_mode": "vsearch"}) as bench:
+        bench.environment = msgspec.structs.replace(bench.environment, embed_slot=Slot())
         qmd = await bench.create()
         async with bench.environment.embed_slot:
             living = asyncio.create_task(qmd.run())
             await until_async(lambda: qmd.program_status.last_update, 30)
-            await until_async(lambda: bench.environment.embed_slot._waiters, 30)
+            await until_async(is_wanted.is_set, 30)
             assert not standin.calls("embed")
         await until_async(lambda: qmd.program_status.last_embed, 30)
         living.cancel()
@@ -273,8 +282,8 @@ async def test_what_is_gone_is_cleaned_out(tmp_path: Path, standin: Standin) -> 
             bench.write(name, text)
         await bench.settle()
         bench.qmd = await bench.create()
-        upkeep = bench.qmd._updater
-        upkeep._pace = msgspec.structs.replace(upkeep._pace, clean_quiet_s=0.0, clean_rest_s=0.0)
+        upkeep = bench.qmd.updater
+        upkeep.pace = msgspec.structs.replace(upkeep.pace, clean_quiet_s=0.0, clean_rest_s=0.0)
         living = asyncio.create_task(bench.qmd.run())
         await until_async(lambda: standin.calls("cleanup"), 30)
         (bench.workspace / "memory" / "birds.md").unlink()
@@ -283,7 +292,7 @@ async def test_what_is_gone_is_cleaned_out(tmp_path: Path, standin: Standin) -> 
         state = bench.directory / "cache" / "standin.json"
         await until_async(lambda: "heron" not in state.read_text(), 30)
         standin.play("cleanup", delayed(0.2))
-        cleaning = asyncio.create_task(upkeep._clean())
+        cleaning = asyncio.create_task(upkeep.clean())
         await until_async(lambda: len(standin.calls("cleanup")) == 3, 30)
         assert await bench.found("kestrel") == ["MEMORY.md"]
         assert cleaning.done()
@@ -295,14 +304,14 @@ async def test_nothing_is_indexed_while_it_is_cleaned(tmp_path: Path, standin: S
     """A cleaning waits for the end of an update, and an update for that of a cleaning."""
     settings = {"debounce_seconds": 0}
     async with serving(tmp_path, standin.program, notes=NOTES, qmd=settings) as bench:
-        upkeep = bench.qmd._updater
+        upkeep = bench.qmd.updater
         standin.play("update", delayed(0.3))
         standin.play("cleanup", delayed(0.3))
         before = len(standin.calls("update"))
         bench.write("memory/new.md", "a dunlin\n")
         await bench.settle()
         await until_async(lambda: len(standin.calls("update")) == before + 1, 30)
-        cleaning = asyncio.create_task(upkeep._clean())
+        cleaning = asyncio.create_task(upkeep.clean())
         await until_async(lambda: standin.calls("cleanup"), 30)
         assert not upkeep.is_behind
         bench.write("memory/newer.md", "a curlew\n")
@@ -315,7 +324,7 @@ async def test_a_qmd_that_cannot_clean_up_is_asked_seldom(tmp_path: Path, standi
     """An old one does not know the command; it searches all the same."""
     standin.play("cleanup", says("", stderr="Unknown command: cleanup", status=1))
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
-        await bench.qmd._updater._clean()
-        await bench.qmd._updater._clean()
-        assert bench.qmd._updater._cleanings.failures == 2
+        await bench.qmd.updater.clean()
+        await bench.qmd.updater.clean()
+        assert bench.qmd.updater.cleanings.failures == 2
         assert await bench.found("kestrel") == ["MEMORY.md"]

@@ -19,6 +19,16 @@ QUICK = RetryPolicy(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.05
 ONCE = RetryPolicy(attempts=1, first_s=0.001, cap_s=0.002, longest_asked_s=0.0, timeouts=1)
 
 
+def client_at(server: EmbeddingServer, *, concurrency: int = 4, url: str | None = None) -> RetryingClient:
+    """OpenAI's protocol, spoken to the server; its session is to be closed. The arguments are those of provider_at."""
+    remote = msgspec.convert(
+        {"base_url": url or server.base_url("openai"), "api_key": KEY, "concurrency": concurrency}, Remote
+    )
+    whom = account("openai", openai.HOME, remote, {}, lambda _: KEY)
+    session = HttpConnections("openai", whom, None, concurrency)
+    return RetryingClient(openai.openai("", remote), whom, session)
+
+
 @asynccontextmanager
 async def provider_at(
     server: EmbeddingServer,
@@ -37,13 +47,9 @@ async def provider_at(
         retries: How patient a request is.
         url: Where to ask in the place of the server.
     """
-    remote = msgspec.convert(
-        {"base_url": url or server.base_url("openai"), "api_key": KEY, "concurrency": concurrency}, Remote
-    )
-    whom = account("openai", openai.HOME, remote, {}, lambda _: KEY)
-    session = HttpConnections("openai", whom, None, concurrency)
+    client = client_at(server, concurrency=concurrency, url=url)
     provider = RemoteProvider(
-        RetryingClient(openai.openai("", remote), whom, session),
+        client,
         ModelIdentity(server.dimensions, Calibration(), b""),
         query_timeout_s=5.0,
         request_timeout_s=timeout_s,
@@ -52,4 +58,4 @@ async def provider_at(
     try:
         yield provider
     finally:
-        await session.close()
+        await client.session.close()

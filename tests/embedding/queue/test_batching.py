@@ -19,14 +19,13 @@ from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
-from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.provider import RemoteProvider
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
 from tests.embedding.queue.queues import DIMENSIONS, healthy, opened_for
-from tests.embedding.queue.remote import provider_at
+from tests.embedding.queue.remote import client_at, provider_at
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async
@@ -63,14 +62,13 @@ async def desk(
     cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await cache.open()
     async with provider_at(server) as provider:
-        asker = provider._client
+        asker = client_at(server)
         dialect = batch_dialect(asker.dialect, asker.account.base_url)
         assert dialect is not None
-        session = HttpConnections("openai", asker.account, None, 4)
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
         queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(0.02))
-        client = BatchClient(dialect, session, asker.account.key, rng=Random(2), clock=time.time)
+        client = BatchClient(dialect, asker.session, asker.account.key, rng=Random(2), clock=time.time)
         bias = None if provider.bias is None else provider.bias.passages
         ledger = ProviderStore(cache, space)
         batches = BatchRunner(client, ledger, settings, VectorForm(DIMENSIONS, bias), ChangeNotifier())
@@ -84,7 +82,7 @@ async def desk(
             running.cancel()
             await asyncio.wait([running])
             await batches.close()
-            await session.close()
+            await asker.session.close()
             await cache.close()
 
 
@@ -197,11 +195,11 @@ async def test_texts_of_several_agents_share_a_job(tmp_path: Path, server: Embed
     async with desk(tmp_path, server, BatchSettings(enabled=True, poll_interval_ms=5, min_chunks=700)) as at:
         await at.queue.pause("one")
         one = await at.serve(tmp_path, TEXTS[:400], "one")
-        await until_async(lambda: at.queue._backlogs["one"].is_idle)
+        await until_async(lambda: at.queue.backlogs["one"].is_idle)
         await at.queue.pause("two")
         two = await at.serve(tmp_path, TEXTS[350:] + [f"two {text}" for text in TEXTS[:200]], "two")
-        await until_async(lambda: at.queue._backlogs["two"].is_idle)
-        await at.queue._switches.pause("two", paused=False)
+        await until_async(lambda: at.queue.backlogs["two"].is_idle)
+        await at.queue.switches.pause("two", paused=False)
         await at.queue.resume("one")
         assert await at.queue.wait_for(one) == (0, None)
         assert await at.queue.wait_for(two) == (0, None)
@@ -216,8 +214,8 @@ async def test_another_agents_index_that_fails_stops_no_job(tmp_path: Path, serv
     async with desk(tmp_path, server) as at:
         await at.queue.pause("broken")
         broken = await at.serve(tmp_path, TEXTS[:30], "broken")
-        await until_async(lambda: at.queue._backlogs["broken"].is_idle)
-        await at.queue._switches.pause("broken", paused=False)
+        await until_async(lambda: at.queue.backlogs["broken"].is_idle)
+        await at.queue.switches.pause("broken", paused=False)
         await broken.close()
         index = await at.serve(tmp_path, TEXTS)
         assert await at.queue.wait_for(index) == (0, None)

@@ -56,7 +56,7 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 
 def waits(queue: EmbeddingQueue) -> int:
     """How many agents wait for their turn."""
-    return queue._slots.turns.waiting
+    return queue.waiting_turns
 
 
 async def test_one_note_goes_before_what_is_left_of_large_agents(
@@ -142,7 +142,7 @@ async def test_a_store_that_fails_holds_up_its_own_agent_alone(
             assert reason
             for _ in range(3):  # told that something was written, it tries again, and pays for nothing
                 queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
-                backlog = queue._backlogs["failing"]
+                backlog = queue.backlogs["failing"]
                 await until_async(lambda backlog=backlog: not backlog.anew.is_set())  # type: ignore[misc]
                 await until_async(lambda: queue.trouble_of("failing"))
         queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
@@ -161,7 +161,7 @@ async def test_a_store_that_blocks_holds_up_nobody(tmp_path: Path, cache: Embedd
     async with running(queue, blocked, sound):
         async with locked(blocked, busy_ms=30_000):
             queue.serve(IndexToEmbed("blocked", blocked, use_cache=True))
-            storing = queue._backlogs["blocked"].storing
+            storing = queue.backlogs["blocked"].storing
             await until_async(storing.locked)
             queue.serve(IndexToEmbed("sound", sound, use_cache=True))
             assert await queue.wait_for(sound) == (0, None)

@@ -199,11 +199,11 @@ async def test_a_refusal_for_good_ends_all_requests(
             assert reason is not None
             assert "memd-ctl embed resume --agent main" in reason
             assert isinstance(queue.health.now.passages, Refusing)
-            await until_async(lambda: not queue._backlogs["main"].requests)
+            await until_async(lambda: not queue.backlogs["main"].requests)
             asked = len(server.seen)
             assert asked <= 2
             queue.serve(IndexToEmbed("main", index, use_cache=True))
-            await until_async(lambda: queue._backlogs["main"].is_idle)
+            await until_async(lambda: queue.backlogs["main"].is_idle)
             assert len(server.seen) == asked
             server.plan = lambda _: None
             await queue.resume("main")
@@ -240,6 +240,6 @@ async def test_a_request_that_fails_takes_no_other_with_it(
             queue.serve(IndexToEmbed("main", index, use_cache=True))
             _, reason = await queue.wait_for(index)
             assert reason is not None
-            await until_async(lambda: not queue._backlogs["main"].requests)
+            await until_async(lambda: not queue.backlogs["main"].requests)
             sent = [len(seen.texts) for seen in server.requests("embed")[:4]]
             assert (await index.counts()).done == sum(sent[1:])

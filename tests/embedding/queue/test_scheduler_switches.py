@@ -85,7 +85,7 @@ async def test_what_is_under_way_at_a_pause_is_stored(tmp_path: Path, cache: Emb
         queue.serve(IndexToEmbed("main", index, use_cache=True))
         await until_async(lambda: provider.requests)
         await queue.pause("main")
-        await until_async(lambda: queue._backlogs["main"].is_idle)
+        await until_async(lambda: queue.backlogs["main"].is_idle)
         assert (await index.counts()).done == asked(provider) < 100
     await index.close()
 
@@ -140,9 +140,7 @@ async def test_much_work_waits_until_it_is_confirmed(tmp_path: Path, cache: Embe
         again.serve(IndexToEmbed("main", index, use_cache=True))
         assert await again.wait_for(index) == (0, None)
         assert asked(provider) == 50
-        await until_async(
-            lambda: again._backlogs["main"].is_idle and not again._switches.of("main").confirmed
-        )
+        await until_async(lambda: again.backlogs["main"].is_idle and not again.switches.of("main").confirmed)
         more = [chunk_of(f"more {n}", n + 1) for n in range(30)]
         await index.replace(found_file("memory/b.md"), b"1", more, {}, frozenset())
         again.serve(IndexToEmbed("main", index, use_cache=True))
@@ -191,9 +189,9 @@ async def test_work_that_comes_bit_by_bit_is_asked_about_in_all(
             chunks = [chunk_of(f"{part} {n}", n + 1) for n in range(8)]
             await index.replace(found_file(f"memory/{part}.md"), b"1", chunks, {}, frozenset())
             queue.serve(IndexToEmbed("main", index, use_cache=True))
-            await until_async(lambda: not queue._backlogs["main"].anew.is_set())
+            await until_async(lambda: not queue.backlogs["main"].anew.is_set())
             await until_async(
-                lambda: queue._backlogs["main"].ahead == [] or queue.state_of("main") != Healthy()
+                lambda: queue.backlogs["main"].ahead == [] or queue.state_of("main") != Healthy()
             )
         assert isinstance(queue.state_of("main"), WaitingForConfirmation)
         assert asked(provider) <= 20
@@ -227,13 +225,13 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
         await write("later", 15)
         await until_async(lambda: isinstance(queue.state_of("main"), WaitingForConfirmation))
         hold.set()
-        await until_async(lambda: not queue._backlogs["main"].out)
+        await until_async(lambda: not queue.backlogs["main"].out)
         waiting, reason = await queue.wait_for(index)
         assert (waiting, asked(provider)) == (15, 15)
         assert reason is not None
         assert "for 10 minutes, or until" in reason
-        queue._burst_s = 0.0
-        queue._backlogs["main"].wake()
+        queue.burst_s = 0.0
+        queue.backlogs["main"].wake()
         await until_async(lambda: queue.state_of("main") == Healthy())
         assert await queue.wait_for(index) == (0, None)
         assert asked(provider) == 30
@@ -311,6 +309,6 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             async with asyncio.timeout(20):
                 while (await index.counts()).done < 10 * (burst + 1):
                     await changed(queue)
-            await until_async(lambda: not queue._backlogs["main"].answered, 10)
+            await until_async(lambda: not queue.backlogs["main"].answered, 10)
             assert not isinstance(queue.state_of("main"), WaitingForConfirmation)
     await index.close()
