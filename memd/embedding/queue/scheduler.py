@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 
 from memd.embedding.health import ProviderHealth
-from memd.embedding.health_state import Healthy, Retrying
+from memd.embedding.health_state import Healthy, Retrying, failures_after
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.cache import CacheBound, SpaceCache
@@ -377,7 +377,7 @@ class EmbeddingQueue:
         return True
 
     async def _let_recover(self, backlog: AgentBacklog, reason: str) -> None:
-        failures = backlog.store.failures + 1 if isinstance(backlog.store, Retrying) else 1
+        failures = failures_after(backlog.store)
         since = backlog.store.since if isinstance(backlog.store, Retrying) else self._clock()
         wait_s = delay_s(failures, self._rng)
         log.warning("embed.store_failed", agent=backlog.agent, reason=reason, wait_s=round(wait_s, 1))

@@ -19,7 +19,7 @@ from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.openai import OpenAI, Voyage
 from memd.providers.remote.retrying_client import INDEXING, RetryPolicy
-from memd.runtime.backoff import delay_s
+from memd.runtime.backoff import Backoff
 from memd.runtime.ticks import Clock
 
 T = TypeVar("T")
@@ -167,39 +167,37 @@ class BatchClient:
             JobFailed: there was no reply for too long.
             RequestTooLarge, ContentRefused, NotSupported.
         """
-        failures = 0
+        backoff = self.backoff()
         gone_since: float | None = None
         while True:
             try:
                 answer = await attempt()
             except NotSupported as gone:
-                failures += 1
                 gone_since = self.clock() if gone_since is None else gone_since
                 if not exists or self.clock() - gone_since >= self.timeouts.gone_s:
                     raise
                 self.trouble = str(gone)
-                await self.wait_after(failures, gone)
+                await self.wait_after(backoff, gone)
             except (EmbedUnavailable, EmbedTerminal) as failure:
-                failures += 1
                 self.trouble = str(failure)
                 if self.clock() - since > self.timeouts.forget_s:
                     self.trouble = None
                     raise JobFailed(f"the job could not be asked about for too long ({failure})") from failure
-                await self.wait_after(failures, failure)
+                await self.wait_after(backoff, failure)
             else:
                 self.trouble = None
                 return answer
 
-    async def wait_after(self, failures: int, failure: MemdError) -> None:
-        """Wait after so many failures in a row, or as long as the provider asks."""
+    async def wait_after(self, backoff: Backoff, failure: MemdError) -> None:
+        """Wait after one more failure, or as long as the provider asks."""
         asked_s = (failure.retry_after_s or 0.0) if isinstance(failure, EmbedUnavailable) else 0.0
-        wait_s = max(self.pause_s(failures), min(asked_s, self.timeouts.longest_asked_s))
+        wait_s = max(backoff.failed(), min(asked_s, self.timeouts.longest_asked_s))
         log.info("embed.batch_request_failed", reason=str(failure), wait_s=round(wait_s, 1))
         await asyncio.sleep(wait_s)
 
-    def pause_s(self, failures: int) -> float:
-        """How long to wait after so many failures in a row, in seconds."""
-        return delay_s(failures, self.rng, first_s=self.timeouts.first_s, cap_s=self.timeouts.longest_s)
+    def backoff(self) -> Backoff:
+        """Of a step that is repeated until it succeeds."""
+        return Backoff(self.rng, first_s=self.timeouts.first_s, cap_s=self.timeouts.longest_s)
 
     def lines(self, request: HttpRequest) -> AsyncGenerator[bytes]:
         """The lines of a file, as HttpConnections.lines gives them; raises like send."""

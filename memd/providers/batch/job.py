@@ -122,23 +122,22 @@ class JobRun:
         return file
 
     async def _create(self, file: str) -> str:
-        client, failures = self._client, 0
+        client, backoff = self._client, self._client.backoff()
         while True:
             try:
                 return client.dialect.created(await client.send(client.dialect.create(file, self.job.id)))
             except EmbedUnavailable as failure:
-                failures += 1
                 # The job may be there although no reply came: another one would be paid for as well.
                 if not isinstance(failure, RateLimited):
                     name = await self._find(since=client.clock())
                     if name is not None:
                         return name
                 if (
-                    failures >= client.retries.attempts
+                    backoff.failures + 1 >= client.retries.attempts
                     or (failure.retry_after_s or 0) > client.retries.longest_asked_s
                 ):
                     raise
-                await client.wait_after(failures, failure)
+                await client.wait_after(backoff, failure)
 
     async def _find(self, *, since: float) -> str | None:
         """The name of a job that may have been created; None: it was not.
@@ -296,16 +295,19 @@ class JobResults:
             JobFailed: it could not be fetched for too long.
             RequestTooLarge, ContentRefused, NotSupported: it is not there.
         """
-        fruitless = 0
+        fruitless, backoff = 0, self._client.backoff()
         while self._missing:
             before = len(self._missing)
             broken = await self._client.persist(lambda: self._read(file), since=since, exists=is_paid_for)
             if broken is None:
                 return
-            fruitless = 0 if len(self._missing) < before else fruitless + 1
+            if len(self._missing) < before:
+                fruitless = -1
+                backoff.reset()
+            fruitless += 1
             if fruitless >= self._client.retries.attempts:
                 raise broken
-            await self._client.wait_after(fruitless + 1, broken)
+            await self._client.wait_after(backoff, broken)
 
     async def _read(self, file: str) -> EmbedUnavailable | None:
         """Keep what a file holds, some at a time; what is wrong with it, if it broke off or holds nothing.

@@ -19,7 +19,7 @@ from memd.providers.batch.remote_files import RemoteFiles, upload_name
 from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
-from memd.runtime.backoff import delay_s
+from memd.runtime.backoff import Backoff
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
@@ -202,7 +202,7 @@ class BatchRunner:
             self._missing[job.id] = set(shares)
             self._begin(self._carry_out(job, None, shares))
         self._is_resumed = True
-        self._begin(self._clear_left(failures=0))
+        self._begin(self._clear_left(has_failed=False))
         if jobs:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
         self.changes.notify()  # until here all texts were held, also those that are in no job
@@ -222,10 +222,9 @@ class BatchRunner:
             self._enter(None)
 
     async def _resume_later(self) -> None:
-        failures = 0
+        backoff = self._client.backoff()
         while not self._is_resumed:
-            failures += 1
-            await asyncio.sleep(self._client.pause_s(failures))
+            await asyncio.sleep(backoff.failed())
             await self._try_to_take_up()
 
     async def _carry_out(
@@ -268,28 +267,31 @@ class BatchRunner:
             log.warning("embed.batches_turned_off", reason=self._state.reason)
         # Not before, of one that may be taken up again: a restart after a crash would need them.
         if not (await self._files.clear(job.id) and is_clear):
-            await self._clear_left(failures=1)
+            await self._clear_left(has_failed=True)
 
-    async def _clear_left(self, *, failures: int) -> None:
+    async def _clear_left(self, *, has_failed: bool) -> None:
         """Try until no file is left of jobs that have ended, or the provider has none any more that is so old.
 
         Args:
-            failures: Of before; after any, there is a pause first.
+            has_failed: Whether it has just been tried in vain, so that there is a pause first.
         """
         self._is_more_left = True
         if self._is_clearing:
             return
         self._is_clearing = True
         try:
-            first_s, cap_s = self._client.timeouts.delete_first_s, self._client.timeouts.delete_longest_s
+            timeouts = self._client.timeouts
+            backoff = Backoff(
+                self._client.rng, first_s=timeouts.delete_first_s, cap_s=timeouts.delete_longest_s
+            )
             while self._is_more_left:
-                if failures:
-                    await asyncio.sleep(delay_s(failures, self._client.rng, first_s=first_s, cap_s=cap_s))
+                if has_failed:
+                    await asyncio.sleep(backoff.failed())
                 self._is_more_left = False
                 # Not |=, which would take back what is left of a job that ends during the await.
                 if not await self._files.clear_left():
                     self._is_more_left = True
-                failures += 1
+                has_failed = True
         finally:
             self._is_clearing = False
 
@@ -350,14 +352,13 @@ class BatchRunner:
         log.warning("embed.batch_failed", reason=after.reason, texts=job.texts, still_on=after.is_on)
 
     async def _until_written(self, write: Callable[[], Awaitable[object]], meaning: str) -> None:
-        failures = 0
+        backoff = self._client.backoff()
         while True:
             try:
                 await write()
             except MemdError as failure:
-                failures += 1
                 self._enter(f"{meaning}: {failure}")
-                await asyncio.sleep(self._client.pause_s(failures))
+                await asyncio.sleep(backoff.failed())
             else:
                 self._enter(None)
                 return

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from memd.providers.provider import (
     Vector,
     Vectors,
 )
-from memd.runtime.backoff import delay_s
+from memd.runtime.backoff import Backoff
 
 log = structlog.get_logger()
 
@@ -69,7 +69,7 @@ class LocalProvider:
         idle_s: float = IDLE_S,
         patience_s: float = PATIENCE_S,
         first_wait_s: float = FIRST_WAIT_S,
-        load: Callable[[], QuestionEmbedder] | None = None,
+        questions: QueryThread[QuestionEmbedder] | None = None,
     ) -> None:
         """Make the provider; worker and model are started and loaded by the first request.
 
@@ -81,25 +81,23 @@ class LocalProvider:
             patience_s: A worker that does not answer for one text in so many seconds, and a little more for each
                 byte of it, is killed.
             first_wait_s: At most so long after its first death the worker may be started again.
-            load: Gives what turns questions into vectors; None: the bundled model.
+            questions: Embeds questions; None: with the bundled model.
         """
         self._version = installed.version
         self._identity = _identity(installed)
         self._bias = bundled_model.bias()
-        self._rng = rng
         self._command = tuple(command)
         self._idle_s = idle_s
         self._patience_s = patience_s
-        self._first_wait_s = first_wait_s
         self._turn = asyncio.Lock()  # of one text: a short request need not wait for all of a long one
         self._worker: WorkerProcess | None = None
-        self._failures = 0  # in a row
+        self._backoff = Backoff(rng, first_s=first_wait_s, cap_s=LONGEST_WAIT_S)  # of starts of the worker
         self._trouble = ""  # the last of them
         self._not_before = 0.0  # of the loop's clock: no worker is started earlier
         self._deaths: dict[bytes, int] = {}  # hash of a text -> workers that died on it
         self._retirement: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
-        self._questions = QueryThread(bundled_model.load if load is None else load)
+        self._questions = questions or QueryThread(bundled_model.load)
         self._closed = False
 
     @property
@@ -192,7 +190,7 @@ class LocalProvider:
             self._rest()
         if vector is None:
             raise EmbedRejected(index, "the bundled model gave no usable vector for this text")
-        self._failures = 0
+        self._backoff.reset()
         if self._deaths:
             self._deaths.pop(_key(text), None)
         return vector
@@ -240,11 +238,12 @@ class LocalProvider:
     def _unavailable(self, reason: str) -> EmbedUnavailable:
         if self._closed:
             return EmbedUnavailable("The embedding provider is closed.")
-        self._failures += 1
-        wait_s = delay_s(self._failures, self._rng, first_s=self._first_wait_s, cap_s=LONGEST_WAIT_S)
+        wait_s = self._backoff.failed()
         self._not_before = asyncio.get_running_loop().time() + wait_s
         self._trouble = reason
-        log.warning("embed.worker_failed", reason=reason, failures=self._failures, wait_s=round(wait_s, 2))
+        log.warning(
+            "embed.worker_failed", reason=reason, failures=self._backoff.failures, wait_s=round(wait_s, 2)
+        )
         return EmbedUnavailable(f"The embedding worker {reason}.")
 
     def _stay_awake(self) -> None:

@@ -48,7 +48,7 @@ class QueryThread(Generic[Model]):
         self._stuck_s = stuck_s
         self._wait_s = wait_s
         self._given_up = 0
-        self._seat = _Seat(load)
+        self._seat: _Seat[Model] = _Seat()
 
     async def ask(self, use: Callable[[Model], Answer]) -> Answer:
         """What use gives for the model; it runs on a thread, also when nobody waits for it any more.
@@ -61,14 +61,14 @@ class QueryThread(Generic[Model]):
         busy_s = seat.threads.busy_s()
         if busy_s > self._stuck_s and self._given_up < REPLACED and not seat.is_loading:
             self._given_up += 1
-            seat = self._seat = _Seat(self._load)
+            seat = self._seat = _Seat()
             log.error("embed.question_stuck", stuck_s=round(busy_s, 1), times=self._given_up)
         elif busy_s > self._slow_s:
             raise EmbedUnavailable(self._why(seat, busy_s))
         try:
             # Who asks puts one question at a time: waiting on would keep all later ones from here for ever.
             async with asyncio.timeout(self._wait_s):
-                return await seat.threads.run(seat.answered, use)
+                return await seat.threads.run(seat.answered, self._load, use)
         except TimeoutError as late:
             raise EmbedUnavailable(self._why(seat, max(self._wait_s, seat.threads.busy_s()))) from late
         except ResourceShortage as failure:
@@ -82,23 +82,22 @@ class QueryThread(Generic[Model]):
 
     def forget(self) -> None:
         """Let go of the model; a question that is under way comes to its end."""
-        self._seat = _Seat(self._load)
+        self._seat = _Seat()
 
 
 class _Seat(Generic[Model]):
     """A thread with its model."""
 
-    def __init__(self, load: Callable[[], Model]) -> None:
-        self._load = load
+    def __init__(self) -> None:
         self._model: Model | None = None  # touched on the thread alone
         self.is_loading = False  # set on the thread
         self.threads = Threads(1, "memd-question")
 
-    def answered(self, use: Callable[[Model], Answer]) -> Answer:
+    def answered(self, load: Callable[[], Model], use: Callable[[Model], Answer]) -> Answer:
         if self._model is None:
             self.is_loading = True
             try:
-                self._model = self._load()
+                self._model = load()
             finally:
                 self.is_loading = False
         return use(self._model)

@@ -21,6 +21,7 @@ from memd.providers.calibration import centred
 from memd.providers.local import bundled_model
 from memd.providers.local import provider as local
 from memd.providers.local.provider import LocalProvider
+from memd.providers.local.query_thread import QueryThread
 from memd.providers.provider import EmbedRejected, EmbedUnavailable, Vector, Vectors
 from tests.providers import standin
 from tests.providers.conftest import Make
@@ -394,7 +395,7 @@ class Stuck:
 async def test_close_does_not_wait_for_a_question_that_is_stuck(make: Make) -> None:
     """A reload that takes another provider goes on, whatever the model's engine is at."""
     model = Stuck()
-    provider = make(load=lambda: model)
+    provider = make(questions=QueryThread(lambda: model))
     question = asyncio.create_task(provider.embed_query("which database?"))
     await asyncio.sleep(0)
     async with asyncio.timeout(20):
@@ -420,6 +421,7 @@ DAEMON = """
 import asyncio
 from random import Random
 from memd.providers.local import bundled_model as bundled
+from memd.providers.local.query_thread import QueryThread
 from memd.providers.local.provider import LocalProvider
 
 async def main():
