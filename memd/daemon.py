@@ -135,7 +135,9 @@ async def serve(
             saving = tasks.create_task(
                 background.keep(BackgroundTask("saving vectors to the cache", embeddings.run))
             )
-            engines = ProviderRegistry(ProviderParts(embeddings, tasks, Random(), patience), choose)
+            engines = ProviderRegistry(
+                ProviderParts(embeddings, tasks, Random(), patience, background=background), choose
+            )
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
             around = BackendEnvironment(environ, Path.home())

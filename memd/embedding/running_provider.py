@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from memd.embedding.queue.cache import CacheBound
 from memd.embedding.queue.in_flight import InFlight
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError
+from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.providers.choose import Candidate
 from memd.providers.provider import (
     EmbedTerminal,
@@ -56,6 +58,8 @@ class ProviderParts(msgspec.Struct, frozen=True):
     # By space: agents with different settings may have vectors of the same one.
     in_flight: dict[Space, InFlight] = {}
     jobs: dict[Space, "SharedBatchJobs"] = {}
+    # Runs what must not end with the daemon, whatever it fails with.
+    background: BackgroundTasks = msgspec.field(default_factory=lambda: BackgroundTasks(None, Random()))
     # Notified when another provider is used, or one begins or ceases to answer.
     changes: ChangeNotifier = msgspec.field(default_factory=ChangeNotifier)
 
@@ -95,6 +99,7 @@ class RunningProvider:
         self._settings = settings
         self._work: list[asyncio.Task[None]] = []  # of self.provider
         self._probing: asyncio.Task[None] | None = None
+        self._untaken: Provider | None = None  # of a model that was identified, and not used yet
 
     @property
     def name(self) -> str:
@@ -154,7 +159,7 @@ class RunningProvider:
         if not isinstance(candidate, ProviderSpec):
             self._use(candidate)
             self.health.probe_wanted.set()  # the model is loaded now, so that the first question does not wait for it
-            self._probing = self._start(self._keep_probing(_LocalProbe(candidate), None))
+            self._probing = self._start(self._probe(_LocalProbe(candidate), None))
             return
         # Only a remote provider needs httpx.
         from memd.embedding.model_info import ModelInfoStore, ModelProbe  # noqa: PLC0415
@@ -169,7 +174,7 @@ class RunningProvider:
             self._use(known)
         if at_once:
             self.health.probe_wanted.set()
-        self._probing = self._start(self._keep_probing(probe, self._parts.thresholds.check_s))
+        self._probing = self._start(self._probe(probe, self._parts.thresholds.check_s))
 
     def ask_again(self) -> None:
         """Have the provider probed now, if it does not answer or was left for its fallback, and what waits for it sent."""
@@ -191,36 +196,43 @@ class RunningProvider:
 
     # --- probes
 
+    async def _probe(self, probe: "ModelProbe | _LocalProbe", check_s: float | None) -> None:
+        """Probe until cancelled, from the first time on that this is wanted."""
+        task = BackgroundTask(
+            f"probing the embedding provider {self.name}",
+            partial(self._keep_probing, probe, check_s),
+            self.health.probe_wanted.wait,
+        )
+        try:
+            await self._parts.background.keep(task)
+        finally:
+            await probe.close()
+
     async def _keep_probing(self, probe: "ModelProbe | _LocalProbe", check_s: float | None) -> None:
         """Ask the provider how it is: when that is wanted, again after each failure, and every `check_s` seconds."""
         wanted, health = self.health.probe_wanted, self.health
-        try:
-            await wanted.wait()
-            failures = 0
-            while True:
-                wanted.clear()
-                try:
-                    with failures_of(self.name):
-                        found = await probe.ask()
-                except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
-                    failures += 1
-                    health.probe_failed(failure)
-                    wait_s = self._wait_s(failures, failure)
-                else:
-                    failures = 0
-                    if found is not None:
-                        if self.provider is not None:
-                            log.warning("embed.model_changed", provider=self.name, model=self.model)
-                        await self._replace(found)
-                    health.probe_answered()
-                    wait_s = min(
-                        (one for one in (check_s, health.returns_in_s) if one is not None), default=None
-                    )
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        await wanted.wait()
-        finally:
-            await probe.close()
+        failures = 0
+        while True:
+            wanted.clear()
+            try:
+                with failures_of(self.name):
+                    found = self._untaken = await probe.ask() or self._untaken
+            except (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
+                failures += 1
+                health.probe_failed(failure)
+                wait_s = self._wait_s(failures, failure)
+            else:
+                failures = 0
+                if found is not None:
+                    if self.provider is not None:
+                        log.warning("embed.model_changed", provider=self.name, model=self.model)
+                    await self._replace(found)
+                    self._untaken = None
+                health.probe_answered()
+                wait_s = min((one for one in (check_s, health.returns_in_s) if one is not None), default=None)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await wanted.wait()
 
     def _wait_s(self, failures: int, failure: MemdError) -> float | None:
         """Until the next probe, in seconds; None: there is none before it is wanted."""
@@ -232,9 +244,10 @@ class RunningProvider:
 
     async def _replace(self, provider: Provider) -> None:
         """Use another provider from now on: its model is known only now, or has changed."""
-        before, self._work = self._work, []
+        before = len(self._work)
         self._use(provider)
-        await _end(before)
+        ended, self._work = self._work[:before], self._work[before:]
+        await _end(ended)
 
     def _use(self, provider: Provider) -> None:
         if self.questions is not None:

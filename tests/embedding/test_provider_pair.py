@@ -5,17 +5,21 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import structlog
 
 from memd.config.settings import AgentSettings, Remote
+from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.model_info import ModelInfoStore
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
+from memd.maintenance.loop import BackgroundTasks
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import Candidate, ProviderChoice, choose
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore
 from tests.fakes import HashingProvider
+from tests.wait import until_async
 
 
 @pytest.mark.parametrize("fails_at", ["primary", "fallback"])
@@ -86,3 +90,33 @@ async def test_a_renewal_that_fails_for_one_is_made_for_the_others(tmp_path: Pat
             each[-1].identity for each in (made["a"], made["b"], made["c"])
         ]
         await registry.close()
+
+
+async def test_a_probe_that_fails_unforeseen_ends_nothing_and_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure is logged; what embeds goes on."""
+    answered = ProviderHealth.probe_answered
+    failures, probes = [ValueError("nobody foresaw this")], []
+
+    def fail_once(self: ProviderHealth) -> None:
+        probes.append(self)
+        if failures:
+            raise failures.pop()
+        answered(self)
+
+    monkeypatch.setattr(ProviderHealth, "probe_answered", fail_once)
+    background = BackgroundTasks(None, Random(1), first_wait_s=0.05)
+    settings = AgentSettings(workspace=tmp_path, provider="local")
+    with structlog.testing.capture_logs() as logged:
+        async with asyncio.TaskGroup() as tasks:
+            cache = EmbeddingStore(tmp_path / "e.sqlite")
+            parts = ProviderParts(cache, tasks, Random(1), FallbackThresholds(), background=background)
+            registry = ProviderRegistry(parts, lambda _: ProviderChoice(HashingProvider(), None))
+            supply = await registry.supply(settings)
+            await until_async(lambda: len(probes) == 2)
+            assert supply.wanted == HashingProvider().identity
+            await registry.close()
+    [failed] = [one["task"] for one in logged if one["event"] == "maintenance.failed"]
+    assert failed == "probing the embedding provider hashing"
+    assert background.failed == {}
