@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.chunk.context import context_of, headings_above, title_of
+from memd.chunk.context import context_of, dates_of, headings_above, title_of
 from memd.chunk.line_index import page_of
 from memd.chunk.split import ChunkSize
 from memd.model import Document, Kind
@@ -53,7 +53,10 @@ def test_headings_above() -> None:
 
 def test_a_context_is_short() -> None:
     """However long the headings, the line that places a chunk is not."""
-    assert len(context_of("t" * 100, [(n, "h" * 100) for n in range(1, 7)], ("2026-02-09",))) <= 240
+    most = shipped("memd.chunk.context._CONTEXT_CHARS")
+    assert len(context_of("t" * most, (), ())) == most
+    assert len(context_of("t" * (most + 1), (), ())) == most
+    assert len(context_of("t" * 100, [(n, "h" * 100) for n in range(1, 7)], ("2026-02-09",))) == most
 
 
 def test_a_title_is_short_and_stands_near_the_beginning() -> None:
@@ -65,3 +68,11 @@ def test_a_title_is_short_and_stands_near_the_beginning() -> None:
         assert title_of(note(*[""] * blank, "# Head")) == (title, 0)
     for inside, front in ((lines - 2, lines), (lines - 1, 0)):
         assert title_of(note("---", *["x: y"] * inside, "---"))[1] == front
+
+
+def test_the_language_of_a_note_is_that_of_its_first_lines() -> None:
+    """However long it is, so many lines of it are looked at."""
+    most = shipped("memd.chunk.context._LANGUAGE_LINES")
+    for blank, told in ((most - 1, "2026年2月9日"), (most, "9 February 2026")):
+        document = Document("memory/2026-02-09.md", Kind.NOTE, (*[""] * blank, "数据库迁移"))
+        assert dates_of(document) == ("2026-02-09", told)

@@ -11,6 +11,7 @@ from memd.model import Chunk, Document, Kind, embedded_text
 from memd.sources.notes import lines_of
 from memd.text.tokens import estimate_tokens, fts_text
 from tests.awkward import markdown as awkward
+from tests.bounds import shipped
 from tests.work import calls, peak_bytes
 
 
@@ -465,3 +466,15 @@ def test_a_long_line_shares_its_chunk_with_a_short_heading_alone() -> None:
     assert "step by step" in first.text
     [first, *_] = chunk(document(f"{long}\n{line}"), tokens=100, overlap=0)
     assert first.text == long
+
+
+def test_a_limit_that_would_cut_words_apart_counts_as_the_least() -> None:
+    """Of tokens and of characters alike."""
+    least = shipped("memd.chunk.markdown._MIN_TOKENS")
+    text = "x" * 3000
+    for limits in ({"tokens": 400, "longest": 1}, {"tokens": 1, "longest": 700}):
+        raised = {name: max(value, least) for name, value in limits.items()}
+        larger = {name: max(value, least + 1) for name, value in limits.items()}
+        found = chunk(document(text), overlap=0, **limits)
+        assert found == chunk(document(text), overlap=0, **raised)
+        assert found != chunk(document(text), overlap=0, **larger)

@@ -34,6 +34,11 @@ def test_a_piece_is_as_long_as_it_may_be(text: str, start: int, most: int) -> No
         ("我" * 24 + "cafe\u0301sieren" + "们" * 20, "我" * 24),
         ("x" * 200, "x" * 60),  # one that is longer than a piece is cut all the same
         ("我" * 5 + "x" * 200, "我" * 5 + "x" * 55),
+        ("x " + "y" * 200, "x " + "y" * 58),  # a place in its first half would leave a piece of a few words
+        ("x. " + "y" * 200, "x. " + "y" * 57),
+        ("x" * 30 + " " + "y" * 200, "x" * 30 + " "),
+        ("x" * 30 + ". " + "y" * 9 + " " + "y" * 200, "x" * 30 + "."),  # a sentence before a word
+        ("x" * 30 + " y" * 15, "x" * 30 + " y" * 15),  # what fits is not cut
     ],
 )
 def test_a_word_among_characters_without_spaces_stays_whole(text: str, piece: str) -> None:

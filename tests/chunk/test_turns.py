@@ -11,6 +11,7 @@ from memd.chunk.turns import ChunkedTurns, chunk_turns
 from memd.model import Role, Turn, embedded_text
 from memd.text.tokens import estimate_tokens
 from memd.text.turn_header import CONTINUED, header_in
+from tests.bounds import shipped
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()
 LONG = "The migration was done step by step. " * 60
@@ -262,3 +263,17 @@ def test_nobody_is_said_to_have_spoken_but_those_who_did(said: list[list[str]]) 
     for chunk in cut(turns, tokens=60).chunks:
         assert {header_in(line) for line in chunk.text.split("\n")} <= {"", "2026-03-02 12:00 User: "}
         assert header_in(chunk.text)
+
+
+def test_a_limit_that_would_cut_words_apart_counts_as_the_least() -> None:
+    """Of tokens and of characters alike."""
+    least = {
+        "tokens": shipped("memd.chunk.turns._MIN_TOKENS"),
+        "longest": shipped("memd.chunk.turns._MIN_CHARS"),
+    }
+    usual = {"tokens": 400, "longest": 700}
+    turns = talk("x" * 3000, "y" * 3000)
+    for name, limit in least.items():
+        found = cut(turns, overlap=0, **usual | {name: 1})
+        assert found == cut(turns, overlap=0, **usual | {name: limit})
+        assert found != cut(turns, overlap=0, **usual | {name: limit + 1})

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from memd.config.toml_lines import Key, lines, repeated, statements
+from tests.bounds import shipped
 
 _TEXT = """\
 # a comment
@@ -107,3 +108,13 @@ def test_work_grows_with_the_text_alone(row: str, monkeypatch: pytest.MonkeyPatc
         text = "a = [\n" + f"{row}\n" * count + "]\n"
         lines(text)
         assert parsed < 2 * len(text) + 1_200_000
+
+
+def test_what_is_parsed_in_vain_has_an_end() -> None:
+    """A list of so many rows is followed, and one with a row more is not."""
+    most = shipped("memd.config.toml_lines._MOST_PARSED")
+    rows = failed = 0
+    while (failed := failed + len("a = [") + rows * len("\n[1],")) <= most:
+        rows += 1
+    for count, is_found in ((rows - 1, True), (rows, False)):
+        assert bool(lines("a = [\n" + "[1],\n" * count + "]\n")) is is_found

@@ -5,6 +5,7 @@ import pytest
 from memd.backends.qmd import commands
 from memd.backends.qmd.commands import MOST_TERMS, sentence, unsaid, words
 from memd.search.query import parse
+from tests.bounds import shipped
 
 
 def test_a_question_cannot_become_an_option() -> None:
@@ -87,7 +88,9 @@ def test_a_sentence_has_no_signs_of_qmds_own(question: str, asked: str) -> None:
 
 def test_a_long_question_is_cut() -> None:
     """An argument has a limit, and no model reads so much."""
-    assert len(sentence("x " * 100_000)) <= 2_000
+    most = shipped("memd.backends.qmd.commands._MOST_CHARS")
+    assert [len(sentence("x" * count)) for count in (most, most + 1)] == [most, most]
+    assert len(sentence("x " * 100_000)) <= most
 
 
 @pytest.mark.parametrize(

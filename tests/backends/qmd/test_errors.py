@@ -1,6 +1,7 @@
 import pytest
 
 from memd.backends.qmd.errors import last_words, plain
+from tests.bounds import shipped
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,10 @@ def test_lines_that_quote_a_question_are_not_repeated() -> None:
 def test_a_plain_line_is_one_line() -> None:
     """Whatever would move a cursor is gone."""
     assert plain("a\tb\x9b\x7f\u2028c") == "a b c"
+
+
+def test_what_is_repeated_has_an_end() -> None:
+    """One line, and so much of it."""
+    most = shipped("memd.backends.qmd.errors._MOST_CHARS")
+    for count in (most - 6, most - 5):
+        assert last_words("Error " + "x" * count) == "Error " + "x" * (most - 6)

@@ -1,6 +1,7 @@
 import msgspec
 
 from memd.backends.qmd.manifest import ExportSource, Manifest, ManifestEntry, plan, read, safe_name
+from tests.bounds import shipped
 
 
 def source(name: str, state: str = "1", directory: str = "sessions/s") -> ExportSource:
@@ -80,4 +81,5 @@ def test_a_safe_name_is_part_of_a_path_everywhere() -> None:
     assert safe_name("../a b:c") == "a-b-c"
     assert safe_name("会议") == "会议"
     assert safe_name("...") == "unnamed"
-    assert len(safe_name("x" * 900)) == 80
+    most = shipped("memd.backends.qmd.manifest._MOST_CHARS")
+    assert [len(safe_name("x" * count)) for count in (most, most + 1, 900)] == [most] * 3

@@ -17,6 +17,7 @@ from memd.backends.qmd.schedule import (
     soiled,
     update_at,
 )
+from tests.bounds import shipped
 
 PACE = ScheduleSettings(interval_s=300, debounce_s=15, embed_s=3600)
 
@@ -129,3 +130,27 @@ def test_what_goes_during_a_cleaning_is_for_the_next() -> None:
     assert cleaned(under_way, 110, failed=False) == CleanupHistory(None, 110)
     assert cleaned(soiled(under_way, 105), 110, failed=False) == CleanupHistory(105, 110)
     assert cleaned(under_way, 110, failed=True) == CleanupHistory(110, 110, 1)
+
+
+def test_failures_are_tried_again_in_seconds_first_and_in_an_hour_at_last() -> None:
+    """A lock, at once and twice as late each time; else in a minute; an embedding and a cleaning in an hour at most."""
+    tries, first_s = (
+        shipped("memd.backends.qmd.schedule.BOOT_TRIES"),
+        shipped("memd.backends.qmd.schedule.FIRST_RETRY_S"),
+    )
+    retry_s, longest_s = (
+        shipped("memd.backends.qmd.schedule.RETRY_S"),
+        shipped("memd.backends.qmd.schedule.LONGEST_RETRY_S"),
+    )
+    seldom = ScheduleSettings(interval_s=1e9, debounce_s=15, embed_s=0)
+    waits = [
+        update_at(UpdateHistory(ended=0.0, failures=failures, passing=True), seldom)
+        for failures in range(1, tries + 2)
+    ]
+    assert waits == [*[first_s * 2**n for n in range(tries - 1)], 10 * retry_s, 10 * retry_s]
+    often = ScheduleSettings(interval_s=1, debounce_s=1, embed_s=0)
+    assert update_at(UpdateHistory(ended=0.0, failures=1), often) == retry_s
+    embedded_at = [embed_at(EmbeddingHistory(0.0, failures), seldom) for failures in (1, 2, 6, 7, 900)]
+    assert embedded_at == [retry_s, 2 * retry_s, 32 * retry_s, longest_s, longest_s]
+    cleaned_at = clean_at(CleanupHistory(soiled=0.0, ended=0.0, failures=1), seldom, searched=0.0)
+    assert cleaned_at == longest_s

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,6 +24,7 @@ from memd.providers.remote.dialect import (
     ServerFailed,
 )
 from memd.providers.remote.replies import complaint, decoded, failure, matrix, retry_after_s
+from tests.bounds import shipped
 from tests.fakes import embedding_server as says
 from tests.fakes.http import Response
 
@@ -119,7 +121,7 @@ def test_a_daily_limit_is_waited_out() -> None:
     """Google's free tier is full again tomorrow: that is no reason to give up, nor to ask every second."""
     limited = meant(says.no_quota("gemini"), "gemini")
     assert isinstance(limited, RateLimited)
-    assert limited.retry_after_s == 3600
+    assert limited.retry_after_s == shipped("memd.providers.remote.replies.DAY_LIMIT_RETRY_S")
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "ollama"])
@@ -262,3 +264,12 @@ def test_no_date_is_more_than_a_wait(form: str, parts: list[object]) -> None:
     headers = {"retry-after": form.format(*parts), "date": "Mon, 01 Jan 2035 00:00:00 GMT"}
     seconds = retry_after_s(headers)
     assert seconds is None or seconds >= 0
+
+
+def test_of_long_words_the_beginning_is_repeated() -> None:
+    """A provider may explain itself at any length."""
+    most = shipped("memd.providers.remote.replies.LONGEST_MESSAGE")
+    text = "down again " * most
+    for count, end in ((most, ""), (most + 1, "…")):
+        body = msgspec.json.encode({"error": {"message": text[:count]}})
+        assert str(meant(Response(500, body))).endswith(f": {text[:count][:most]}{end}")
