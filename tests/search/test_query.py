@@ -63,7 +63,8 @@ def found(match: str, *texts: str) -> set[int]:
         ("对象的目的", ("对象", "象的", "的目", "目的"), ()),
         ("为什么", ("为什", "什么"), ()),
         ("API的key", ("api", "key"), ()),
-        ("x-ray 12-345", ("ray", "345"), ("12 345", "x ray")),  # one sign, or two digits, is in too many texts
+        # One sign, or two digits, is in too many texts.
+        ("x-ray 12-345", ("ray", "345"), ("12 345", "x ray")),
         ("“决定”的原因", ("决定", "的原", "原因"), ()),  # a quoted pair is the pair
         ("“猫”", ("猫",), ()),
         ("the the cat cat", ("cat",), ()),
