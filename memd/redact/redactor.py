@@ -18,11 +18,11 @@ from memd.redact import (
     prose_english,
     seed_phrases,
     tables,
+    token_formats,
     urls,
 )
 from memd.redact.normalise import folded
-from memd.redact.rule import LEAST_RUN, Rule, Span, rule_of
-from memd.redact.token_formats import TOKEN_FORMATS
+from memd.redact.rule import LEAST_RUN, Rule, Span
 from memd.redact.user_rules import custom
 
 VERSION = 4
@@ -31,7 +31,7 @@ VERSION = 4
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
 RULES: tuple[Rule, ...] = (
     *private_keys.RULES,
-    *map(rule_of, TOKEN_FORMATS),
+    *token_formats.RULES,
     *headers.RULES,
     *urls.RULES,
     *seed_phrases.RULES,
@@ -56,6 +56,30 @@ def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
 
 
 _IN_TOKENS = _by_anchor(in_token=True)
+# Three signs of an anchor tell whether it can stand in a text: two letters before a sign that parts them, else those with
+# which a word begins. Both are collected from a text in one pass, however many anchors there are.
+_PARTED = re.compile(r"[A-Za-z0-9]{2}[^A-Za-z0-9\n]")
+_BEGINNING = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{3}")
+_AFTER_ESCAPE = re.compile(r"(?<![A-Za-z0-9])[nrt]([A-Za-z0-9]{3})")  # \n, without its backslash
+
+
+def _by_signs() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """The anchors by two letters and what parts them, those by the beginning of a word, and the rest of them."""
+    parted: dict[str, tuple[str, ...]] = {}
+    beginning: dict[str, tuple[str, ...]] = {}
+    rest: list[str] = []
+    for anchor, rules in _IN_TOKENS.items():
+        three = _PARTED.search(anchor)
+        if three is not None:
+            parted[three[0]] = (*parted.get(three[0], ()), anchor)
+        elif len(anchor) >= 3 and anchor[:3].isalnum() and all(rule.at_edge for _, rule in rules):
+            beginning[anchor[:3]] = (*beginning.get(anchor[:3], ()), anchor)
+        else:
+            rest.append(anchor)
+    return parted, beginning, tuple(rest)
+
+
+_OF_PARTED, _OF_BEGINNINGS, _OF_NONE = _by_signs()
 _ANYWHERE = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if anchor.isascii()}
 _FOREIGN = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if not anchor.isascii()}
 # All of them at once: none is a part of another, and most texts have none of their letters.
@@ -145,10 +169,8 @@ class Redactor:
 
 
 def _built_in(text: str) -> Iterator[SecretSpan]:
-    tokens = "\n".join(_runs(text))
-    for anchor, rules in _IN_TOKENS.items() if tokens else ():
-        if anchor in tokens:
-            yield from _around(_places(anchor, text), rules, text)
+    for anchor in _anchors_in("\n".join(_runs(text))):
+        yield from _around(_places(anchor, text), _IN_TOKENS[anchor], text)
     block = private_keys.middle(text)
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))
@@ -160,6 +182,18 @@ def _built_in(text: str) -> Iterator[SecretSpan]:
     if named:
         for start, end in tables.spans(text, sorted(named)):
             yield SecretSpan(start, end, tables.KIND, len(RULES))
+
+
+def _anchors_in(tokens: str) -> Iterator[str]:
+    """Which anchors of tokens stand in what may be tokens."""
+    if not tokens:
+        return
+    for three in _OF_PARTED.keys() & _PARTED.findall(tokens):
+        yield from (anchor for anchor in _OF_PARTED[three] if anchor in tokens)
+    beginnings = {*_BEGINNING.findall(tokens), *_AFTER_ESCAPE.findall(tokens)}
+    for three in _OF_BEGINNINGS.keys() & beginnings:
+        yield from (anchor for anchor in _OF_BEGINNINGS[three] if anchor in tokens)
+    yield from (anchor for anchor in _OF_NONE if anchor in tokens)
 
 
 def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:

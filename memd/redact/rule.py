@@ -7,8 +7,6 @@ from collections.abc import Callable
 import msgspec
 
 WORD = string.ascii_letters + string.digits + "_-"
-# An escaped line end or tab before a token is no part of it, though it ends in a letter.
-_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 Span = tuple[int, int]
 """Where something secret begins and ends in a text."""
@@ -30,36 +28,11 @@ class Rule(msgspec.Struct, frozen=True):
     # True: an anchor is part of a token, so that it stands among LEAST_RUN signs that tokens are made of, written as it
     # is here. False: it stands anywhere, in small or capital letters, and is given here in small ones.
     in_token: bool = False
+    at_edge: bool = False  # True: no letter and no digit stands before it
 
 
 LEAST_RUN = 14
 """So many signs of a token stand together at least, the anchor among them."""
-
-
-class TokenFormat(msgspec.Struct, frozen=True):
-    """A secret that its own form gives away: a row of a table.
-
-    The pattern is tried where an anchor stands. Its group "secret", or else all of it, is the secret. A repeat without
-    an upper bound stands last and is possessive: it cannot fail after a long way, so that no text is walked twice.
-    """
-
-    kind: str
-    anchors: tuple[str, ...]
-    pattern: str
-    before: int = 0  # at most so many signs before the anchor belong to it
-    signs: str = WORD  # of these
-    edge: bool = True  # whether it begins where a word does: "task-runner" holds "sk-" and is no key
-
-    @property
-    def expression(self) -> str:
-        """The pattern with the edge before it, as it is compiled."""
-        return _EDGE + self.pattern if self.edge else self.pattern
-
-
-def rule_of(token: TokenFormat) -> Rule:
-    """The rule that a row of a table means."""
-    find = matching(token.expression, before=token.before, signs=token.signs)
-    return Rule(token.kind, token.kind, token.anchors, find, in_token=True)
 
 
 def matching(pattern: str, flags: int = 0, *, before: int = 0, signs: str = WORD) -> Find:

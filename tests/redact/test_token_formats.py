@@ -1,0 +1,91 @@
+"""Every format of the table, in every surrounding, and what only looks like one."""
+
+import random
+import re
+from datetime import date
+
+import pytest
+from hypothesis import settings
+
+from memd.config.settings import Redact
+from memd.redact.redactor import Redactor
+from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, is_random
+from tests.redact.shapes import drawn
+from tests.redact.surroundings import SURROUNDINGS
+
+_REDACTOR = Redactor(Redact())
+_SOURCES = {"gitleaks", "betterleaks", "trufflehog", "github", "vendor"}
+
+
+def _value(row: TokenFormat, rng: random.Random) -> str:
+    """A token of a format; where words have its shape, one that has no word's letters."""
+    while True:
+        text = drawn(row.shape, rng)
+        # The end of a host or the beginning of a path stands behind the rest of it.
+        text = f"host{text}" if text[0] in "./" else text
+        if not row.entropy or is_random(text, row.entropy):
+            return text
+
+
+def _secret(row: TokenFormat, text: str) -> str:
+    match = re.search(rf"{row.shape}\Z", text, re.ASCII)
+    assert match is not None
+    return str(match.groupdict().get("secret") or match[0])
+
+
+@pytest.mark.parametrize("row", TOKEN_FORMATS, ids=lambda row: row.kind)
+def test_a_token_goes_from_every_surrounding(row: TokenFormat) -> None:
+    """No word says what it is: its form alone does."""
+    left: list[str] = []
+    for name, around in SURROUNDINGS.items():
+        for number in range(20 if settings().max_examples > 100 else 2):
+            text = _value(row, random.Random(f"{row.kind}/{name}/{number}"))
+            secret = _secret(row, text)
+            redacted = _REDACTOR.redact(around.replace("§", text)).text
+            if secret in redacted or secret[-12:] in redacted:
+                left.append(f"{name}: {text} -> {redacted}")
+    assert left == []
+
+
+def test_a_row_says_where_it_is_from() -> None:
+    """Each kind once; its anchors are part of what its shape describes."""
+    assert len({row.kind for row in TOKEN_FORMATS}) == len(TOKEN_FORMATS) > 240
+    for row in TOKEN_FORMATS:
+        assert re.fullmatch(r"[a-z0-9-]{1,40}", row.kind), row
+        assert row.vendor, row
+        assert row.source in _SOURCES, row
+        assert (row.looked_up is None) == (row.source == "vendor"), row
+        assert row.looked_up is None or row.looked_up >= date(2026, 11, 22), row
+        rng = random.Random(row.kind)
+        for _ in range(5):
+            text = drawn(row.shape, rng)
+            assert any(anchor in text for anchor in row.anchors), (row.kind, text)
+
+
+@pytest.mark.parametrize("before", ["%3D", "%22", "x", "32m", "u00"])
+def test_what_is_glued_to_a_token_does_not_save_it(before: str) -> None:
+    """The rest of an escape, or a letter."""
+    for shape in (r"ghp_[A-Za-z0-9]{36}", r"sk-ant-api03-[A-Za-z0-9]{90}", r"glpat-[A-Za-z0-9]{20}"):
+        text = drawn(shape, random.Random(before + shape))
+        assert text not in _REDACTOR.redact(f"a {before}{text} b").text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the task-ant-colony-optimisation-of-a-route",
+        "monkey-0123456789abcdef0123456789abcdef.png",
+        "disk-or-memory-whichever-comes-first-2026",
+        "web_application_firewall_rules_2024_v2_1",
+        "API-GATEWAY-CONFIGURATION-V2",
+        "api_key_of_a_customer_is_not_shown_here.value",
+        "token-based:authentication",
+        "live_reload_of_the_development_server_1",
+        "s.replaceAllOccurrencesOf12",
+        "lip_sync_animation_pipeline_2",
+        "ion_channel_conductance_measurement_2",
+    ],
+)
+def test_what_begins_like_a_token_stays(text: str) -> None:
+    """Names and words with a prefix of the table."""
+    assert _REDACTOR.redact(f"see {text} now").text == f"see {text} now"
