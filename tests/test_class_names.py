@@ -4,17 +4,25 @@ import ast
 import builtins
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
 
 
+@cache
+def _trees() -> Mapping[Path, ast.Module]:
+    """The modules of memd and its client."""
+    files = (*(_ROOT / "memd").rglob("*.py"), *(_ROOT / "client").rglob("*.py"))
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
 def test_class_names_are_unique() -> None:
     """Names that begin with an underscore are of one module alone, and may stand in several."""
     found = defaultdict(list)
-    for file in (*(_ROOT / "memd").rglob("*.py"), *(_ROOT / "client").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for file, tree in _trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(str(file.relative_to(_ROOT)))
     assert "WireMessage" in found
@@ -33,17 +41,13 @@ def _raised(docstring: str) -> Iterator[str]:
 
 def test_docstrings_name_errors_that_exist() -> None:
     """A section Raises names classes by their names of today."""
-    trees = {
-        file: ast.parse(file.read_text(encoding="utf-8"))
-        for file in (*(_ROOT / "memd").rglob("*.py"), *(_ROOT / "client").rglob("*.py"))
-    }
     known = {
-        node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+        node.name for tree in _trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
     }
     known |= set(dir(builtins)) | {"Whatever"}
     named = [
         (f"{file.relative_to(_ROOT)}:{node.lineno}", name)
-        for file, tree in trees.items()
+        for file, tree in _trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         for name in _raised(ast.get_docstring(node, clean=False) or "")

@@ -78,7 +78,13 @@ class Bench:
         """What is embedded for an index that is built anew."""
         before = len(self.embedded)
         self.rebuilder.want("a person wishes it", force=force)
-        await until_async(lambda: self.rebuilder.reason is None, 20)
+
+        def is_built() -> bool:
+            if self.rebuilder.trouble is not None:
+                self.rebuilder.hurry()  # to wait after a failure is tried without waiting, below
+            return self.rebuilder.reason is None
+
+        await until_async(is_built, 20)
         return self.embedded[before:]
 
 
