@@ -82,7 +82,7 @@ def index_parts(
     fingerprint: Fingerprint,
     *,
     pending: PendingChanges,
-    spaces: AgentProviders | None,
+    providers: AgentProviders,
     rng: Random,
     clock: Clock = time.monotonic,
 ) -> IndexParts:
@@ -95,14 +95,14 @@ def index_parts(
         index: Is open.
         fingerprint: What the index is for, as far as that is known.
         pending: What has changed.
-        spaces: Who embeds; None: nobody ever does.
+        providers: What embeds for the agent.
         rng: Source of the jitter of a backoff.
         clock: Seconds, monotonic, by which passes are measured.
     """
     # Threads of this agent's own: what its disk does not answer holds up nobody else.
     files = Threads(READERS, f"memd-files-{agent}")
     looking = Threads(1, f"memd-look-{agent}")
-    queues = AgentQueues(agent, spaces, use_cache=settings.cache.enabled)
+    queues = AgentQueues(agent, providers)
     recent = RecentFileCheck(RecentFiles(rules.roots), looking, look_by_scan(rules.roots, rules.max_bytes))
     backlog = EventBarrier()
     triggers = MaintenanceTriggers()
@@ -165,7 +165,7 @@ class IndexService:
     @property
     def queues(self) -> frozenset[EmbeddingQueue]:
         """Whoever embeds for the agent, be it for an index that is built beside."""
-        return self._parts.queues.queues
+        return frozenset(self._parts.queues.queues)
 
     @property
     def vectors_rest(self) -> bool:
@@ -265,10 +265,9 @@ class IndexService:
 
     @property
     def _has_wanted_space(self) -> bool:
-        spaces = self._parts.queues.spaces
-        if spaces is None or not self._parts.queues.embeds or self._index.space is None:
+        if not self._parts.queues.embeds or self._index.space is None:
             return True  # what there is, is all there is to be; or nothing is done
-        wanted = spaces.wanted
+        wanted = self._parts.queues.providers.wanted
         return wanted is not None and space_of(wanted) == self._index.space
 
     async def wait_for_vectors(self) -> None:
@@ -277,21 +276,21 @@ class IndexService:
         Raises:
             StoreUnavailable, StoreDamaged.
         """
-        spaces = self._parts.queues.spaces
+        providers = self._parts.queues.providers
         moved_at, seen = self._clock(), object()
-        while spaces is not None and self._parts.queues.embeds:
-            version, wanted = spaces.version, spaces.wanted
-            if wanted is None and not spaces.is_being_found_out:
+        while self._parts.queues.embeds:
+            version, wanted = providers.changes.version, providers.wanted
+            if wanted is None and not providers.is_being_found_out:
                 return
             if wanted is None:
-                await spaces.changed_since(version)
+                await providers.changes.since(version)
                 continue
             space = space_of(wanted)
-            queue = spaces.queue(space)
+            queue = providers.queue(space)
             is_replaced = self._index.space == space and not self._parts.rebuilder.changes_space
             if is_replaced and queue is not None:
                 await queue.wait_for(self._index)
-                if spaces.version == version:
+                if providers.changes.version == version:
                     return
                 continue
             # Another index is being built, with those vectors.
@@ -337,7 +336,7 @@ class IndexService:
 
     def _tasks(self) -> list[BackgroundTask]:
         parts, index, triggers, damage = self._parts, self._index, self._parts.triggers, self._index.damage
-        spaces, cache = parts.queues.spaces, parts.queues.cache
+        cache = parts.queues.providers.cache
         tasks = [
             BackgroundTask("indexing what has changed", parts.passes.run, damage=damage),
             BackgroundTask("building the index anew", parts.rebuilder.run, damage=damage),
@@ -346,10 +345,8 @@ class IndexService:
             truncate_wal(index, triggers),
             check_integrity(index, self._is_busy),
             delete_backups(index.database, triggers.whole, damage),
+            BackgroundTask("following the embedding model", parts.follower.run, damage=damage),
         ]
-        if spaces is not None:
-            follow = partial(parts.follower.run, spaces)
-            tasks.append(BackgroundTask("following the embedding model", follow, damage=damage))
         if cache is not None:
             tasks += [refill_cache(index, cache), delete_backups(cache, triggers.whole, None)]
         return tasks

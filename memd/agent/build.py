@@ -91,7 +91,9 @@ async def _built_on(
         time.monotonic,
     )
     rules = rules_of(settings, roots)
-    parts = index_parts(agent_id, settings, rules, index, wanted, pending=dirty, spaces=supply, rng=Random())
+    parts = index_parts(
+        agent_id, settings, rules, index, wanted, pending=dirty, providers=supply, rng=Random()
+    )
     sync = IndexService(agent_id, index, dirty, parts)
     if rebuild is not None:
         sync.rebuild(rebuild)

@@ -172,6 +172,7 @@ class AgentProviders:
         self.settings = settings
         self.pair = pair
         self.held: frozenset[Space] = frozenset()
+        self.changes = registry.changes  # of any provider
         self._registry = registry
         self.cache = cache if settings.cache.enabled else None
 
@@ -192,15 +193,6 @@ class AgentProviders:
         """Whether a model is being probed, so that what is wanted is known soon."""
         used = self.pair.used
         return used is not None and used.provider is None and used.health.reason is None
-
-    @property
-    def version(self) -> int:
-        """Grows with each change of any provider."""
-        return self._registry.changes.version
-
-    async def changed_since(self, version: int) -> int:
-        """Wait for another version than this; returns it."""
-        return await self._registry.changes.since(version)
 
     def queue(self, space: Space | None) -> EmbeddingQueue | None:
         """The queue whose vectors are of a space; None: no provider makes them just now."""
@@ -306,44 +298,32 @@ class AgentProviders:
 
 
 class AgentQueues:
-    """Who embeds for an agent, by space."""
+    """The embedding queues that serve one agent: two, while an index is built for another model."""
 
-    def __init__(self, agent: str, spaces: AgentProviders | None, *, use_cache: bool) -> None:
+    def __init__(self, agent: str, providers: AgentProviders) -> None:
         """Be served by no queue before `serve`.
 
         Args:
             agent: Its id.
-            spaces: Who could; None: nobody ever does.
-            use_cache: Whether vectors are taken from the cache, and kept there.
+            providers: What embeds for it.
         """
-        self.spaces = spaces
+        self.providers = providers
         self.rest = False  # nobody searches by vectors just now
+        self.queues: set[EmbeddingQueue] = set()
         self._agent = agent
-        self._use_cache = use_cache
-        self._queues: set[EmbeddingQueue] = set()  # that serve the agent
 
     @property
     def embeds(self) -> bool:
         """Whether anything is to be embedded, be it known yet by whom or not."""
-        return self.spaces is not None and self.spaces.embeds and not self.rest
+        return self.providers.embeds and not self.rest
 
     def queue(self, space: Space | None) -> EmbeddingQueue | None:
         """What embeds in a space; None: nobody does just now."""
-        return None if self.spaces is None or self.rest else self.spaces.queue(space)
-
-    @property
-    def queues(self) -> frozenset[EmbeddingQueue]:
-        """Those that serve the agent: two, while an index is built for another model."""
-        return frozenset(self._queues)
-
-    @property
-    def cache(self) -> EmbeddingStore | None:
-        """Where vectors are kept by text; None: the agent has no cache."""
-        return None if self.spaces is None else self.spaces.cache
+        return None if self.rest else self.providers.queue(space)
 
     def known(self, space: Space | None) -> KnownVectors | None:
-        """What is cached of a space."""
-        cache = self.cache
+        """What is cached of a space; None: the agent has no cache."""
+        cache = self.providers.cache
         return None if cache is None or space is None else KnownVectors(cache, space)
 
     def serve(self, queue: EmbeddingQueue, index: Index) -> None:
@@ -353,11 +333,11 @@ class AgentQueues:
             queue: One of those within reach.
             index: The agent's, or one that is built beside it.
         """
-        queue.serve(IndexToEmbed(self._agent, index, self._use_cache))
-        self._queues.add(queue)
+        queue.serve(IndexToEmbed(self._agent, index, use_cache=self.providers.cache is not None))
+        self.queues.add(queue)
 
     async def leave(self, but: Collection[EmbeddingQueue | None] = ()) -> None:
         """Be served no more, but by some."""
-        for queue in self._queues.difference(but):
-            self._queues.discard(queue)
+        for queue in self.queues.difference(but):
+            self.queues.discard(queue)
             await queue.leave(self._agent)

@@ -113,7 +113,7 @@ class NewIndexEmbedding:
     @property
     def cache(self) -> EmbeddingStore | None:
         """Where vectors are kept by text; None: the agent has no cache."""
-        return self._queues.cache
+        return self._queues.providers.cache
 
     async def embed(self, new: Index) -> None:
         """Embed a new index, as far as it is worth waiting for: as long as the old one answers by meaning.
@@ -121,15 +121,15 @@ class NewIndexEmbedding:
         Raises:
             StoreUnavailable, StoreDamaged.
         """
-        spaces, old = self._queues.spaces, self._old
-        if spaces is None or self._queues.rest or new.space is None or new.space == old.space:
+        providers, old = self._queues.providers, self._old
+        if self._queues.rest or new.space is None or new.space == old.space:
             return
         try:
             for _ in range(CATCHING_UP):
                 while (waiting := await self._left(new)) and old.has_vectors:
-                    if not spaces.is_answering(old.space):
+                    if not providers.is_answering(old.space):
                         return
-                    queue = spaces.queue(new.space)
+                    queue = providers.queue(new.space)
                     if queue is not None:
                         self._queues.serve(queue, new)
                         with contextlib.suppress(TimeoutError):

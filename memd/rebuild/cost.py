@@ -67,8 +67,7 @@ class CostEstimate:
             NoMemory, ProcessExhausted, NoThread: see cost.
             StoreUnavailable, StoreDamaged.
         """
-        spaces = self._queues.spaces
-        wanted = None if spaces is None else spaces.wanted
+        wanted = self._queues.providers.wanted
         space = None if wanted is None else space_of(wanted)
         known = self._queues.known(space)
         # A rebuild puts what the index has into the cache first.

@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embedding.registry import AgentProviders, AgentQueues
+from memd.embedding.registry import AgentQueues
 from memd.errors import FatalError, MemdError
 from memd.indexing.passes import Passes
 from memd.providers.provider import space_of
@@ -84,13 +84,14 @@ class ModelFollower:
         if queue is not None and (is_kept or queue.awaits_permission(self._agent)):
             self._queues.serve(queue, self._index)
 
-    async def run(self, spaces: AgentProviders) -> None:
+    async def run(self) -> None:
         """Follow, for ever."""
+        changes = self._queues.providers.changes
         while True:
-            version = spaces.version
+            version = changes.version
             self._wanted.clear()
             try:
-                await self._adapt(spaces)
+                await self._adapt()
             except FatalError:
                 raise
             except StoreDamaged as damage:
@@ -100,22 +101,23 @@ class ModelFollower:
                     log.error("sync.adaptation_failed", agent=self._agent, exc_info=failure)
                 log.warning("sync.provider_not_taken", agent=self._agent, reason=told(failure))
                 asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._wanted.set)
-            await first_of(spaces.changed_since(version), self._wanted.wait())
+            await first_of(changes.since(version), self._wanted.wait())
 
-    async def _adapt(self, spaces: AgentProviders) -> None:
+    async def _adapt(self) -> None:
+        providers = self._queues.providers
         if self._queues.rest:
             await self._let_rest()
             return
-        wanted = spaces.wanted
+        wanted = providers.wanted
         if wanted is not None:
             await self._take(wanted_fingerprint(self._settings, wanted))
         used = self._queues.queue(self._index.space)
-        spaces.hold(frozenset() if self._index.space is None else frozenset({self._index.space}))
+        providers.hold(frozenset() if self._index.space is None else frozenset({self._index.space}))
         self.wake_queue()
-        beside = spaces.queue(None if wanted is None else space_of(wanted))
+        beside = providers.queue(None if wanted is None else space_of(wanted))
         await self._queues.leave(but={used, beside})
         asked = self._permission.asked
-        if asked is not None and spaces.queue(asked.known.space) is not asked:
+        if asked is not None and providers.queue(asked.known.space) is not asked:
             self._rebuilder.begin_again()  # nobody can tell that queue any more that it may
 
     async def _let_rest(self) -> None:

@@ -28,11 +28,13 @@ class Nobody(ProviderRegistry):
 
 
 def silent(settings: AgentSettings, choice: ProviderChoice | None = None) -> AgentProviders:
-    """Keywords alone."""
+    """Keywords alone, and no cache."""
     cache = EmbeddingStore(Path("/nowhere"))
     tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), FallbackThresholds())
     engine = ProviderPair(settings, choice or ProviderChoice(None, "none is wanted"), tools)
-    return AgentProviders(settings, engine, Nobody(), cache)
+    providers = AgentProviders(settings, engine, Nobody(), cache)
+    providers.cache = None
+    return providers
 
 
 class OneSpeaker:

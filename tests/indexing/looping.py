@@ -19,6 +19,7 @@ from memd.store.files import ReplacedChunks
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.memory_paths import Root
+from tests.embedding.supplies import silent
 
 FINGERPRINT = Fingerprint("c1", "t1", ("memory",))
 EVERYTHING = frozenset(Kind)
@@ -66,7 +67,7 @@ class Bench:
             self.index,
             FINGERPRINT,
             pending=self.dirty,
-            spaces=None,
+            providers=silent(self.settings),
             rng=Random(1),
             clock=clock,
         )

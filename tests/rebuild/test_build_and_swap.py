@@ -29,9 +29,12 @@ class Bench:
         self.to_come = 0  # files that change while it is embedded, one at each filling
         self.fillings = 0
         providers = SimpleNamespace(
-            embeds=True, is_answering=lambda _: self.is_answering, queue=lambda _: queue
+            embeds=True,
+            cache=queue.known.store,
+            is_answering=lambda _: self.is_answering,
+            queue=lambda _: queue,
         )
-        self.queues = AgentQueues("main", cast("AgentProviders", providers), use_cache=True)
+        self.queues = AgentQueues("main", cast("AgentProviders", providers))
         runner = SimpleNamespace(fill=self._fill)
         self.embedding = NewIndexEmbedding(old, self.queues, cast("PassRunner", runner))
 

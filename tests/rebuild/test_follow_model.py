@@ -9,11 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.config.settings import AgentSettings
-from memd.embedding.registry import AgentProviders, AgentQueues
+from memd.embedding.registry import AgentQueues
 from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.backoff import LONGEST_WAIT_S
+from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 from tests.clock import hastily
@@ -34,7 +35,7 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
     index = Index(Path("/nowhere/main.sqlite"))
 
     class Bench(ModelFollower):
-        async def _adapt(self, spaces: AgentProviders) -> None:
+        async def _adapt(self) -> None:
             looks.append(asyncio.get_running_loop().time())
             if len(looks) == 1:
                 raise failure
@@ -45,12 +46,11 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
             AgentSettings(workspace=Path("/nowhere")),
             index,
             FINGERPRINT,
-            queues=cast("AgentQueues", SimpleNamespace()),
+            queues=cast("AgentQueues", SimpleNamespace(providers=SimpleNamespace(changes=ChangeNotifier()))),
             rebuilder=cast("Rebuilder", SimpleNamespace()),
             permission=cast("RebuildPermission", SimpleNamespace()),
         )
-        spaces = SimpleNamespace(version=0, changed_since=lambda _: asyncio.Event().wait())
-        task = asyncio.create_task(made.run(cast("AgentProviders", spaces)))
+        task = asyncio.create_task(made.run())
         await asyncio.sleep(10 * LONGEST_WAIT_S)
         assert not task.done()
         task.cancel()

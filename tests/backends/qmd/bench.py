@@ -65,7 +65,7 @@ class Bench:
             self.index,
             FINGERPRINT,
             pending=dirty,
-            spaces=None,
+            providers=silent(self.settings),
             rng=Random(1),
         )
         self.sync = IndexService("main", self.index, dirty, parts)
