@@ -127,7 +127,7 @@ async def test_how_far_a_pass_is_ends_with_it(bench: Bench) -> None:
     while bench.loop.health.rebuild is not None:
         edited = bench.write("memory/0.md", f"edited {len(seen)}")
         bench.dirty.mark([edited])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await bench.dirty.wait_for(bench.dirty.hurry())
         if (under_way := progress()) is not None:
             seen.add(under_way[1])

@@ -182,12 +182,12 @@ class Bench:
 
     async def search(self) -> str:
         """Who answers."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return (await self.both.search(QUESTION)).backend
 
     async def reason(self) -> str | None:
         """Why the second answers; None: the first does."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             fallback = (await self.both.search(QUESTION)).fallback
         return None if fallback is None else fallback.reason
 

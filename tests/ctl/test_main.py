@@ -44,7 +44,7 @@ sys.exit(code)
 
 def _ask(argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", _ASK, *argv]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, env=os.environ)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=os.environ)
 
 
 @pytest.mark.usefixtures("home")
@@ -76,7 +76,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(address: Path, flags: list[st
     command = [sys.executable, "-m", "memd.ctl", "search", "x", "--socket", str(address), *flags]
     with serving(address, answering(FOUND)):
         ended = subprocess.run(
-            command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=30, env=os.environ
+            command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=60, env=os.environ
         )
     os.close(write)
     assert (ended.returncode, ended.stderr) == (0, b"")
@@ -90,7 +90,7 @@ def test_output_that_cannot_be_written_is_told_in_a_line(address: Path, tmp_path
     command = [sys.executable, "-B", "-c", run]
     with serving(address, answering(FOUND)), (tmp_path / "out").open("wb") as out:
         ended = subprocess.run(
-            command, stdout=out, stderr=subprocess.PIPE, check=False, timeout=30, env=os.environ
+            command, stdout=out, stderr=subprocess.PIPE, check=False, timeout=60, env=os.environ
         )
     assert ended.returncode == 1
     assert ended.stderr.decode() == f"memd-ctl: {os.strerror(errno.EFBIG)}\n"
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_a_wait(address: Path) -> None:
         with suppress(OSError):  # Linux says that the other end is closed with an error
             while data := os.read(terminal, 4096):
                 told += data
-        out, _ = waiting.communicate(timeout=5)
+        out, _ = waiting.communicate(timeout=60)
     os.close(terminal)
     assert (waiting.returncode, out) == (130, b"")
     assert b"Traceback" not in told
@@ -136,7 +136,7 @@ def test_the_version_is_that_of_the_distribution(run: Run) -> None:
 def test_the_console_script_is_there() -> None:
     """It is what everybody calls."""
     script = Path(sys.executable).with_name("memd-ctl")
-    ended = subprocess.run([script, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    ended = subprocess.run([script, "--version"], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stdout) == (0, f"memd-ctl {version('memd-daemon')}\n")
 
 

@@ -44,7 +44,7 @@ async def running(
     serving = asyncio.create_task(daemon.serve(places, {}, choose))
     try:
         await until_async(lambda: places.socket.exists() or serving.done(), 10)
-        async with AsyncClient(socket=places.socket, timeout=20) as client:
+        async with AsyncClient(socket=places.socket, timeout=60) as client:
             yield client
     finally:
         if not serving.done():

@@ -32,7 +32,7 @@ class Manager:
             message = dict(line.partition("=")[::2] for line in datagram.split("\n"))
             if "READY" in message and self.answered_when_ready is None:
                 try:
-                    with Client(socket=self._answers, timeout=10) as client:
+                    with Client(socket=self._answers, timeout=60) as client:
                         self.answered_when_ready = client.status().pid > 0
                 except MemdClientError:
                     self.answered_when_ready = False

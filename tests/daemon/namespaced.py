@@ -27,7 +27,7 @@ class Namespaced(Daemon):
 
     def _succeeds(self, *command: str | Path) -> bool:
         into = ["nsenter", "--target", str(self.process.pid), "--user", "--mount", "--preserve-credentials"]
-        return subprocess.run([*into, *map(str, command)], check=False, timeout=20).returncode == 0
+        return subprocess.run([*into, *map(str, command)], check=False, timeout=60).returncode == 0
 
     def as_seen(self, path: Path) -> Path:
         """Where this process finds what the daemon finds at a path."""

@@ -105,7 +105,7 @@ class Daemon:
         except MemdClientError:
             return False
 
-    def client(self, timeout: float | None = 20.0) -> Client:
+    def client(self, timeout: float | None = 60.0) -> Client:
         """A client of it."""
         return Client(socket=self.socket, timeout=timeout)
 

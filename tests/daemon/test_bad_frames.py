@@ -210,7 +210,7 @@ async def test_two_hundred_clients_at_once(served: Daemon) -> None:
     """Each has a connection of its own, and each search its own answer."""
 
     async def some(number: int) -> None:
-        async with AsyncClient(socket=served.socket, timeout=30) as client:
+        async with AsyncClient(socket=served.socket, timeout=60) as client:
             for line in (number, number + 1):
                 found, note = await asyncio.gather(
                     client.search("lighthouses"), client.get("memory/long.md", start_line=line, lines=1)

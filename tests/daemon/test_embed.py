@@ -35,7 +35,7 @@ def embedded(server: EmbeddingServer) -> list[str]:
 
 async def comes(client: AsyncClient, is_wanted: Callable[[Embedding], bool]) -> Embedding:
     """The first status of the embedding of which this is true."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             now = (await status(client)).embedding
             if now is not None and is_wanted(now):
@@ -44,7 +44,7 @@ async def comes(client: AsyncClient, is_wanted: Callable[[Embedding], bool]) -> 
 
 async def complete(client: AsyncClient) -> None:
     """Until all vectors are there."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await client.sync()).vectors != "complete":
             pass
 

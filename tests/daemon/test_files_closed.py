@@ -51,7 +51,7 @@ async def _closes_and_opens(home: Path) -> dict[str, object]:
             path.chmod(0o755)
 
         # Nobody asks for a pass over everything from here on.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(await found(client, "quokka")) < 6 or not await found(client, "wombat"):
                 pass
         told["stale when open"] = (await client.search("quokka")).stale

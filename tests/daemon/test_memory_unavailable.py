@@ -247,7 +247,7 @@ def test_a_socket_that_may_not_be_opened(home: Path) -> None:
 def test_nothing_of_this_ends_the_agent(daemon: Daemon) -> None:
     """The same tools go from no daemon to one, through its death, to the next."""
     daemon.write("memory/a.md", RED)
-    tools = Tools(lambda: Client(daemon.socket, timeout=20))
+    tools = Tools(lambda: Client(daemon.socket, timeout=60))
     assert is_disabled(tools.call(*SEARCH))
     for _ in range(2):
         daemon.start()

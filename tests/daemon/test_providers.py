@@ -282,7 +282,7 @@ async def test_a_used_up_quota_is_said_and_text_stays_searchable(home: Path) -> 
             server.plan = lambda _: None
             reload()
             await comes(client, "chapel blue", mode="hybrid", degraded=[])
-            async with asyncio.timeout(20):  # a question may be answered before the reload is in force
+            async with asyncio.timeout(60):  # a question may be answered before the reload is in force
                 while (await client.sync()).vectors != "complete":
                     pass
 
@@ -302,7 +302,7 @@ async def test_what_was_refused_is_sent_after_a_reload(home: Path) -> None:
             await comes(client, "lighthouse red", mode="hybrid", degraded=[])
             assert (await client.sync()).vectors == "waiting"
             reload()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while (await client.sync()).vectors != "complete":
                     pass
 
@@ -349,7 +349,7 @@ async def test_a_change_of_provider_keeps_searches_by_meaning(home: Path) -> Non
             configure(home, settings(new, "voyage"))
             reload()
             seen: list[str] = []
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not seen or seen[-1] != "voyage":
                     found = await client.search("lighthouse number 3")
                     seen.append(found.provider)
@@ -400,7 +400,7 @@ async def test_the_fallback_stands_in_and_is_left_again(home: Path) -> None:
 
             await until_told(is_told, 20)
             server.listen()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while (found := await client.search("lighthouse number 1")).provider != "openai":
                     assert found.mode != "hybrid" or alike(found, second), found
             assert alike(found, first)

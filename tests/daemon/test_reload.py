@@ -80,7 +80,7 @@ async def test_a_search_that_waits_is_answered_by_the_agent_that_comes_after(hom
         write(home, f"memory/{number:03}.md", f"# Note {number}\n\nThe harbour {number}.\n" * 20)
     async with (
         running(home, settings=patient) as client,
-        AsyncClient(socket=home / "s", timeout=20) as other,
+        AsyncClient(socket=home / "s", timeout=60) as other,
     ):
 
         async def marks() -> int:
@@ -111,7 +111,7 @@ async def test_a_sync_that_waits_is_answered_by_the_agent_that_comes_after(home:
     """Whoever waits for a pass when the settings change gets the report of a pass under the new ones."""
     for number in range(300):
         write(home, f"memory/{number:03}.md", f"# Note {number}\n\nThe lighthouse {number}.\n" * 20)
-    async with running(home) as client, AsyncClient(socket=home / "s", timeout=10) as other:
+    async with running(home) as client, AsyncClient(socket=home / "s", timeout=60) as other:
         waiting = asyncio.create_task(other.sync(vectors=False))
         await until_async(lambda: (home / "state/agents/main.sqlite-wal").stat().st_size > 100_000)
         assert not waiting.done()
@@ -123,7 +123,7 @@ async def test_a_wait_for_vectors_ends_with_the_agent_that_comes_after(home: Pat
     """Whoever waits for vectors when the provider is taken away is not kept waiting for them."""
     provider = HashingProvider(delay_s=30)
     write(home, "memory/a.md", RED)
-    async with running(home, provider) as client, AsyncClient(socket=home / "s", timeout=10) as other:
+    async with running(home, provider) as client, AsyncClient(socket=home / "s", timeout=60) as other:
         waiting = asyncio.create_task(other.sync())
         await until_async(lambda: provider.requests)
         assert not waiting.done()

@@ -148,7 +148,7 @@ async def test_other_chunks_are_built_beside_the_old(home: Path) -> None:
         configure(home, "chunking = { tokens = 20, overlap = 0 }")
         await reload(client)
         assert await paths(client, "lighthouse") != []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await main_status(client)).rebuild is not None:
                 assert (await client.search("lighthouse")).results
         await client.sync()
@@ -209,7 +209,7 @@ async def test_other_times_of_syncing_hold_from_then_on(home: Path) -> None:
         await reload(client)
         await client.sync()
         write(home, "memory/b.md", BLUE)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await main_status(client)).files < 2:
                 await client.get("memory/a.md")
 
@@ -226,7 +226,7 @@ async def test_many_hang_ups_at_once_end_with_what_the_file_says(home: Path) -> 
             configure(home, f"query = {{ max_results = {number} }}")
             os.kill(os.getpid(), signal.SIGHUP)
             await asyncio.sleep(0)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await client.explain("lighthouse")).max_results != 19:
                 await client.status()
         assert (await client.status()).config_error is None
@@ -242,7 +242,7 @@ async def test_a_hang_up_in_the_middle_of_a_rebuild_ends_it_cleanly(home: Path) 
         await reload(client)
         configure(home, 'provider = "none"\nchunking = { tokens = 30, overlap = 0 }')
         await reload(client)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await main_status(client)).rebuild is not None:
                 assert (await client.search("lighthouse")).results
         await client.sync()

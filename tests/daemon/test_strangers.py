@@ -115,7 +115,7 @@ def run_as_nobody(directory: Path, state: Path) -> subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=60,
     )
 
 

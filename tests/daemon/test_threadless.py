@@ -58,7 +58,7 @@ async def test_a_reload_that_no_thread_could_read_is_tried_again(monkeypatch: py
         loop.call_soon(signals.want, SignalAction.STOP)
 
     signals.want(SignalAction.RELOAD)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await daemon.until_stopped(signals, reload)
     assert tries == 3
 
@@ -76,7 +76,7 @@ async def test_a_reload_that_memd_fails_at_is_logged_and_the_next_one_is_made() 
 
     signals.want(SignalAction.RELOAD)
     with capture_logs() as logs:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await daemon.until_stopped(signals, reload)
     assert tries == 2
     assert [one["event"] for one in logs] == ["config.reload_failed"]

@@ -27,7 +27,7 @@ def run(
     }
     arguments = [str(part) for flag in flags.items() for part in flag]
     command = [sys.executable, "-m", "memd", "run", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=20)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
 
 
 def assert_refused(ended: subprocess.CompletedProcess[str], status: int, *says: str) -> None:
@@ -165,7 +165,7 @@ def test_a_place_that_may_not_be_written_is_told(where: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=60,
         )
         assert_refused(ended, 78, str(closed), "MEMD_")
 
@@ -236,7 +236,7 @@ def test_a_configuration_that_is_named_must_be_there(daemon: Daemon) -> None:
     ]
     environ = os.environ | {"MEMD_CONFIG": str(missing)}
     ended = subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=20
+        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=60
     )
     assert_refused(ended, 78, str(missing), "does not exist")
 
@@ -259,7 +259,7 @@ def test_without_a_configuration_it_serves_the_usual_workspace(home: Path) -> No
         try:
             until(lambda: address.exists() or daemon.poll() is not None, 20)
             assert daemon.poll() is None, (home / "log").read_text()
-            with Client(socket=address, timeout=20) as client:
+            with Client(socket=address, timeout=60) as client:
                 status = client.status()
                 assert status.config is None
                 assert list(status.agents) == ["main"]

@@ -40,7 +40,7 @@ def test_a_wedged_worker_is_waited_for_by_nobody(home: Path) -> None:
     """While it is stopped, what is new is found by its words at once; another one gives it its vector."""
     daemon = Daemon(home, real_model=True)
     daemon.write("memory/a.md", RED)
-    with daemon.start(), daemon.client(timeout=20) as client:
+    with daemon.start(), daemon.client(timeout=60) as client:
         assert client.sync().vectors == "complete"
         worker = worker_of(daemon)
         os.kill(worker, signal.SIGSTOP)

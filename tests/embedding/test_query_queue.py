@@ -292,7 +292,7 @@ async def test_a_question_that_failed_in_whatever_way_is_asked_again(
 ) -> None:
     """It is told at once, however long its patience; who asks the same next gets the vector."""
     queue = QuestionQueue(provider, healthy())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with capture_logs(), pytest.raises(EmbedUnavailable, match=said):
             await queue.ask("which?", 3600)
         np.testing.assert_array_equal(await queue.ask("which?", 3600), provider.embed(["which?"])[0])

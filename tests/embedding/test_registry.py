@@ -58,6 +58,6 @@ async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_a
         monkeypatch.setattr(ModelInfoStore, "recall", is_unknown)
         supply = await engines.supply(settings)
         assert supply.embeds
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asked.wait()
         await engines.close()

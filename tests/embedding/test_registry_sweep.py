@@ -26,7 +26,7 @@ class Lingering(HashingProvider):
 
     async def close(self) -> None:
         self.is_closing.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.may_close.wait()
         await super().close()
 
@@ -64,7 +64,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def closing(provider: Lingering) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await provider.is_closing.wait()
 
 

@@ -81,7 +81,7 @@ class Bench:
 
     async def settle(self, *, force: bool = False) -> int:
         """A pass over everything; how many files it took in."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return (await self.loop.settled(self.loop.request(force=force))).changed
 
     async def paths(self, word: str) -> set[str]:

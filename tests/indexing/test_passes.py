@@ -85,7 +85,7 @@ async def test_a_pass_that_fails_is_tried_again_and_loses_nothing(bench: Bench) 
     assert bench.loop.pending
     blocker.execute("ROLLBACK")
     blocker.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await bench.paths("apples"):
             pass
 

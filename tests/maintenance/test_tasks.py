@@ -371,7 +371,7 @@ async def test_what_could_not_be_put_in_order_is_put_in_order_later(tmp_path: Pa
     await index.adopt(FINGERPRINT)
     tidy = MaintenanceTriggers(late_s=0.001)
     running = asyncio.create_task(keep(optimize_keywords(index, tidy), first_wait_s=0.001))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await tidy.left_over.wait()
     assert index.attempts > 2
     running.cancel()

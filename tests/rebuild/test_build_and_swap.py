@@ -47,7 +47,7 @@ class Bench:
 
     async def embed(self) -> int:
         """Embed the new index; how many of its chunks wait afterwards."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.embedding.embed(self.new)
         assert self.embedding.progress is None
         return (await self.new.counts()).waiting

@@ -180,7 +180,7 @@ raise KeyError(secret)
 def test_python_itself_prints_nothing_that_failed() -> None:
     """What ends the process, a thread or an object goes to stderr by way of an account."""
     done = subprocess.run(
-        [sys.executable, "-c", STRAYS], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-c", STRAYS], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 1
     assert SECRET not in done.stderr + done.stdout

@@ -14,7 +14,7 @@ async def test_wishes_come_in_their_order() -> None:
         (signal.SIGINT, SignalAction.STOP),
     ):
         os.kill(os.getpid(), number)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await signals.next() is wish
 
 
@@ -30,7 +30,7 @@ async def test_a_stop_is_heard_before_anybody_asks() -> None:
     signals = Signals(asyncio.get_running_loop(), on_stop)
     for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
         os.kill(os.getpid(), number)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await stopping.wait()
         assert heard == ["stop"]
         assert await signals.next() is SignalAction.STOP

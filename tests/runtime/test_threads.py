@@ -151,7 +151,7 @@ async def test_a_moment_without_threads_is_over_when_there_are_some(no_room: Cal
     assert threads.is_done
     no_room(False)
     for number in range(3, 6):
-        await asyncio.wait_for(threads.run(done.append, number), 10)
+        await asyncio.wait_for(threads.run(done.append, number), 60)
     assert done == [3, 4, 5]
 
 
@@ -167,7 +167,7 @@ async def test_where_no_more_threads_begin_those_there_are_do_the_work(
     await asyncio.sleep(0)
     assert threads.count == 1
     gate.open.set()
-    assert await asyncio.wait_for(asyncio.gather(*waiting), 10) == [0, 1, 2, 3, 4]
+    assert await asyncio.wait_for(asyncio.gather(*waiting), 60) == [0, 1, 2, 3, 4]
     await blocked
 
 
@@ -197,7 +197,7 @@ async def test_a_thread_that_dies_before_it_has_begun_stops_nobody(
 
     monkeypatch.setattr(threading.Thread, "_bootstrap", dying)
     threads = Threads(1, "dying", birth_s=0.01)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         both = await asyncio.gather(threads.run(divmod, 7, 2), threads.run(divmod, 9, 2))
         assert list(both) == [(3, 1), (4, 1)]
     assert threads.count == 1

@@ -436,7 +436,7 @@ async def test_after_a_look_another_one_is_taken_in_time(
         return faults(connection, schema)
 
     monkeypatch.setattr(integrity, "faults", counted)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while len(looks) < 3:
             with pytest.raises(StoreUnavailable):
                 await scene.database.write(wrong_sql)

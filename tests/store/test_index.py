@@ -451,7 +451,7 @@ async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path:
     await beside.replace(found_file("memory/b.md"), b"1", [built], {built.hash: vector_of(3)}, frozenset())
     waiting = asyncio.create_task(index.changed.since(index.changed.version))
     await index.become(beside)
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 60)
     assert await index.keywords('"old"', 10, EVERYTHING) == []
     [(chunk_id, _)] = await index.keywords('"words"', 10, EVERYTHING)
     assert chunk_id == 5000

@@ -219,7 +219,7 @@ def test_limits_are_named_with_their_remedy(tmp_path: Path) -> None:
     code = f"import json; from {__name__} import refusals; print(json.dumps(refusals({str(tmp_path)!r})))"
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
     done = subprocess.run(
-        command, capture_output=True, check=False, cwd=Path(__file__).parents[2], timeout=30
+        command, capture_output=True, check=False, cwd=Path(__file__).parents[2], timeout=60
     )
     assert done.returncode == 0, done.stderr.decode()
     free, watches, instances, descriptors = msgspec.json.decode(done.stdout, type=list[str])

@@ -90,7 +90,7 @@ class Bench:
 
     async def settle(self) -> None:
         """Have the index follow the files."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await self.sync.settled(self.sync.request())
 
     async def create(self) -> QmdBackend:

@@ -19,7 +19,7 @@ def test_the_context_functions_need_msgspec_alone() -> None:
     names = [file.stem for file in Path(memd_client.context.__file__).parent.glob("[a-z]*.py")]
     assert {"bootstrap", "daily_note", "workspace"} <= set(names)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *names], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", PROGRAM, *names], capture_output=True, text=True, check=True, timeout=60
     )
     loaded, has_asyncio = done.stdout.splitlines()
     assert set(loaded.split()) <= {

@@ -76,7 +76,7 @@ async def desk(
         await batches.resume()
         running = asyncio.create_task(queue.run())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 yield Desk(queue, batches, provider)
         finally:
             running.cancel()

@@ -24,7 +24,7 @@ class Line:
         await asyncio.sleep(0)
 
     async def ended(self) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.gather(*self.tasks.values(), return_exceptions=True)
 
 
@@ -125,7 +125,7 @@ async def test_a_failure_passes_the_place_on() -> None:
     with pytest.raises(ZeroDivisionError):
         async with turns.turn("a", quick=True):
             raise ZeroDivisionError
-    async with asyncio.timeout(20), turns.turn("b", quick=False):
+    async with asyncio.timeout(60), turns.turn("b", quick=False):
         pass
 
 

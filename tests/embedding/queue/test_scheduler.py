@@ -41,7 +41,7 @@ async def worked(queue: EmbeddingQueue, *indexes: Index) -> list[tuple[int, str 
     """Let the queue run until it has settled all these indexes."""
     running = asyncio.create_task(queue.run())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return [await queue.wait_for(index) for index in indexes]
     finally:
         running.cancel()
@@ -118,7 +118,7 @@ async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: Emb
     queue = EmbeddingQueue(provider, cache, CacheBound(1000), healthy(0.01))
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         waiting, reason = await queue.wait_for(index)
         assert waiting == 1
         assert reason
@@ -165,7 +165,7 @@ async def test_vectors_of_other_models_age_out(tmp_path: Path, cache: EmbeddingS
     running = asyncio.create_task(queue.run())
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     hashes = [chunk_of(f"old {n}").hash for n in range(10)]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await queue.wait_for(index) == (0, None)
         await pruned.wait()
     assert len(await gone.held(hashes)) == 8
@@ -268,7 +268,7 @@ async def test_a_text_that_a_provider_breaks_down_at_is_not_all_it_is_asked_for(
     queue = EmbeddingQueue(Poisoned(), cache, CacheBound(1000), healthy(0.001))
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     running = asyncio.create_task(queue.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await index.counts()).done < 3:
             await changed(queue)
     assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
@@ -299,11 +299,11 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
     queue = EmbeddingQueue(Told(), cache, CacheBound(1000), healthy(0.05))
     queue.serve(source)
     running = asyncio.create_task(queue.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await index.counts()).done < 20:
             await changed(queue)
     assert [chunk.text for chunk in await index.waiting(10)] == ["poison"]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not isinstance(queue.health.now.passages, Retrying) or queue.health.now.passages.failures < 4:
             await changed(queue)
     assert queue.health.now.passages.until - queue.health.now.passages.at > 0.025, (
@@ -314,7 +314,7 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
     await index.replace(found_file("memory/b.md"), b"2", chunks, {}, frozenset())
     before = failures
     queue.serve(source)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await index.counts()).done < 21:
             await changed(queue)
     assert failures <= before + 2

@@ -113,7 +113,7 @@ async def test_a_confirmation_that_is_used_up_is_gone_after_a_restart_though_the
     async with running(queue, index):
         queue.serve(IndexToEmbed("main", index, use_cache=True))
         assert await queue.wait_for(index) == (0, None)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await is_kept.wait()
         assert await ProviderStore(cache, queue.known.space).document("confirmed:main") == b"false"
 
@@ -256,7 +256,7 @@ async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> N
     await until_async(lambda: queue.state_of("main") == WaitingForConfirmation(21, 8400))
     assert begun == [20]
     await queue.confirm("main")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await waiting
     assert begun == [20, 21]
     assert queue.state_of("main") == Healthy()
@@ -306,7 +306,7 @@ async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
             file, chunks = found_file(f"memory/{burst}.md"), [chunk_of(text) for text in texts]
             await index.replace(file, b"1", chunks, {}, frozenset())
             queue.serve(IndexToEmbed("main", index, use_cache=True))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while (await index.counts()).done < 10 * (burst + 1):
                     await changed(queue)
             await until_async(lambda: not queue.backlogs["main"].answered, 10)

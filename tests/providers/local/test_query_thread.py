@@ -59,7 +59,7 @@ async def ask_in_vain(questions: QueryThread[int], desks: Desks) -> None:
 
 async def refusal(questions: QueryThread[int]) -> str:
     """What a question is told, as soon as nobody is made to wait any more."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 async with asyncio.timeout(0.01):
@@ -72,7 +72,7 @@ async def refusal(questions: QueryThread[int]) -> str:
 
 async def answer(questions: QueryThread[int]) -> int:
     """What a question is answered, as soon as one is, where nobody waits behind another."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await questions.ask(sound)
@@ -125,7 +125,7 @@ async def test_a_stuck_question_keeps_no_place_in_the_queue(
 
     health = healthy()
     queue = QuestionQueue(Numbered(), health)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not desks.stuck_at:  # a thread that is slow to begin has its question taken back
             with pytest.raises(EmbedUnavailable, match="at one question"):
                 await queue.ask("stuck", 60)
