@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import structlog
 from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.daemon import DaemonPlaces
+from memd.embedding.health_state import FallbackThresholds
 from memd.providers.choose import ProviderChoice
 from memd_client import AsyncClient
 from tests.fakes import HashingProvider
@@ -32,7 +33,6 @@ async def running(
     """
     embedder = provider or HashingProvider()
     configure(home, settings)
-    places = DaemonPlaces(home / "config.toml", home / "state", home / "s")
 
     def choose(wanted: AgentSettings) -> ProviderChoice:
         return (
@@ -41,7 +41,26 @@ async def running(
             else ProviderChoice(embedder, None)
         )
 
-    serving = asyncio.create_task(daemon.serve(places, {}, choose))
+    async with served(home, choose) as client:
+        yield client
+
+
+@asynccontextmanager
+async def served(
+    home: Path,
+    choose: Callable[[AgentSettings], ProviderChoice],
+    *,
+    patience: FallbackThresholds | None = None,
+) -> AsyncIterator[AsyncClient]:
+    """A client of a daemon that has been configured.
+
+    Args:
+        home: As in running.
+        choose: The provider of an agent.
+        patience: With providers that do not answer.
+    """
+    places = DaemonPlaces(home / "config.toml", home / "state", home / "s")
+    serving = asyncio.create_task(daemon.serve(places, {}, choose, patience=patience or FallbackThresholds()))
     try:
         await until_async(lambda: places.socket.exists() or serving.done(), 10)
         async with AsyncClient(socket=places.socket, timeout=60) as client:

@@ -1,6 +1,5 @@
 """The whole daemon in the event loop of a test, with the providers that its configuration names."""
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Mapping
@@ -10,17 +9,16 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.daemon import DaemonPlaces
 from memd.embedding.health_state import FallbackThresholds
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import ProviderChoice, choose
 from memd.store.index import Index
 from memd_client import AsyncClient
 from memd_client.messages import AgentStatus, Found
+from tests.daemon.inprocess import served
 from tests.fakes.embedding_server import EmbeddingServer
-from tests.wait import until_async, until_told
+from tests.wait import until_told
 
 LONG_S = 60.0  # on a busy machine a model takes its time to load
 
@@ -36,26 +34,12 @@ async def running(
         environ: What of the environment it sees.
         patience: With providers that do not answer.
     """
-    places = DaemonPlaces(home / "config.toml", home / "state", home / "s")
 
     def chosen(settings: AgentSettings) -> ProviderChoice:
         return choose(settings, ChoiceInputs(environ or {}, home, read_small))
 
-    serving = asyncio.create_task(daemon.serve(places, {}, chosen, patience=patience or FallbackThresholds()))
-    try:
-        await until_async(lambda: places.socket.exists() or serving.done(), 10)
-        async with AsyncClient(socket=places.socket, timeout=LONG_S) as client:
-            yield client
-    finally:
-        if not serving.done():
-            os.kill(os.getpid(), signal.SIGTERM)
-        await serving
-
-
-def configure(home: Path, settings: str) -> None:
-    """Write the configuration of agent main; reload brings it into force."""
-    text = f'[agents.main]\nworkspace = "{home}/workspace"\n{settings}\n'
-    (home / "config.toml").write_text(text, encoding="utf-8")
+    async with served(home, chosen, patience=patience) as client:
+        yield client
 
 
 def reload() -> None:

@@ -9,9 +9,9 @@ import pytest
 from memd_client import AsyncClient
 from memd_client.errors import RequestFailed
 from memd_client.messages import Embedding
+from tests.daemon.inprocess import configure, write
 from tests.daemon.inprocess import running as running_local
-from tests.daemon.inprocess import write
-from tests.daemon.remote import configure, reload, running, says, status
+from tests.daemon.remote import reload, running, says, status
 from tests.daemon.trouble import comes_true
 from tests.fakes.embedding_server import KEY, EmbeddingServer, broken, no_quota
 from tests.wait import until_async

@@ -17,20 +17,8 @@ from memd.providers.provider import Vectors
 from memd.providers.remote import replies
 from memd.store.index import Index
 from memd_client import AsyncClient
-from tests.daemon.inprocess import write
-from tests.daemon.remote import (
-    LONG_S,
-    alike,
-    comes,
-    configure,
-    leaks,
-    reload,
-    running,
-    says,
-    status,
-    told,
-    vectors_of,
-)
+from tests.daemon.inprocess import configure, write
+from tests.daemon.remote import LONG_S, alike, comes, leaks, reload, running, says, status, told, vectors_of
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer, broken, no_quota
 from tests.wait import until, until_async, until_told

@@ -245,19 +245,25 @@ async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Cal
     assert recovery.kept_damaged(index.file) == []
 
 
-async def test_damage_that_sqlite_does_not_name_is_looked_for(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A table that is gone is found by a look through the file, which is not taken for each statement that fails."""
-    monkeypatch.setattr(databases, "LOOKING", 1e9)
-    looks = []
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The schemas of the files that were looked through, in order."""
+    seen = []
     faults = integrity.faults
 
     def counted(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
-        looks.append(schema)
+        seen.append(schema)
         return faults(connection, schema)
 
     monkeypatch.setattr(integrity, "faults", counted)
+    return seen
+
+
+async def test_damage_that_sqlite_does_not_name_is_looked_for(
+    scene: Scene, looks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that is gone is found by a look through the file, which is not taken for each statement that fails."""
+    monkeypatch.setattr(databases, "LOOKING", 1e9)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             await scene.database.write(wrong_sql)
@@ -424,18 +430,10 @@ async def test_pages_in_memory_are_given_up_by_each_connection(scene: Scene) -> 
 
 
 async def test_after_a_look_another_one_is_taken_in_time(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, looks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After as many times as long as it took: damage that came since is not hidden for ever."""
     monkeypatch.setattr(databases, "LOOKING", 1)
-    looks = []
-    faults = integrity.faults
-
-    def counted(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
-        looks.append(schema)
-        return faults(connection, schema)
-
-    monkeypatch.setattr(integrity, "faults", counted)
     async with asyncio.timeout(60):
         while len(looks) < 3:
             with pytest.raises(StoreUnavailable):
