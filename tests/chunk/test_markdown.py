@@ -478,3 +478,10 @@ def test_a_limit_that_would_cut_words_apart_counts_as_the_least() -> None:
         found = chunk(document(text), overlap=0, **limits)
         assert found == chunk(document(text), overlap=0, **raised)
         assert found != chunk(document(text), overlap=0, **larger)
+
+
+def test_a_line_that_just_fits_stays_whole() -> None:
+    """Whatever stands before it; one that is a sign longer is divided."""
+    for count, whole in ((LONGEST, True), (LONGEST + 1, False)):
+        chunks = chunk(document(f"a few words\n{'x' * count}"), tokens=400, overlap=80)
+        assert ("x" * count in [one.text for one in chunks]) is whole

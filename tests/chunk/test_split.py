@@ -36,6 +36,7 @@ def test_a_piece_is_as_long_as_it_may_be(text: str, start: int, most: int) -> No
         ("我" * 5 + "x" * 200, "我" * 5 + "x" * 55),
         ("x " + "y" * 200, "x " + "y" * 58),  # a place in its first half would leave a piece of a few words
         ("x. " + "y" * 200, "x. " + "y" * 57),
+        ("x" * 20 + " " + "y" * 200, "x" * 20 + " " + "y" * 39),
         ("x" * 30 + " " + "y" * 200, "x" * 30 + " "),
         ("x" * 30 + ". " + "y" * 9 + " " + "y" * 200, "x" * 30 + "."),  # a sentence before a word
         ("x" * 30 + " y" * 15, "x" * 30 + " y" * 15),  # what fits is not cut

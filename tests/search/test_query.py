@@ -376,6 +376,27 @@ def test_a_day_is_told_from_the_day_of_the_question(text: str, expected: list[in
     assert list(days_named(text, WEDNESDAY)) == days
 
 
+def test_each_number_and_each_weekday_is_read() -> None:
+    """In both languages; a number in figures is the same."""
+    words = ["a", "one", "two", "three", "four", "five", "six", "seven", "ten"]
+    for word, count in zip(words, (1, 1, 2, 3, 4, 5, 6, 7, 10), strict=True):
+        assert days_named(f"{word} days ago", WEDNESDAY) == days_named(f"{count} days ago", WEDNESDAY)
+        assert days_named(f"{count} days ago", WEDNESDAY) == (WEDNESDAY - timedelta(days=count),)
+    for word, count in zip("一两兩二三四五六七十", (1, 2, 2, 2, 3, 4, 5, 6, 7, 10), strict=True):
+        assert days_named(f"{word}天前", WEDNESDAY) == (WEDNESDAY - timedelta(days=count),)
+    for number, word in enumerate("一二三四五六日"):
+        assert days_named(f"这周{word}", WEDNESDAY) == (WEDNESDAY + timedelta(days=number - 2),)
+    for number in range(7):
+        day = WEDNESDAY - timedelta(days=number + 1)
+        assert days_named(f"last {day:%A}".lower(), WEDNESDAY) == (day,)
+
+
+@pytest.mark.parametrize("text", ["昨天", "昨晚", "昨日", "yesterday"])
+def test_each_word_for_yesterday_is_read(text: str) -> None:
+    """One day back."""
+    assert days_named(text, WEDNESDAY) == (WEDNESDAY - timedelta(days=1),)
+
+
 def test_a_question_asks_for_the_date_of_a_day_that_it_names() -> None:
     """Besides its words, by which notes are found that say "yesterday" themselves; what is embedded stays as it is."""
     asked = parse("Who called Yesterday?", WEDNESDAY)

@@ -164,6 +164,24 @@ def test_refuses_what_is_not_regular(root: Path) -> None:
                 open_inside(root, ("memory", name))
 
 
+def test_what_is_not_regular_is_not_even_opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To open a device, or a FIFO that somebody waits on, is an act in itself."""
+    os.mkfifo(root / "memory" / "fifo.md")
+    opened: list[str] = []
+    real_open = os.open
+
+    def counted(path: str, flags: int, **how: int) -> int:
+        opened.append(path)
+        return real_open(path, flags, **how)
+
+    monkeypatch.setattr(os, "open", counted)
+    with pytest.raises(OutsideFence):
+        open_inside(root, ("memory", "fifo.md"))
+    assert opened[-1] == "memory"
+    open_inside(root, ("memory", "a.md"))
+    assert opened[-1] == "a.md"
+
+
 def test_finds_another_unicode_form(root: Path) -> None:
     """A name in NFC opens the file whose name the disk keeps decomposed, in directories as well."""
     (root / NFD).mkdir()
