@@ -76,3 +76,11 @@ def test_the_language_of_a_note_is_that_of_its_first_lines() -> None:
     for blank, told in ((most - 1, "2026年2月9日"), (most, "9 February 2026")):
         document = Document("memory/2026-02-09.md", Kind.NOTE, (*[""] * blank, "数据库迁移"))
         assert dates_of(document) == ("2026-02-09", told)
+
+
+def test_the_language_of_a_note_is_that_of_its_first_signs() -> None:
+    """Of one that has long lines, too."""
+    most = shipped("memd.chunk.context._LANGUAGE_CHARS")
+    for blank, told in ((most - 1, "2026年2月9日"), (most, "9 February 2026")):
+        document = Document("memory/2026-02-09.md", Kind.NOTE, (" " * blank + "数据库迁移",))
+        assert dates_of(document) == ("2026-02-09", told)

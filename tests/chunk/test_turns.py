@@ -277,3 +277,15 @@ def test_a_limit_that_would_cut_words_apart_counts_as_the_least() -> None:
         found = cut(turns, overlap=0, **usual | {name: 1})
         assert found == cut(turns, overlap=0, **usual | {name: limit})
         assert found != cut(turns, overlap=0, **usual | {name: limit + 1})
+
+
+def test_turns_that_just_fill_a_chunk_share_it() -> None:
+    """And with one sign more they do not; nor does one that is as long as a chunk need two."""
+    for count, chunks in (
+        (700 - len("User: \nAssistant: ") - 300, 1),
+        (700 - len("User: \nAssistant: ") - 299, 2),
+    ):
+        turns = [turn("x" * 300, minutes=None), turn("y" * count, "assistant", line=3, minutes=None)]
+        assert len(cut(turns, overlap=0).chunks) == chunks
+    for count, chunks in ((700 - len("User: "), 1), (701 - len("User: "), 2)):
+        assert len(cut([turn("x" * count, minutes=None)], overlap=0).chunks) == chunks

@@ -8,6 +8,7 @@ import pytest
 
 from memd.config.check import document_problems, dotted
 from memd.config.toml_lines import Key
+from tests.bounds import shipped
 
 
 def _complaints(text: str) -> list[str]:
@@ -130,13 +131,20 @@ def test_a_wrong_value_is_told_with_what_is_allowed(text: str, complaint: str) -
     assert _complaints(text) == [complaint]
 
 
+def test_a_limit_of_memory_leaves_room_for_what_memd_is() -> None:
+    """Of so many megabytes and more, or none at all."""
+    least = shipped("memd.config.settings.LEAST_LIMIT_MB")
+    assert _complaints(f"daemon.memory_limit_mb = {least}") == []
+    [complaint] = _complaints(f"daemon.memory_limit_mb = {least - 1}")
+    assert f"or {least} and more" in complaint
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "agents.main.redact.mode = 'sessions'",
         "defaults.limits.max_injected_chars = 4000",
         "daemon.memory_limit_mb = 0",
-        "daemon.memory_limit_mb = 64",
     ],
 )
 def test_a_key_with_its_default_is_accepted(text: str) -> None:

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from memd.errors import MemdError
 from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus, resident_bytes
+from tests.bounds import shipped
 from tests.wait import until_async
 
 WORKER = 4711
@@ -178,9 +179,12 @@ async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
             assert trouble(machine) is not None
             machine.rest_mb = 100
             await soon(lambda: trouble(machine) is None)
-            machine.rest_mb, machine.now = 300, 61.0
+            squeezed_s = shipped("memd.memory_limit.limit.SQUEEZED_S")
+            machine.rest_mb, machine.now = 300, squeezed_s - 1
             await soon(lambda: trouble(machine) is not None)
-            assert machine.agents["a"].released == 2
+            assert machine.agents["a"].released == 1
+            machine.now = squeezed_s
+            await soon(lambda: machine.agents["a"].released == 2)
     events = [entry["event"] for entry in logged]
     assert events == ["memory.vectors_given_up", "memory.limit_exceeded", "memory.limit_kept"]
 
@@ -218,10 +222,13 @@ async def test_vectors_that_cannot_be_read_stay_on_disk_and_are_asked_for_again(
     sick.is_shelved = sick.unreadable = machine.agents["b"].is_shelved = True
     async with kept(machine, 0):
         await soon(lambda: machine.on_disk() == {"a"})
-        await machine.some_looks()
-        assert sick.tried == 1
+        refused_s = shipped("memd.memory_limit.limit.REFUSED_S")
+        for now in (0.0, refused_s - 1):
+            machine.now = now
+            await machine.some_looks()
+            assert sick.tried == 1
         sick.unreadable = False
-        machine.now = 60.0
+        machine.now = refused_s
         await soon(lambda: not machine.on_disk())
 
 
@@ -283,3 +290,19 @@ def test_a_process_that_is_gone_holds_nothing_that_can_be_told(platform: str) ->
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     assert resident_bytes(gone.pid, platform=platform) is None
+
+
+@pytest.mark.parametrize(("before_s", "times"), [(1.0, 1), (0.0, 2)])
+async def test_a_limit_that_is_not_kept_now_and_then_is_logged_once_an_hour(
+    before_s: float, times: int
+) -> None:
+    """Status says it each time."""
+    machine = Machine(300)
+    with capture_logs() as logged:
+        async with kept(machine, 200):
+            await soon(lambda: trouble(machine) is not None)
+            machine.rest_mb = 100
+            await soon(lambda: trouble(machine) is None)
+            machine.rest_mb, machine.now = 300, shipped("memd.memory_limit.limit.TOLD_S") - before_s
+            await soon(lambda: trouble(machine) is not None)
+    assert [entry["event"] for entry in logged].count("memory.limit_exceeded") == times

@@ -6,6 +6,7 @@ import string
 import pytest
 
 from memd.redact.secret_values import is_jumble
+from tests.bounds import shipped
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,9 @@ def test_chance_makes_a_jumble() -> None:
     rng = random.Random(1)
     drawn = ["".join(rng.choices(string.ascii_lowercase, k=16)) for _ in range(500)]
     assert sum(map(is_jumble, drawn)) > 430
+
+
+def test_of_few_letters_none_look_like_chance() -> None:
+    """From so many on a text is told from words."""
+    least = shipped("memd.redact.secret_values._LEAST_LETTERS")
+    assert [is_jumble("qzxvkjwqzxvkjw"[:count]) for count in (least - 1, least)] == [False, True]

@@ -42,3 +42,10 @@ def test_what_is_repeated_has_an_end() -> None:
     most = shipped("memd.backends.qmd.errors._MOST_CHARS")
     for count in (most - 6, most - 5):
         assert last_words("Error " + "x" * count) == "Error " + "x" * (most - 6)
+
+
+def test_a_line_that_many_others_follow_is_not_looked_for() -> None:
+    """The last ones are read."""
+    most = shipped("memd.backends.qmd.errors._MOST_LINES")
+    for others, told in ((most - 1, "Error: x"), (most, "ok")):
+        assert last_words("\n".join(["Error: x", *["ok"] * others])) == told

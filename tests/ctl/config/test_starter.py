@@ -19,6 +19,7 @@ from memd.ctl.config.starter import (
     starter_config,
 )
 from memd.ctl.failures import Failed
+from tests.bounds import shipped
 from tests.ctl.conftest import Run
 from tests.sources.homes import write_homes
 
@@ -94,6 +95,16 @@ def test_an_answer(typed: str, usual: bool, answer: bool) -> None:
     assert ask_yes_no("Well?", asked.write, asked.flush, lines.readline, usual=usual) is answer
     assert asked.getvalue().startswith("Well? [Y/n] " if usual else "Well? [y/N] ")
     assert asked.getvalue().count("Answer y or n.") == typed.count("?")
+
+
+def test_a_question_is_asked_so_often() -> None:
+    """And the last attempt counts like the first."""
+    most = shipped("memd.ctl.config.starter._MOST_ATTEMPTS")
+    lines = io.StringIO("what?\n" * (most - 1) + "y\n")
+    assert ask_yes_no("Well?", lambda _: None, lambda: None, lines.readline, usual=False)
+    lines = io.StringIO("what?\n" * most + "y\n")
+    with pytest.raises(Failed, match="was not answered"):
+        ask_yes_no("Well?", lambda _: None, lambda: None, lines.readline, usual=False)
 
 
 @pytest.mark.parametrize("typed", ["", "a\nb\nc\ny\n"])

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -180,6 +181,20 @@ def test_hits_without_room_are_left_out_whole() -> None:
     assert alone is not None
     assert "😀…\n</memd-recall " in alone
     assert MOST_CHARS - 5 < len(alone) <= MOST_CHARS
+
+
+def test_a_stump_of_a_hit_or_a_note_says_something_or_is_left_out() -> None:
+    """Where there is room for so few signs of it, it is not shown."""
+    least = shipped("memd.ctl.integrations.hook_context._STUMP_CHARS")
+
+    def shown(make: Callable[[int], str | None]) -> int:
+        """Of how many signs the first stump is, with ever more room for it."""
+        blocks = (make(room) for room in range(MOST_CHARS))
+        return next(count for block in blocks if block is not None and (count := block.count("😀")))
+
+    assert shown(lambda room: format_hits([hit("😀" * 3_000)], room)) == least
+    note = DailyNote("memory/2026-02-09.md", "😀" * 3_000)
+    assert shown(lambda room: format_notes([note], room)) >= least
 
 
 def test_nothing_found_is_nothing_said() -> None:

@@ -1,6 +1,7 @@
 """Requests with passages, and their throughput."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.passage_embedder import PartialResult, PassageEmbedder, Throughput
 from memd.model import TextHash
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vectors
+from tests.bounds import shipped
 from tests.clock import Clock
 from tests.embedding.queue.queues import healthy
 from tests.fakes import HashingProvider
@@ -207,3 +209,15 @@ def test_a_request_that_hung_is_soon_forgotten() -> None:
         now += took_s
         rate.answered(16, now)
     assert rate.per_s == pytest.approx(16.0, rel=0.2)
+
+
+def test_what_is_longer_past_counts_for_less_than_a_third() -> None:
+    """One text a second for long, and then none: after the span of its memory a third of that is left, less a little."""
+    span_s = shipped("memd.embedding.queue.passage_embedder.MEMORY_S")
+    rate = Throughput()
+    for second in range(600):
+        rate.asked(float(second))
+        rate.answered(1, second + 1.0)
+    rate.asked(600.0)
+    rate.answered(0, 600.0 + span_s)
+    assert rate.per_s == pytest.approx(math.exp(-1), rel=1e-3)
