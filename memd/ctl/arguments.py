@@ -4,7 +4,7 @@ import argparse
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, get_args
+from typing import NoReturn, get_args
 
 from memd.ctl.failures import UsageError
 from memd.version import VERSION
@@ -32,22 +32,7 @@ COMMANDS: Mapping[str, str] = {
 }
 """Every command, with what it does."""
 
-_OF_AN_AGENT = frozenset(
-    {
-        "up",
-        "status",
-        "sync",
-        "reindex",
-        "embed",
-        "search",
-        "get",
-        "explain",
-        "doctor",
-        "mcp",
-        "hook",
-        "redact",
-    }
-)
+_WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "help"})
 _VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
 MCP_CLIENTS = ("claude", "codex", "cursor", "gemini", "openclaw")
 _MAX_RESULTS = 50
@@ -84,7 +69,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         agent=None, json=False, config=None, socket=None, state_dir=None, timeout=None, no_color=False
     )
     options = _parser().parse_args(argv, given)
-    if options.agent is not None and options.command not in _OF_AN_AGENT:
+    if options.agent is not None and options.command in _WITHOUT_AGENT:
         raise UsageError(f"--agent says nothing to `memd-ctl {options.command}`")
     return options
 
@@ -111,8 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=_Help,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", prog="memd-ctl")
-    parsers = {name: _add_parser(commands, name, summary, common) for name, summary in COMMANDS.items()}
+    parsers = _subparsers(top, common, "command", COMMANDS)
     _add_up(parsers["up"])
     parsers["status"].add_argument(
         "-w", "--watch", action="store_true", help="draw it again each second, until Ctrl-C"
@@ -126,10 +110,14 @@ def _parser() -> argparse.ArgumentParser:
         "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
     )
     _add_get(parsers["get"])
-    _add_demo(parsers["demo"])
+    parsers["demo"].add_argument(
+        "--keep", action="store_true", help="keep the workspace, and say where it is"
+    )
     _add_config(parsers["config"], common)
     _add_logs(parsers["logs"])
-    _add_redact(parsers["redact"])
+    parsers["redact"].add_argument(
+        "file", metavar="FILE", type=_named, help="a note or a transcript, taken as text; - is stdin"
+    )
     _add_service(parsers["service"], common)
     _add_mcp(parsers["mcp"], common)
     _add_hook(parsers["hook"], common)
@@ -176,15 +164,14 @@ def _add_reindex(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_embed(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl embed")
-    for name, summary in (
-        ("pause", "ask the provider for nothing more, also after a restart"),
-        ("resume", "go on, and ask a provider that refused again"),
-        ("confirm", "let what waits for a confirmation be sent, and paid for"),
-    ):
-        _add_parser(actions, name, summary, common)
-    batch = _add_parser(actions, "batch", "have batch jobs again that were turned off after failures", common)
-    batch.add_argument("switch", choices=("on",), help="they turn themselves off")
+    summaries = {
+        "pause": "ask the provider for nothing more, also after a restart",
+        "resume": "go on, and ask a provider that refused again",
+        "confirm": "let what waits for a confirmation be sent, and paid for",
+        "batch": "have batch jobs again that were turned off after failures",
+    }
+    actions = _subparsers(parser, common, "action", summaries)
+    actions["batch"].add_argument("switch", choices=("on",), help="they turn themselves off")
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
@@ -198,9 +185,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         type=_named,
         help="the day on which it is asked, such as 2026-02-09 (else today)",
     )
-    parser.add_argument(
-        "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
-    )
+    _add_session_key(parser)
 
 
 def _add_get(parser: argparse.ArgumentParser) -> None:
@@ -211,44 +196,32 @@ def _add_get(parser: argparse.ArgumentParser) -> None:
         "--from", dest="start_line", metavar="N", type=_first_line, help="the first line, from 1"
     )
     parser.add_argument("--lines", metavar="N", type=_line, help="how many lines at most")
-    parser.add_argument(
-        "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
-    )
-
-
-def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", action="store_true", help="keep the workspace, and say where it is")
+    _add_session_key(parser)
 
 
 def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl config")
-    for name, summary in (
-        ("check", "say whether the configuration is right"),
-        ("show", "print the configuration that is in force, defaults included"),
-        ("init", "write a configuration to start from"),
-    ):
-        action = _add_parser(actions, name, summary, common)
-        if name == "init":
-            action.add_argument("--force", action="store_true", help="replace the file that is there")
-            _add_choice(action, "memory", "notes")
-            _add_choice(action, "sessions", "transcripts")
-        else:
-            action.add_argument(
-                "file", metavar="FILE", nargs="?", type=_named, help="another file than the one in force"
-            )
-
-
-def _add_choice(parser: argparse.ArgumentParser, name: str, what: str) -> None:
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument(
-        f"--{name}",
-        metavar="AGENTS",
-        type=_presets,
-        help=f"search the {what} of these agents, such as claude-code,codex; do not ask",
-    )
-    choice.add_argument(
-        f"--no-{name}", dest=name, action="store_const", const=(), help=f"search no other agent's {what}"
-    )
+    summaries = {
+        "check": "say whether the configuration is right",
+        "show": "print the configuration that is in force, defaults included",
+        "init": "write a configuration to start from",
+    }
+    actions = _subparsers(parser, common, "action", summaries)
+    for name in ("check", "show"):
+        actions[name].add_argument(
+            "file", metavar="FILE", nargs="?", type=_named, help="another file than the one in force"
+        )
+    actions["init"].add_argument("--force", action="store_true", help="replace the file that is there")
+    for name, what in (("memory", "notes"), ("sessions", "transcripts")):
+        choice = actions["init"].add_mutually_exclusive_group()
+        choice.add_argument(
+            f"--{name}",
+            metavar="AGENTS",
+            type=_presets,
+            help=f"search the {what} of these agents, such as claude-code,codex; do not ask",
+        )
+        choice.add_argument(
+            f"--no-{name}", dest=name, action="store_const", const=(), help=f"search no other agent's {what}"
+        )
 
 
 def _add_logs(parser: argparse.ArgumentParser) -> None:
@@ -257,99 +230,97 @@ def _add_logs(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl service")
-    for name, summary in (
-        ("install", "have systemd or launchd start memd at login, and now"),
-        ("uninstall", "have it do so no more"),
-        ("start", "start it now"),
-        ("stop", "stop it until the next login"),
-        ("restart", "stop it and start it again"),
-        ("status", "say what is installed, and how it is"),
-        ("logs", "print what it wrote"),
-    ):
-        action = _add_parser(actions, name, summary, common)
-        if name == "logs":
-            _add_logs(action)
-        elif name != "status":
-            action.add_argument(
-                "--print", action="store_true", help="print what would be written and run, and change nothing"
-            )
-        if name in {"install", "uninstall"}:
-            action.add_argument(
-                "--force", action="store_true", help="also files that somebody else wrote or changed"
-            )
-        if name == "install":
-            action.add_argument(
-                "--hardened", action="store_true", help="let it write to nothing but its state (systemd)"
-            )
+    summaries = {
+        "install": "have systemd or launchd start memd at login, and now",
+        "uninstall": "have it do so no more",
+        "start": "start it now",
+        "stop": "stop it until the next login",
+        "restart": "stop it and start it again",
+        "status": "say what is installed, and how it is",
+        "logs": "print what it wrote",
+    }
+    actions = _subparsers(parser, common, "action", summaries)
+    for name in ("install", "uninstall", "start", "stop", "restart"):
+        actions[name].add_argument(
+            "--print", action="store_true", help="print what would be written and run, and change nothing"
+        )
+    for name in ("install", "uninstall"):
+        actions[name].add_argument(
+            "--force", action="store_true", help="also files that somebody else wrote or changed"
+        )
+    actions["install"].add_argument(
+        "--hardened", action="store_true", help="let it write to nothing but its state (systemd)"
+    )
+    _add_logs(actions["logs"])
 
 
 def _add_mcp(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="memd-ctl mcp")
-    for name, summary in (
-        ("install", "add memd to a client's configuration"),
-        ("uninstall", "take it out again"),
-    ):
-        action = _add_parser(actions, name, summary, common)
+    summaries = {"install": "add memd to a client's configuration", "uninstall": "take it out again"}
+    actions = _subparsers(parser, common, "action", summaries)
+    for action in actions.values():
         action.add_argument("--client", choices=MCP_CLIENTS, required=True, help="the program that starts it")
-        if name == "install":
-            _add_binding(action)
-            action.add_argument("--print", action="store_true", help="print the entry, and change nothing")
+    _add_session_key(actions["install"])
+    actions["install"].add_argument(
+        "--print", action="store_true", help="print the entry, and change nothing"
+    )
 
 
 def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    events = parser.add_subparsers(dest="event", required=True, metavar="EVENT", prog="memd-ctl hook")
-    for name, summary in (
-        ("session-start", "have the index up to date, and bring today's and yesterday's notes"),
-        ("user-prompt", "bring what memory has for a message"),
-        ("pre-compact", "ask for the index to be brought up to date"),
-        ("session-end", "likewise"),
-        ("install", "have a program call the hooks"),
-        ("uninstall", "have it call them no more"),
-    ):
-        event = _add_parser(events, name, summary, common)
-        if name in {"install", "uninstall"}:
-            event.add_argument("--client", choices=("claude",), required=True, help="the program")
-        if name == "install":
-            event.add_argument("--print", action="store_true", help="print the settings, and change nothing")
+    summaries = {
+        "session-start": "have the index up to date, and bring today's and yesterday's notes",
+        "user-prompt": "bring what memory has for a message",
+        "pre-compact": "ask for the index to be brought up to date",
+        "session-end": "likewise",
+        "install": "have a program call the hooks",
+        "uninstall": "have it call them no more",
+    }
+    events = _subparsers(parser, common, "event", summaries)
+    for name in ("install", "uninstall"):
+        events[name].add_argument("--client", choices=("claude",), required=True, help="the program")
+    events["install"].add_argument(
+        "--print", action="store_true", help="print the settings, and change nothing"
+    )
+    for name, event in events.items():
         if name != "uninstall":
-            _add_binding(event)
-        if name in {"user-prompt", "install"}:
-            event.add_argument(
-                "--sessions", action="store_true", help="of transcripts too, not of notes alone"
-            )
-            event.add_argument(
-                "--min-score",
-                metavar="S",
-                type=_share,
-                help="0 to 1: the least score of a hit (else 0.45)",
-            )
+            _add_session_key(event)
+    for name in ("user-prompt", "install"):
+        events[name].add_argument(
+            "--sessions", action="store_true", help="of transcripts too, not of notes alone"
+        )
+        events[name].add_argument(
+            "--min-score", metavar="S", type=_share, help="0 to 1: the least score of a hit (else 0.45)"
+        )
 
 
-def _add_binding(parser: argparse.ArgumentParser) -> None:
+def _add_session_key(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
     )
 
 
-def _add_redact(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", type=_named, help="a note or a transcript, taken as text; - is stdin"
-    )
+def _subparsers(
+    parser: argparse.ArgumentParser, common: argparse.ArgumentParser, dest: str, summaries: Mapping[str, str]
+) -> dict[str, argparse.ArgumentParser]:
+    """A parser for each word that may follow, by that word.
 
-
-def _add_parser(
-    parsers: "argparse._SubParsersAction[Any]", name: str, summary: str, common: argparse.ArgumentParser
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parsers.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        parents=[common],
-        allow_abbrev=False,
-        formatter_class=_Help,
-    )
-    return parser
+    Args:
+        parser: Of the words before.
+        common: The options of every command.
+        dest: The attribute that holds the word.
+        summaries: What each word does.
+    """
+    words = parser.add_subparsers(dest=dest, required=True, metavar=dest.upper(), prog=parser.prog)
+    return {
+        word: words.add_parser(
+            word,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            parents=[common],
+            allow_abbrev=False,
+            formatter_class=_Help,
+        )
+        for word, summary in summaries.items()
+    }
 
 
 def _columns() -> int:
