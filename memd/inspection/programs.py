@@ -21,10 +21,7 @@ def look_at_sqlite() -> Engine:
     """Whether SQLite finds a word and compares vectors."""
     from memd.store.sqlite_selftest import try_engine  # noqa: PLC0415 - it may crash
 
-    tried = try_engine()
-    return Engine(
-        sqlite=tried.sqlite, apsw=tried.apsw, keywords=tried.keywords, vectors=tried.vectors, vec=tried.vec
-    )
+    return Engine(**msgspec.structs.asdict(try_engine()))
 
 
 def look_at_model() -> Model:

@@ -30,19 +30,18 @@ class _Seen(msgspec.Struct, frozen=True):
     """What the probes found."""
 
     config: Config | None  # None: it is wrong, or could not be read
-    status: StatusReport | None  # None: no daemon has answered
-    configuration: ProbeResult
-    answer: ProbeResult
-    place: ProbeResult
-    state: ProbeResult
-    process: ProbeResult
-    limits: ProbeResult
-    sqlite: ProbeResult
-    model: ProbeResult | None  # None: no agent uses it
+    results: Mapping[str, ProbeResult]  # by the name of the probe; no "model" where no agent uses it
     roots: Mapping[str, ProbeResult]  # by agent
-    stores: ProbeResult
-    programs: ProbeResult
-    service: ProbeResult
+
+    @property
+    def answer(self) -> socket.SocketAnswer | None:
+        """What came back from the socket; None: the attempt had no end."""
+        return self.results["answer"].first(socket.SocketAnswer)
+
+    @property
+    def status(self) -> StatusReport | None:
+        """What the daemon says; None: none has answered."""
+        return None if self.answer is None else self.answer.report
 
 
 def run_doctor(call: Call) -> Outcome:
@@ -81,42 +80,29 @@ def _look(context: DoctorContext, timeout_s: float, model_s: float) -> _Seen:
     """Everything that touches a disk, a socket or native code, in probes side by side."""
     places, late_s = context.places, timeout_s + _LATE_S
     reading = Probe(lambda: [installation.read_configuration(context)], timeout_s)
-    answer = Probe(lambda: [socket.ask(places.socket, timeout_s)], late_s)
-    place = Probe(lambda: [socket.look(places.socket)], timeout_s)
-    directory = Probe(lambda: _look_at_state(context), timeout_s)
-    process = Probe(lambda: [daemon.look(context)], timeout_s)
-    allowed = Probe(lambda: [system.look_at_limits(context.uid)], timeout_s)
-    installed = Probe(lambda: [service.look(context)], late_s)
-    sqlite = Probe(lambda: [look_at_sqlite()], model_s)
+    probes = {
+        "answer": Probe(lambda: [socket.ask(places.socket, timeout_s)], late_s),
+        "place": Probe(lambda: [socket.look(places.socket)], timeout_s),
+        "state": Probe(lambda: _look_at_state(context), timeout_s),
+        "process": Probe(lambda: [daemon.look(context)], timeout_s),
+        "limits": Probe(lambda: [system.look_at_limits(context.uid)], timeout_s),
+        "service": Probe(lambda: [service.look(context)], late_s),
+        "sqlite": Probe(lambda: [look_at_sqlite()], model_s),
+    }
     configured = reading.result()
     config = configured.first(Config)
     settings = {} if config is None else config.agents
-    model = Probe(lambda: [look_at_model()], model_s) if _wants_model(config) else None
-    databases = Probe(lambda: _look_at_stores(context, settings, timeout_s), late_s)
-    programs = Probe(lambda: _look_at_programs(context, settings, timeout_s), late_s)
+    if _wants_model(config):
+        probes["model"] = Probe(lambda: [look_at_model()], model_s)
+    probes["stores"] = Probe(lambda: _look_at_stores(context, settings, timeout_s), late_s)
+    probes["programs"] = Probe(lambda: _look_at_programs(context, settings, timeout_s), late_s)
     now = time.time()
     roots = {
         agent: Probe(lambda agent=agent, one=one: look_at_roots(agent, one, now, places.state), timeout_s)  # type: ignore[misc]
         for agent, one in sorted(settings.items())
     }
-    answered = answer.result()
-    told = answered.first(socket.SocketAnswer)
-    return _Seen(
-        config=config,
-        status=None if told is None else told.report,
-        configuration=configured,
-        answer=answered,
-        place=place.result(),
-        state=directory.result(),
-        process=process.result(),
-        limits=allowed.result(),
-        sqlite=sqlite.result(),
-        model=None if model is None else model.result(),
-        roots={agent: probe.result() for agent, probe in roots.items()},
-        stores=databases.result(),
-        programs=programs.result(),
-        service=installed.result(),
-    )
+    results = {name: probe.result() for name, probe in probes.items()} | {"configuration": configured}
+    return _Seen(config, results, {agent: probe.result() for agent, probe in roots.items()})
 
 
 def _wants_model(config: Config | None) -> bool:
@@ -160,17 +146,18 @@ def _look_at_programs(
 
 
 def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
-    told = seen.answer.first(socket.SocketAnswer)
+    results, told = seen.results, seen.answer
     # Where the state directory is out of reach, that is reported there.
-    process = seen.process.first(daemon.Process) or daemon.Process()
+    process = results["process"].first(daemon.Process) or daemon.Process()
+    place = results["place"]
     return [
         installation.check_versions(VERSION, client_version, context),
         installation.check_platform(installation.this_platform(), wants_model=_wants_model(seen.config)),
-        *installation.check_sqlite(seen.sqlite, context),
-        installation.check_model(seen.model),
-        installation.check_configuration(seen.configuration, context),
+        *installation.check_sqlite(results["sqlite"], context),
+        installation.check_model(results.get("model")),
+        installation.check_configuration(results["configuration"], context),
         *_check_state(seen, context),
-        *socket.check(seen.place.first(socket.SocketPlace) or seen.place.trouble or "", told, context),
+        *socket.check(place.first(socket.SocketPlace) or place.trouble or "", told, context),
         *daemon.check(told, process, seen.config, context, now=time.time(), executable=sys.executable),
         *_check_service(seen, context),
         *_check_limits(seen),
@@ -179,27 +166,30 @@ def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
 
 
 def _check_state(seen: _Seen, context: DoctorContext) -> list[Finding]:
-    found = seen.state.first(state.StateDirectory)
+    result, stores = seen.results["state"], seen.results["stores"]
+    found = result.first(state.StateDirectory)
     if found is None:
-        return [state.unreachable(seen.state.trouble or "", context)]
-    findings = state.check_state(found, seen.state.first(Disk), context)
-    cache = seen.stores.first(Cache)
+        return [state.unreachable(result.trouble or "", context)]
+    findings = state.check_state(found, result.first(Disk), context)
+    cache = stores.first(Cache)
     if cache is None:
-        return [*findings, _stopped("state.embeddings", seen.stores, context)]
+        return [*findings, _stopped("state.embeddings", stores, context)]
     return [*findings, *state.check_cache(cache, context, is_ours=found.owner == context.uid)]
 
 
 def _check_service(seen: _Seen, context: DoctorContext) -> list[Finding]:
-    found = seen.service.first(service.SeenService)
+    result = seen.results["service"]
+    found = result.first(service.SeenService)
     if found is None:
-        return [unchecked("service.units", seen.service.trouble or "")]
+        return [unchecked("service.units", result.trouble or "")]
     return service.check(found, context)
 
 
 def _check_limits(seen: _Seen) -> list[Finding]:
-    found = seen.limits.first(system.SystemLimits)
+    result = seen.results["limits"]
+    found = result.first(system.SystemLimits)
     if found is None:
-        return [unchecked("limits.open_files", seen.limits.trouble or "")]
+        return [unchecked("limits.open_files", result.trouble or "")]
     config, status = seen.config, seen.status
     scans = [result.first(RootsScan) for result in seen.roots.values()]
     directories = None if config is None else sum(scan.directories for scan in scans if scan is not None)
@@ -212,14 +202,14 @@ def _check_limits(seen: _Seen) -> list[Finding]:
 
 
 def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
-    config = seen.config
+    config, stores = seen.config, seen.results["stores"]
     settings = {} if config is None else config.agents
     told = {} if seen.status is None else seen.status.agents
     scans = {agent: scan for agent, result in seen.roots.items() if (scan := result.first(RootsScan))}
-    indexes = {store.agent: store for store in seen.stores.of(Store)}
-    programs = {program.agent: program for program in seen.programs.of(Program)}
+    indexes = {store.agent: store for store in stores.of(Store)}
+    programs = {program.agent: program for program in seen.results["programs"].of(Program)}
     apart = agents.check_overlap([*scans.values()], settings, context) if len(settings) > 1 else []
-    directory = seen.state.first(state.StateDirectory)
+    directory = seen.results["state"].first(state.StateDirectory)
     is_ours = directory is not None and directory.owner == context.uid
     findings: list[Finding] = []
     if config is None:
@@ -243,7 +233,7 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
                 indexes[name], context, is_ours=is_ours, knows_config=config is not None
             )
         elif name in settings and directory is not None:
-            findings.append(_stopped(f"agents.{name}.index", seen.stores, context))
+            findings.append(_stopped(f"agents.{name}.index", stores, context))
         elif name in settings:
             findings.append(unchecked(f"agents.{name}.index", "the state directory is out of reach"))
     return findings

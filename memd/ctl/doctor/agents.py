@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memd.config.settings import AgentSettings
-from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, one_line, visible
 from memd.inspection.probe import Program, RootsScan
 from memd.inspection.probe import Root as Place
@@ -26,7 +26,7 @@ _SAMPLES = ("MEMORY.md", "USER.md", f"{MEMORY_DIRECTORY}/note.md")
 
 def check_health(agent: str, status: AgentStatus | None, context: DoctorContext) -> Finding:
     """What the daemon says of an agent: what is degraded, and why."""
-    name = _name(agent, "health")
+    name = name_of(agent, "health")
     if status is None:
         return unchecked(name, "no daemon tells")
     found = degraded(status)
@@ -76,15 +76,15 @@ def check_notes(scan: RootsScan, context: DoctorContext) -> list[Finding]:
 def report_hanging(agent: str, path: Path, context: DoctorContext, trouble: str) -> list[Finding]:
     """What is known of notes where looking at one path had no end."""
     told = wrong(
-        _name(agent, "notes"),
+        name_of(agent, "notes"),
         f"{context.shown(path)} {trouble}",
         f"Mount its file system again (`df {quoted(path)}` hangs as well), or take it out of agents.{agent}.",
     )
-    return [told, unchecked(_name(agent, "clock"), "the notes cannot be looked at")]
+    return [told, unchecked(name_of(agent, "clock"), "the notes cannot be looked at")]
 
 
 def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
-    name = _name(scan.agent, "notes")
+    name = name_of(scan.agent, "notes")
     # An agent that was never used has no transcripts yet: nothing to mend.
     closed = [root for root in scan.roots if root.fault is not None]
     closed += [root for root in scan.transcript_roots if root.fault not in {None, "does not exist"}]
@@ -161,7 +161,7 @@ def _place_of(name: str, scan: RootsScan) -> str:
 
 
 def _clock(scan: RootsScan) -> Finding:
-    name = _name(scan.agent, "clock")
+    name = name_of(scan.agent, "clock")
     if not scan.future_count:
         return right(name, "no file says that it was written later than now")
     more = scan.future_count - len(scan.future)
@@ -185,7 +185,7 @@ def check_overlap(
     roots = {scan.agent: _roots(scan, agents[scan.agent]) for scan in scans if scan.roots}
     findings = []
     for agent, mine in sorted(roots.items()):
-        name = _name(agent, "apart")
+        name = name_of(agent, "apart")
         found = [
             (other, root)
             for other, theirs in sorted(roots.items())
@@ -247,10 +247,6 @@ def _holds(root: Root, file: Path) -> bool:
     return parts is not None and admits(root, parts)
 
 
-def _name(agent: str, check: str) -> str:
-    return f"agents.{agent}.{check}"
-
-
 def check_qmd(
     agent: str,
     settings: AgentSettings,
@@ -269,7 +265,7 @@ def check_qmd(
     """
     if settings.backend != "qmd":
         return []
-    name = f"agents.{agent}.qmd"
+    name = name_of(agent, "qmd")
     if status is not None:
         return [_as_told(agent, status, program, context)]
     if program is None:
@@ -280,7 +276,7 @@ def check_qmd(
 
 
 def _as_told(agent: str, status: AgentStatus, program: Program | None, context: DoctorContext) -> Finding:
-    name = f"agents.{agent}.qmd"
+    name = name_of(agent, "qmd")
     fallback, told = status.backend_fallback, status.qmd
     if fallback is not None:
         if program is not None and program.fault is None:

@@ -27,6 +27,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""  # what to do about it, in a sentence; empty where all is well
 
 
+def name_of(agent: str, check: str) -> str:
+    """The name of a check of one agent."""
+    return f"agents.{agent}.{check}"
+
+
 def right(name: str, detail: str) -> Finding:
     """A passed check."""
     return Finding(name=name, ok=True, detail=detail)

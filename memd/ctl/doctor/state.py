@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, one_line, size
 from memd.inspection.probe import Cache, Disk, Store
 
@@ -67,19 +67,12 @@ def check_state(state: StateDirectory, disk: Disk | None, context: DoctorContext
         disk: What it is on; None where the system does not tell.
         context: Places, platform and user.
     """
-    if not state.exists:
-        return [
-            _missing(state, context),
-            _file_system(state, disk, context),
-            _space(state, context),
-            _temporary(state),
-        ]
     return [
-        _directory(state, context),
+        _directory(state, context) if state.exists else _missing(state, context),
         _file_system(state, disk, context),
         _space(state, context),
         _temporary(state),
-        _log(state, context),
+        *([_log(state, context)] if state.exists else []),
     ]
 
 
@@ -219,7 +212,7 @@ def check_store(store: Store, context: DoctorContext, *, is_ours: bool, knows_co
         is_ours: Whether the state directory is this user's.
         knows_config: Whether the configuration could be read.
     """
-    name, fit = _name(store.agent, "index"), _name(store.agent, "fit")
+    name, fit = name_of(store.agent, "index"), name_of(store.agent, "fit")
     findings = [_index(store, name, context, is_ours=is_ours, knows_config=knows_config)]
     if not knows_config:
         findings.append(unchecked(fit, "the configuration is wrong"))
@@ -227,8 +220,8 @@ def check_store(store: Store, context: DoctorContext, *, is_ours: bool, knows_co
         findings.append(_fit(store, fit))
     return [
         *findings,
-        *_copies(store, _name(store.agent, "copy"), context),
-        *_damaged(store, _name(store.agent, "damaged"), context),
+        *_copies(store, name_of(store.agent, "copy"), context),
+        *_damaged(store, name_of(store.agent, "damaged"), context),
     ]
 
 
@@ -357,7 +350,3 @@ def _damaged(store: Store | Cache, name: str, context: DoctorContext) -> list[Fi
             + " ".join(f"{quoted(folder / file)}*" for file in store.damaged),
         )
     ]
-
-
-def _name(agent: str, check: str) -> str:
-    return f"agents.{agent}.{check}"
