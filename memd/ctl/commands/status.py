@@ -86,47 +86,42 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
         home: Shown as ~.
         paint: How to set off what matters.
     """
+    config = "built-in defaults" if report.config is None else shown(report.config, home)
     lines = [
         f"{paint(f'memd {report.version}', 'bold')}  running for {duration(report.uptime_s)}, pid {report.pid}",
         *_of_another_version(report, paint),
         _line("socket", visible(shown(report.socket, home)), paint),
-        _line("config", visible(_config(report, home)), paint),
+        _line("config", visible(config), paint),
     ]
-    if report.memory is not None:
-        if report.memory.trouble is None:
-            lines.append(_line("memory", _memory(report.memory), paint))
-        else:
-            # It says what memd holds, too.
-            lines.append(_line("memory", paint(visible(report.memory.trouble), "yellow"), paint))
+    if (memory := report.memory) is not None:
+        trouble = memory.trouble  # it says what memd holds, too
+        told = (
+            _line("memory", _memory(memory), paint) if trouble is None else _warning("memory", trouble, paint)
+        )
+        lines.append(told)
     if report.config_error is not None:
         lines.append(paint("The configuration is wrong; the one before is in force:", "red"))
         lines += [paint(f"  {visible(line)}", "red") for line in report.config_error.splitlines()]
-    if report.config_waiting:
-        lines.append(_line("waiting", paint(visible(_waiting(report)), "yellow"), paint))
+    if waiting := ", ".join(report.config_waiting):
+        lines.append(
+            _warning(
+                "waiting", f"{waiting}: changed in the file, and in force after `memd-ctl reload`", paint
+            )
+        )
     if not report.cache.ok:
-        lines.append(_line("cache", paint(visible(f"degraded: {report.cache.reason}"), "yellow"), paint))
+        lines.append(_warning("cache", f"degraded: {report.cache.reason}", paint))
     if report.damaged:
-        lines.append(_line("damaged", paint(visible(", ".join(report.damaged)), "yellow"), paint))
+        lines.append(_warning("damaged", ", ".join(report.damaged), paint))
     for name, agent in sorted(report.agents.items()):
         lines += ["", f"{paint(name, 'bold')}  {visible(shown(agent.workspace, home))}"]
         lines += [_line(label, visible(value), paint) for label, value in _facts(agent, now, home)]
-        lines += [
-            _line(label, paint(f"{visible(one_line(problem))}", "yellow"), paint)
-            for label, problem in troubles(agent, now)
-        ]
+        lines += [_warning(label, one_line(problem), paint) for label, problem in troubles(agent, now)]
     return "\n".join(lines)
 
 
 def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
     """What does not work as it should, at a unix time: the part, and why."""
-    parts = (
-        ("keyword", agent.keyword),
-        ("vector", agent.vector),
-        ("watcher", agent.watcher),
-        ("provider", agent.provider_health),
-        ("store", agent.store),
-    )
-    for name, health in parts:
+    for name, health in {**_health(agent), "store": agent.store}.items():
         if not health.ok:
             yield name, f"degraded: {health.reason or 'no reason given'}"
     yield from _backend_troubles(agent, now)
@@ -158,14 +153,6 @@ def _memory(memory: Memory) -> str:
     return f"{told}; the limit is {memory.limit_mb:,} MB" if memory.limit_mb else told
 
 
-def _config(report: StatusReport, home: Path) -> str:
-    return "built-in defaults" if report.config is None else shown(report.config, home)
-
-
-def _waiting(report: StatusReport) -> str:
-    return f"{', '.join(report.config_waiting)}: changed in the file, and in force after `memd-ctl reload`"
-
-
 def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, str]]:
     if not agent.store.ok and not agent.store_bytes and agent.last_pass is None:
         # Nothing of it runs, so nothing else is known of it.
@@ -192,7 +179,10 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
         else "nothing: the index is up to date",
     )
     yield "last pass", _last_pass(agent.last_pass, now)
-    yield "health", _healthy(agent)
+    yield (
+        "health",
+        ", ".join(f"{name} {'ok' if one.ok else 'DEGRADED'}" for name, one in _health(agent).items()),
+    )
     if agent.searches is not None:
         yield "searches", _searches(agent.searches, now)
     others = [path for path in agent.extra_paths if path != agent.workspace]
@@ -293,14 +283,18 @@ def _searches(searches: Searches, now: float) -> str:
     return f"the last {searches.count}: half within {duration(searches.median_ms / 1000)}; the slowest {slow}"
 
 
-def _healthy(agent: AgentStatus) -> str:
-    parts: tuple[tuple[str, Health], ...] = (
-        ("keyword", agent.keyword),
-        ("vector", agent.vector),
-        ("watcher", agent.watcher),
-        ("provider", agent.provider_health),
-    )
-    return ", ".join(f"{name} {'ok' if health.ok else 'DEGRADED'}" for name, health in parts)
+def _health(agent: AgentStatus) -> dict[str, Health]:
+    """The health of each part of an agent but its store."""
+    return {
+        "keyword": agent.keyword,
+        "vector": agent.vector,
+        "watcher": agent.watcher,
+        "provider": agent.provider_health,
+    }
+
+
+def _warning(label: str, value: str, paint: Paint) -> str:
+    return _line(label, paint(visible(value), "yellow"), paint)
 
 
 def _line(label: str, value: str, paint: Paint) -> str:
