@@ -17,6 +17,7 @@ from memd.ctl.daemon_log import last_lines, readable
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
 from memd.ctl.output.humanize import visible
 from memd.ctl.output.terminal import uncoloured
+from memd_client import paths
 from memd_client.blocking import Client
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, TimedOut
 from memd_client.messages import StatusReport
@@ -96,6 +97,18 @@ _TOLD_CHARS = 300  # of a line
 _LOSER_WAITS_S = 5.0
 # They belong to the service that memd-ctl was called from: a daemon would tell that manager it is ready.
 _NOT_INHERITED = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
+
+
+def require_usable_socket(socket: Path, platform: str) -> None:
+    """Check that the system takes the path of the socket.
+
+    Raises:
+        Failed: it is too long.
+    """
+    try:
+        paths.checked_socket(socket, platform)
+    except paths.SocketPathTooLong as error:
+        raise Failed("bad_config", str(error), exit_code=BAD_CONFIG) from error
 
 
 class Started(msgspec.Struct, frozen=True):

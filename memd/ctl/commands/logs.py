@@ -18,8 +18,7 @@ _BEFORE_FOLLOWING = 10  # lines, as tail has it
 def run_logs(call: Call) -> Outcome:
     """Print the log, with the full files before it that are kept, or its end."""
     options, file = call.options, call.places.log
-    if options.follow and call.screen.json:
-        raise UsageError("--json is one document, and --follow has no end: leave one of them out")
+    count = wanted_lines(call)
     files = list(all_of(file))
     if not files:
         raise Failed(
@@ -28,12 +27,23 @@ def run_logs(call: Call) -> Outcome:
             "`memd-ctl up` writes one. `memd run` writes to its own stderr; `memd-ctl service logs` has what a service wrote.",
             exit_code=NOT_FOUND,
         )
-    count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
     parts = [(path, 0) for path in files] if count is None else last_of(files, count)
     if call.screen.json:
         return Outcome({"file": str(file), "lines": lines_of(b"".join(_blocks(parts)))})
     _print(call, _followed(file, parts) if options.follow else _blocks(parts))
     return Outcome(None)
+
+
+def wanted_lines(call: Call) -> int | None:
+    """How many lines of what is there already are to be printed; None: all.
+
+    Raises:
+        UsageError: --json and --follow were given together.
+    """
+    options = call.options
+    if options.follow and call.screen.json:
+        raise UsageError("--json is one document, and --follow has no end: leave one of them out")
+    return options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
 
 
 def _blocks(parts: Sequence[tuple[Path, int]]) -> Iterator[bytes]:

@@ -5,14 +5,12 @@ import shlex
 import sys
 from collections.abc import Iterable
 
-import msgspec
-
 from memd.config.load import load
 from memd.ctl.call import Call
 from memd.ctl.commands import logs
 from memd.ctl.daemon_log import readable
-from memd.ctl.daemon_process import find_holder, is_held
-from memd.ctl.failures import BAD_CONFIG, ERROR, NOT_FOUND, NOT_RUNNING, Failed, UsageError
+from memd.ctl.daemon_process import find_holder, is_held, require_usable_socket
+from memd.ctl.failures import ERROR, NOT_FOUND, NOT_RUNNING, Failed
 from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd.ctl.service.installation import (
@@ -24,26 +22,6 @@ from memd.ctl.service.installation import (
 )
 from memd.ctl.service.manager import REMEDY, NoManager, journal_lines, lingers, query_manager
 from memd.ctl.service.supervisor import InstalledUnits, ManagedService
-from memd_client import paths
-
-_BEFORE_FOLLOWING = 10  # lines, as tail has it
-
-
-class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of the service, as --json prints it."""
-
-    supervisor: str
-    installed: bool
-    current: bool  # as this installation would write it
-    files: list[dict[str, object]]
-    reason: str | None  # why the manager cannot be asked
-    loaded: bool
-    enabled: bool
-    state: str
-    pid: int | None
-    restarts: int
-    exit_code: int | None
-    lingers: bool | None
 
 
 def run_service(call: Call, platform: str = sys.platform) -> Outcome:
@@ -101,7 +79,9 @@ def _install(call: Call, found: ServiceInstallation, platform: str) -> Outcome:
         else f"{found.supervisor.name} runs memd already (pid {pid}); {where} was right."
     )
     files = [str(unit.path) for unit in found.units]
-    return Outcome({"changed": changed, "files": files, "pid": pid}, text, tuple(_remarks(call, found)))
+    return Outcome(
+        {"changed": changed, "files": files, "pid": pid}, text, _login_remarks(_lingers(call, found))
+    )
 
 
 def _check(call: Call, platform: str) -> None:
@@ -112,10 +92,10 @@ def _check(call: Call, platform: str) -> None:
         Failed: the path of the socket is too long.
     """
     load(call.places.config, call.environ, call.places.home)
-    try:
-        paths.checked_socket(call.places.socket, platform)
-    except paths.SocketPathTooLong as error:
-        raise Failed("bad_config", str(error), exit_code=BAD_CONFIG) from error
+    require_usable_socket(call.places.socket, platform)
+
+
+_PROBLEMS = {"edited": "was changed since memd wrote it", "foreign": "was not written by memd"}
 
 
 def _refuse_strangers(call: Call, files: Iterable[InstalledUnits]) -> None:
@@ -124,21 +104,11 @@ def _refuse_strangers(call: Call, files: Iterable[InstalledUnits]) -> None:
         name = visible(shown(one.path, call.places.home))
         if one.state == "unreadable":
             raise Failed("not_changed", f"{name} cannot be read: {one.reason}.")
-        if one.state == "edited" and not call.options.force:
-            raise Failed(
-                "not_changed",
-                f"{name} was changed since memd wrote it; it was left alone.",
-                "What you changed belongs into a drop-in (systemctl --user edit memd.service). "
-                "--force does it all the same."
-                if one.path.suffix != ".plist"
-                else "--force does it all the same.",
-            )
-        if one.state == "foreign" and not call.options.force:
-            raise Failed(
-                "not_changed",
-                f"{name} was not written by memd; it was left alone.",
-                "--force does it all the same.",
-            )
+        if one.state in {"edited", "foreign"} and not call.options.force:
+            hint = "--force does it all the same."
+            if one.state == "edited" and one.path.suffix != ".plist":
+                hint = f"What you changed belongs into a drop-in (systemctl --user edit memd.service). {hint}"
+            raise Failed("not_changed", f"{name} {_PROBLEMS[one.state]}; it was left alone.", hint)
 
 
 def _refuse_another(call: Call, found: ServiceInstallation) -> None:
@@ -167,9 +137,14 @@ def _refuse_second(call: Call, found: ServiceInstallation, managed: ManagedServi
             )
 
 
-def _remarks(call: Call, found: ServiceInstallation) -> Iterable[str]:
-    if found.supervisor.name == "systemd" and lingers(os.getuid(), call.environ) is False:
-        yield f"It runs while you are logged in. To have it run always: {REMEDY}"
+def _lingers(call: Call, found: ServiceInstallation) -> bool | None:
+    """Whether the service runs without a login; None where that is not known."""
+    return lingers(os.getuid(), call.environ) if found.supervisor.name == "systemd" else None
+
+
+def _login_remarks(lingering: bool | None) -> tuple[str, ...]:
+    told = f"It runs while you are logged in. To have it run always: {REMEDY}"
+    return (told,) if lingering is False else ()
 
 
 # --- uninstall, start, stop, restart
@@ -249,21 +224,21 @@ def _status(call: Call, found: ServiceInstallation) -> Outcome:
         managed = query_manager(found.supervisor, call.environ)
     except NoManager as nobody:
         reason = nobody.message
-    is_systemd = found.supervisor.name == "systemd"
-    status = ServiceStatus(
-        supervisor=found.supervisor.name,
-        installed=found.is_installed,
-        current=found.is_current,
-        files=[_file(one) for one in found.installed if one.state != "missing"],
-        reason=reason,
-        loaded=managed.loaded,
-        enabled=managed.enabled,
-        state=managed.state,
-        pid=managed.pid,
-        restarts=managed.restarts,
-        exit_code=managed.exit_code,
-        lingers=lingers(os.getuid(), call.environ) if is_systemd and found.is_installed else None,
-    )
+    lingering = _lingers(call, found) if found.is_installed else None
+    told = ("loaded", "enabled", "state", "pid", "restarts", "exit_code")
+    status = {
+        "supervisor": found.supervisor.name,
+        "installed": found.is_installed,
+        "current": found.is_current,
+        "files": [
+            {"path": str(one.path), "state": one.state, "differing": list(one.differing)}
+            for one in found.installed
+            if one.state != "missing"
+        ],
+        "reason": reason,
+        **{name: getattr(managed, name) for name in told},
+        "lingers": lingering,
+    }
     if not found.is_installed:
         elsewhere = (
             f" {found.supervisor.name} knows one all the same, from {managed.path}." if managed.path else ""
@@ -273,16 +248,10 @@ def _status(call: Call, found: ServiceInstallation) -> Outcome:
             f"{found.supervisor.name} start it at login."
         )
         return Outcome(status, text, () if reason is None else (reason,), NOT_FOUND)
-    remarks = [*_drift(call, found), *_troubles(found, managed, reason)]
-    if status.lingers is False:
-        remarks.append(f"It runs while you are logged in. To have it run always: {REMEDY}")
+    remarks = [*_drift(call, found), *_troubles(found, managed, reason), *_login_remarks(lingering)]
     is_wrong = not found.is_current or reason is not None or managed.stale
     exit_code = ERROR if is_wrong else 0 if managed.pid is not None else NOT_RUNNING
     return Outcome(status, _status_text(call, found, managed, reason), tuple(remarks), exit_code)
-
-
-def _file(one: InstalledUnits) -> dict[str, object]:
-    return {"path": str(one.path), "state": one.state, "differing": list(one.differing)}
 
 
 _STATES = {
@@ -353,11 +322,7 @@ def _troubles(found: ServiceInstallation, managed: ManagedService, reason: str |
 def _logs(call: Call, found: ServiceInstallation) -> Outcome:
     if found.supervisor.name == "launchd":
         return logs.run_logs(call)
-    options = call.options
-    if options.follow and call.screen.json:
-        raise UsageError("--json is one document, and --follow has no end: leave one of them out")
-    count = options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
-    lines = journal_lines(call.environ, lines=count, follow=options.follow)
+    lines = journal_lines(call.environ, lines=logs.wanted_lines(call), follow=call.options.follow)
     if call.screen.json:
         return Outcome({"lines": [_text(line) for line in lines]})
     is_empty = True

@@ -11,7 +11,7 @@ import msgspec
 from memd.config.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
 from memd.config.reload_policy import digest
 from memd.ctl.atomic_write import Overtaken, write_text
-from memd.ctl.call import Call, Places
+from memd.ctl.call import Call
 from memd.ctl.commands import indexing
 from memd.ctl.commands.config import reloaded
 from memd.ctl.config.edit import (
@@ -27,8 +27,15 @@ from memd.ctl.config.edit import (
     with_extra_path,
     with_workspace,
 )
-from memd.ctl.daemon_process import Started, await_answer, command_for, find_answer, start
-from memd.ctl.failures import BAD_CONFIG, BUSY, Failed, UsageError
+from memd.ctl.daemon_process import (
+    Started,
+    await_answer,
+    command_for,
+    find_answer,
+    require_usable_socket,
+    start,
+)
+from memd.ctl.failures import BUSY, Failed, UsageError
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.reply_text import total_vectors, vectors_in_words
 from memd.ctl.output.terminal import Outcome
@@ -39,7 +46,6 @@ from memd.ctl.service.installation import (
     find_own_installation,
     managed_state,
 )
-from memd_client import paths
 from memd_client.messages import StatusReport, SyncReport
 
 _ANSWERS_S = 60.0  # until a daemon that was started has to answer
@@ -60,54 +66,43 @@ class WantedAgent(msgspec.Struct, frozen=True):
         return self.directory.path
 
 
-class UpResult(msgspec.Struct, frozen=True):
-    """What `up` came to."""
+class UpActions(msgspec.Struct):
+    """What `up` did with the daemon."""
 
-    pid: int
-    started: bool
-    reloaded: bool
-    changed: str | None  # workspace | extra_path; None: the configuration was right already
-    config: str | None
-    socket: str
-    log: str | None  # of a daemon that was started here
-    agents: list[str]
-    files: int
-    chunks: int
-    vectors: dict[str, int | float | None]
+    started: bool = False
+    reloaded: bool = False
+    changed: Sequence[str] = ()  # what a reload brought into force
+    by: str | None = None  # the service manager that runs it
 
 
 def run_up(call: Call) -> Outcome:
     """Start what does not run, change what is not so yet, and wait until all text is searchable."""
-    _check_socket(call.places)
+    require_usable_socket(call.places.socket, sys.platform)
     service = find_own_installation(call.environ, call.places)
     running = find_answer(call.places)
     wanted = None if call.options.directory is None else _written(call, running)
-    started = has_reloaded = False
-    changed: list[str] = []
+    done = UpActions(by=None if service is None else service.supervisor.name)
     managed = managed_state(service, call.environ) if running is None else None
     if running is None and service is not None and managed is not None:
         execute_plan(ServicePlan(after=service.supervisor.start(managed)), service, call.environ)
         running = await_service(service, call.options.timeout)
-        started = True
+        done.started = True
     elif running is None:
-        service = None
+        done.by = None
         process = start(command_for(call.places), call.places.log, call.environ)
         running = await_answer(process, call.places, call.options.timeout or _ANSWERS_S)
-        started = running.pid == process.process.pid
+        done.started = running.pid == process.process.pid
         _remember(process)
     if wanted is not None and not _is_in_force(wanted, running):
-        changed = reloaded(call).changed
-        has_reloaded = True
-    elif wanted is None and not started:
+        done.changed = reloaded(call).changed
+        done.reloaded = True
+    elif wanted is None and not done.started:
         return _nothing_to_do(call, running)
     agent = wanted.agent if wanted is not None else call.options.agent
     text = indexing.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
     with call.client() as memd:
         report = memd.status(agent)
-    by = None if service is None else service.supervisor.name
-    return _outcome(
-        call, report, text, wanted, started=started, reloaded=has_reloaded, changed=changed, by=by
-    )
+    return _outcome(call, report, text, wanted, done)
 
 
 # --- the configuration
@@ -212,13 +207,6 @@ def _ask(call: Call, question: str) -> None:
 # --- the daemon
 
 
-def _check_socket(places: Places) -> None:
-    try:
-        paths.checked_socket(places.socket, sys.platform)
-    except paths.SocketPathTooLong as error:
-        raise Failed("bad_config", str(error), exit_code=BAD_CONFIG) from error
-
-
 def _remember(process: Started) -> None:
     # It goes on when this process ends, which does not wait for its exit status.
     process.process.returncode = process.process.returncode or 0
@@ -247,7 +235,7 @@ def _nothing_to_do(call: Call, running: StatusReport) -> Outcome:
         files=sum(agent.files for agent in running.agents.values()),
         chunks=sum(agent.chunks for agent in running.agents.values()),
     )
-    result = _result(call, running, text, None, started=False, reloaded=False, by=None)
+    result = _result(call, running, text, None, UpActions())
     here = f"memd is running already (pid {running.pid})"
     if running.config_error is not None:
         return Outcome(
@@ -272,24 +260,16 @@ def _waiting(call: Call, running: StatusReport) -> str | None:
 
 
 def _outcome(
-    call: Call,
-    report: StatusReport,
-    text: SyncReport,
-    wanted: WantedAgent | None,
-    *,
-    started: bool,
-    reloaded: bool,
-    changed: Sequence[str],
-    by: str | None,
+    call: Call, report: StatusReport, text: SyncReport, wanted: WantedAgent | None, done: UpActions
 ) -> Outcome:
     home = call.places.home
     lines = []
-    if started and by is not None:
-        lines.append(f"{by} started memd (pid {report.pid}), as it does at login.")
-    elif started:
+    if done.started and done.by is not None:
+        lines.append(f"{done.by} started memd (pid {report.pid}), as it does at login.")
+    elif done.started:
         lines.append(f"Started memd (pid {report.pid}); its log is {shown(call.places.log, home)}.")
-    elif reloaded:
-        what = f": {visible(', '.join(changed))}" if changed else ""
+    elif done.reloaded:
+        what = f": {visible(', '.join(done.changed))}" if done.changed else ""
         lines.append(f"memd (pid {report.pid}) follows the new configuration{what}.")
     else:
         lines.append(f"memd is running already (pid {report.pid}).")
@@ -306,8 +286,7 @@ def _outcome(
     elif text.reason:
         lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
     lines.append(_next(call, text))
-    result = _result(call, report, text, wanted, started=started, reloaded=reloaded, by=by)
-    return Outcome(result, "\n".join(lines))
+    return Outcome(_result(call, report, text, wanted, done), "\n".join(lines))
 
 
 def _told(wanted: WantedAgent, home: Path) -> str:
@@ -337,29 +316,23 @@ def _next(call: Call, text: SyncReport) -> str:
 
 
 def _result(
-    call: Call,
-    report: StatusReport,
-    text: SyncReport,
-    wanted: WantedAgent | None,
-    *,
-    started: bool,
-    reloaded: bool,
-    by: str | None,
-) -> UpResult:
+    call: Call, report: StatusReport, text: SyncReport, wanted: WantedAgent | None, done: UpActions
+) -> dict[str, object]:
+    """What --json prints."""
     vectors = total_vectors(report)
     changed = None
     if wanted is not None:
         changed = {NewWorkspace: "workspace", NewExtraPath: "extra_path"}.get(type(wanted.change))
-    return UpResult(
-        pid=report.pid,
-        started=started,
-        reloaded=reloaded,
-        changed=changed,
-        config=report.config,
-        socket=report.socket,
-        log=str(call.places.log) if started and by is None else None,
-        agents=sorted(report.agents),
-        files=text.files,
-        chunks=text.chunks,
-        vectors={"done": vectors.done, "waiting": vectors.waiting, "eta_s": vectors.eta_s},
-    )
+    return {
+        "pid": report.pid,
+        "started": done.started,
+        "reloaded": done.reloaded,
+        "changed": changed,
+        "config": report.config,
+        "socket": report.socket,
+        "log": str(call.places.log) if done.started and done.by is None else None,
+        "agents": sorted(report.agents),
+        "files": text.files,
+        "chunks": text.chunks,
+        "vectors": {"done": vectors.done, "waiting": vectors.waiting, "eta_s": vectors.eta_s},
+    }

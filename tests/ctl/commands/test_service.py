@@ -463,7 +463,7 @@ def test_a_life_with_launchd(mac: Mac) -> None:
     assert "changed" in str(mac.answered("install").data)
     assert mac.heard() == [f"kickstart {job}"]
     told: Any = mac.run("status").data
-    assert (told.installed, told.current, told.pid, told.state) == (True, True, 4711, "running")
+    assert (told["installed"], told["current"], told["pid"], told["state"]) == (True, True, 4711, "running")
     mac.answered("restart")
     mac.run("stop")
     assert mac.heard() == [f"kickstart -k {job}", f"bootout {job}"]
