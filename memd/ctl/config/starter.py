@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import get_args
+from typing import TextIO, get_args
 
 import msgspec
 
@@ -125,8 +125,10 @@ def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
             one.preset
             for one in found
             if not asks
-            or _says_yes(
-                call, f"Search the {counted(one.notes, 'note')} of {NAMES[one.preset]} too?", usual=True
+            or ask_yes_no(
+                call.screen.err,
+                f"Search the {counted(one.notes, 'note')} of {NAMES[one.preset]} too?",
+                usual=True,
             )
         )
     if sessions is None and asks:
@@ -139,8 +141,8 @@ def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
         sessions = tuple(
             one.preset
             for one in kept
-            if _says_yes(
-                call,
+            if ask_yes_no(
+                call.screen.err,
                 f"Search the {counted(one.transcripts, 'transcript')} of {NAMES[one.preset]}?",
                 usual=False,
             )
@@ -148,31 +150,20 @@ def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
     return SourceChoice(memory, sessions)
 
 
-def _says_yes(call: Call, question: str, *, usual: bool) -> bool:
-    return ask_yes_no(question, call.screen.err.write, call.screen.err.flush, sys.stdin.readline, usual=usual)
-
-
-def ask_yes_no(
-    question: str,
-    write: Callable[[str], object],
-    flush: Callable[[], object],
-    read: Callable[[], str],
-    *,
-    usual: bool,
-) -> bool:
-    """Ask until it is answered; an empty line is the usual answer.
+def ask_yes_no(err: TextIO, question: str, *, usual: bool) -> bool:
+    """Ask at a terminal until it is answered on standard input; an empty line is the usual answer.
 
     Raises:
         Failed: there is no answer.
     """
     for _ in range(_MOST_ATTEMPTS):
-        write(f"{question} [{'Y/n' if usual else 'y/N'}] ")
-        flush()
-        line = read()
+        err.write(f"{question} [{'Y/n' if usual else 'y/N'}] ")
+        err.flush()
+        line = sys.stdin.readline()
         if not line:
             break  # the terminal is closed
         answer = line.strip().lower()
         if answer in {"", "y", "yes", "n", "no"}:
             return usual if not answer else answer[0] == "y"
-        write("Answer y or n.\n")
+        err.write("Answer y or n.\n")
     raise Failed("declined", "Nothing was written: a question was not answered.")

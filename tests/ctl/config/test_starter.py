@@ -89,30 +89,31 @@ def test_transcripts_that_nobody_was_asked_about_are_named_in_a_comment() -> Non
         ("what?\ny\n", False, True),
     ],
 )
-def test_an_answer(typed: str, usual: bool, answer: bool) -> None:
+def test_an_answer(typed: str, usual: bool, answer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty line is the usual one; what is neither yes nor no is asked again."""
-    asked, lines = io.StringIO(), io.StringIO(typed)
-    assert ask_yes_no("Well?", asked.write, asked.flush, lines.readline, usual=usual) is answer
+    asked = io.StringIO()
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert ask_yes_no(asked, "Well?", usual=usual) is answer
     assert asked.getvalue().startswith("Well? [Y/n] " if usual else "Well? [y/N] ")
     assert asked.getvalue().count("Answer y or n.") == typed.count("?")
 
 
-def test_a_question_is_asked_so_often() -> None:
+def test_a_question_is_asked_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the last attempt counts like the first."""
     most = shipped("memd.ctl.config.starter._MOST_ATTEMPTS")
-    lines = io.StringIO("what?\n" * (most - 1) + "y\n")
-    assert ask_yes_no("Well?", lambda _: None, lambda: None, lines.readline, usual=False)
-    lines = io.StringIO("what?\n" * most + "y\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("what?\n" * (most - 1) + "y\n"))
+    assert ask_yes_no(io.StringIO(), "Well?", usual=False)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("what?\n" * most + "y\n"))
     with pytest.raises(Failed, match="was not answered"):
-        ask_yes_no("Well?", lambda _: None, lambda: None, lines.readline, usual=False)
+        ask_yes_no(io.StringIO(), "Well?", usual=False)
 
 
 @pytest.mark.parametrize("typed", ["", "a\nb\nc\ny\n"])
-def test_no_answer(typed: str) -> None:
+def test_no_answer(typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A closed terminal is no consent, nor is a fourth attempt."""
-    lines = io.StringIO(typed)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     with pytest.raises(Failed, match="was not answered"):
-        ask_yes_no("Well?", lambda _: None, lambda: None, lines.readline, usual=True)
+        ask_yes_no(io.StringIO(), "Well?", usual=True)
 
 
 class _Terminal(io.StringIO):
