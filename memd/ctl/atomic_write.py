@@ -54,7 +54,7 @@ def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
         raise NotWritten(f"{file} was left alone: {text[error.start : error.end]!a} is no UTF-8") from error
     target = Path(os.path.realpath(file))
     try:
-        _make_directory(target.parent)
+        make_private(target.parent)
         old = _find_status(target)
         if old is not None and not stat.S_ISREG(old.st_mode):
             raise NotWritten(f"{file} is not a regular file; it was left alone")
@@ -64,10 +64,11 @@ def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
         raise NotWritten(f"{file} cannot be written: {error.strerror}") from error
 
 
-def _make_directory(directory: Path) -> None:
+def make_private(directory: Path) -> None:
+    """Make a directory, and those above it that are missing, for the owner alone."""
     if not directory.exists():
         # One by one: mkdir with parents gives its mode to the last alone.
-        _make_directory(directory.parent)
+        make_private(directory.parent)
         directory.mkdir(mode=0o700, exist_ok=True)
         _sync_directory(directory.parent)
 

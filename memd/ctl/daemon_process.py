@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from memd.ctl.atomic_write import make_private
 from memd.ctl.call import Places
 from memd.ctl.daemon_log import last_lines, readable
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
@@ -280,13 +281,6 @@ def is_gone(pid: int) -> bool:
     except OSError:  # no /proc on a Mac, where launchd asks at once
         return False
     return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
-
-
-def make_private(directory: Path) -> None:
-    """Make a directory, and those above it that are missing, for the owner alone."""
-    if not directory.exists():
-        make_private(directory.parent)
-        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def _ended(started: Started, exit_code: int | None) -> Failed:
